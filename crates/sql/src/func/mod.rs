@@ -1,0 +1,141 @@
+//! Functions, operators, casts and aggregates: one registry, resolved by PostgreSQL's rules.
+//!
+//! Owns: the catalog of built-in functions (they also fill `pg_proc`, `pg_operator`, `pg_cast`, `pg_aggregate`), overload resolution
+//! (manual, chapter 10) and the code of each. Does no name lookup in user schemas and reads no tables.
+
+use crate::error::Result;
+use crate::value::{Datum, Oid, SqlType};
+
+/// Code of a function.
+#[derive(Clone, Copy)]
+pub enum Body {
+    /// Depends on its arguments alone.
+    Pure(fn(&[Datum]) -> Result<Datum>),
+    /// Needs the session: clock, time zone, settings, sequences, catalog.
+    Context(fn(&dyn Context, &[Datum]) -> Result<Datum>),
+    /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
+    Set(fn(&dyn Context, &[Datum]) -> Result<Vec<Vec<Datum>>>),
+}
+
+/// When a function's result may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    /// Never: constants are folded.
+    Immutable,
+    /// Not within a statement.
+    Stable,
+    /// On every call.
+    Volatile,
+}
+
+/// A built-in function, the function behind an operator, or a cast.
+pub struct Function {
+    /// `pg_proc.oid` (PostgreSQL's number where it has one).
+    pub oid: Oid,
+    /// `pg_proc.proname`.
+    pub name: &'static str,
+    /// Argument types; `ANY*` pseudo types accept what resolution gives.
+    pub args: &'static [Oid],
+    /// Type of the variadic tail's elements, if any (`"any"` for format, concat...).
+    pub variadic: Option<Oid>,
+    /// Result type (without modifier).
+    pub result: Oid,
+    /// NULL in, NULL out without a call.
+    pub strict: bool,
+    /// When the result may change.
+    pub volatility: Volatility,
+    /// Code.
+    pub body: Body,
+}
+
+/// What the session gives to functions. Implemented by the session, and by a fixed one in tests.
+pub trait Context {
+    /// Start of the transaction: now(). Microseconds since 2000-01-01 UTC.
+    fn transaction_time(&self) -> i64;
+    /// Start of the statement: statement_timestamp().
+    fn statement_time(&self) -> i64;
+    /// The wall clock: clock_timestamp().
+    fn clock_time(&self) -> i64;
+    /// Session time zone.
+    fn time_zone(&self) -> &jiff::tz::TimeZone;
+    /// Random 64 bits: random(), gen_random_uuid().
+    fn random_u64(&self) -> u64;
+    /// current_database().
+    fn database(&self) -> &str;
+    /// session_user / current_user.
+    fn user(&self) -> &str;
+    /// pg_backend_pid().
+    fn backend_pid(&self) -> i32;
+    /// current_setting(name); `None` when unknown.
+    fn setting(&self, name: &str) -> Option<String>;
+    /// set_config(name, value, is_local).
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
+    /// Schemas searched for unqualified names (current_schemas).
+    fn search_path(&self) -> Vec<String>;
+    /// nextval of the sequence with this OID.
+    fn nextval(&self, sequence: Oid) -> Result<i64>;
+    /// currval.
+    fn currval(&self, sequence: Oid) -> Result<i64>;
+    /// lastval.
+    fn lastval(&self) -> Result<i64>;
+    /// setval.
+    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64>;
+    /// Relation OID by (possibly qualified, quoted) name, as regclass input does.
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
+    /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
+    fn relation_name(&self, relation: Oid) -> Option<String>;
+    /// Catalog-reading functions with a body that only the catalog can give: pg_get_indexdef, pg_get_constraintdef, pg_get_expr,
+    /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
+    /// `name` is the function's name; NULLs are already handled for strict ones.
+    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+}
+
+/// Where a cast is being applied (PostgreSQL's castcontext).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CastContext {
+    /// Anywhere.
+    Implicit,
+    /// Storing into a column.
+    Assignment,
+    /// CAST(x AS t), x::t.
+    Explicit,
+}
+
+/// A way from one type to another.
+#[derive(Clone, Copy)]
+pub enum Cast {
+    /// The stored value is already right (text to varchar without length, int4 to oid).
+    Relabel,
+    /// One function of one argument.
+    Function(&'static Function),
+    /// Through text: output of the source, input of the target (I/O conversion).
+    ViaText,
+}
+
+/// An aggregate function.
+pub struct Aggregate {
+    /// `pg_proc.oid`.
+    pub oid: Oid,
+    /// Name.
+    pub name: &'static str,
+    /// Argument types (empty: count(*)).
+    pub args: &'static [Oid],
+    /// Result type.
+    pub result: Oid,
+    /// Makes an empty state; `input` are the actual argument types.
+    pub start: fn(input: &[SqlType]) -> Box<dyn AggregateState>,
+    /// Rows with a NULL argument are skipped before `add`.
+    pub strict: bool,
+}
+
+/// Running state of one aggregate in one group.
+pub trait AggregateState {
+    /// Takes one row's arguments.
+    fn add(&mut self, args: &[Datum]) -> Result<()>;
+    /// The result; the state is done.
+    fn finish(&mut self) -> Result<Datum>;
+    /// Bytes held, roughly, for the memory limit.
+    fn size_bytes(&self) -> usize {
+        std::mem::size_of_val(self)
+    }
+}

@@ -1,0 +1,81 @@
+//! Type identity: OIDs as in PostgreSQL's `pg_type`, and type modifiers.
+
+/// An object identifier, PostgreSQL's numbering for built-in objects.
+pub type Oid = u32;
+
+/// A type with its modifier (length of varchar, precision and scale of numeric, ...).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SqlType {
+    /// `pg_type.oid`.
+    pub oid: Oid,
+    /// `atttypmod`; -1 for none.
+    pub typmod: i32,
+}
+
+impl SqlType {
+    /// The type without a modifier.
+    pub const fn of(oid: Oid) -> SqlType {
+        SqlType { oid, typmod: -1 }
+    }
+}
+
+/// OIDs of the built-in types.
+pub mod oid {
+    #![allow(missing_docs, reason = "each constant is the pg_type name it spells")]
+    use super::Oid;
+    pub const BOOL: Oid = 16;
+    pub const BYTEA: Oid = 17;
+    pub const CHAR: Oid = 18; // "char"
+    pub const NAME: Oid = 19;
+    pub const INT8: Oid = 20;
+    pub const INT2: Oid = 21;
+    pub const INT2VECTOR: Oid = 22;
+    pub const INT4: Oid = 23;
+    pub const REGPROC: Oid = 24;
+    pub const TEXT: Oid = 25;
+    pub const OID: Oid = 26;
+    pub const XID: Oid = 28;
+    pub const OIDVECTOR: Oid = 30;
+    pub const PG_NODE_TREE: Oid = 194;
+    pub const FLOAT4: Oid = 700;
+    pub const FLOAT8: Oid = 701;
+    pub const UNKNOWN: Oid = 705;
+    pub const BPCHAR: Oid = 1042;
+    pub const VARCHAR: Oid = 1043;
+    pub const DATE: Oid = 1082;
+    pub const TIME: Oid = 1083;
+    pub const TIMESTAMP: Oid = 1114;
+    pub const TIMESTAMPTZ: Oid = 1184;
+    pub const INTERVAL: Oid = 1186;
+    pub const NUMERIC: Oid = 1700;
+    pub const REGCLASS: Oid = 2205;
+    pub const REGTYPE: Oid = 2206;
+    pub const VOID: Oid = 2278;
+    pub const UUID: Oid = 2950;
+    pub const REGNAMESPACE: Oid = 4089;
+    pub const REGROLE: Oid = 4096;
+    pub const RECORD: Oid = 2249;
+    pub const BOOL_ARRAY: Oid = 1000;
+    pub const BYTEA_ARRAY: Oid = 1001;
+    pub const CHAR_ARRAY: Oid = 1002;
+    pub const NAME_ARRAY: Oid = 1003;
+    pub const INT2_ARRAY: Oid = 1005;
+    pub const INT4_ARRAY: Oid = 1007;
+    pub const TEXT_ARRAY: Oid = 1009;
+    pub const BPCHAR_ARRAY: Oid = 1014;
+    pub const VARCHAR_ARRAY: Oid = 1015;
+    pub const INT8_ARRAY: Oid = 1016;
+    pub const FLOAT4_ARRAY: Oid = 1021;
+    pub const FLOAT8_ARRAY: Oid = 1022;
+    pub const OID_ARRAY: Oid = 1028;
+    pub const ACLITEM_ARRAY: Oid = 1034;
+    pub const TIMESTAMP_ARRAY: Oid = 1115;
+    pub const DATE_ARRAY: Oid = 1182;
+    pub const TIME_ARRAY: Oid = 1183;
+    pub const TIMESTAMPTZ_ARRAY: Oid = 1185;
+    pub const NUMERIC_ARRAY: Oid = 1231;
+    pub const UUID_ARRAY: Oid = 2951;
+    pub const ANYARRAY: Oid = 2277;
+    pub const ANYELEMENT: Oid = 2283;
+    pub const ANY: Oid = 2276;
+}

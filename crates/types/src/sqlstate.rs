@@ -1,0 +1,152 @@
+//! SQLSTATE codes, PostgreSQL's meaning (appendix A of its manual).
+
+use std::fmt;
+
+/// A five-character SQLSTATE.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// Makes a code from its five characters.
+    pub const fn new(code: &[u8; 5]) -> SqlState {
+        SqlState(*code)
+    }
+
+    /// The five characters.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("XX000")
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+macro_rules! states {
+    ($($name:ident = $code:literal;)*) => {
+        impl SqlState {
+            $(
+                #[doc = concat!("SQLSTATE ", $code, ".")]
+                pub const $name: SqlState = {
+                    let b = $code.as_bytes();
+                    SqlState([b[0], b[1], b[2], b[3], b[4]])
+                };
+            )*
+        }
+    };
+}
+
+states! {
+    SUCCESSFUL_COMPLETION = "00000";
+    WARNING = "01000";
+    NO_DATA = "02000";
+    CONNECTION_EXCEPTION = "08000";
+    CONNECTION_FAILURE = "08006";
+    TRANSACTION_RESOLUTION_UNKNOWN = "08007";
+    PROTOCOL_VIOLATION = "08P01";
+    FEATURE_NOT_SUPPORTED = "0A000";
+    INVALID_TRANSACTION_INITIATION = "0B000";
+    CARDINALITY_VIOLATION = "21000";
+    STRING_DATA_RIGHT_TRUNCATION = "22001";
+    NULL_VALUE_NOT_ALLOWED = "22004";
+    NUMERIC_VALUE_OUT_OF_RANGE = "22003";
+    INVALID_DATETIME_FORMAT = "22007";
+    DATETIME_FIELD_OVERFLOW = "22008";
+    INVALID_TIME_ZONE_DISPLACEMENT_VALUE = "22009";
+    SUBSTRING_ERROR = "22011";
+    DIVISION_BY_ZERO = "22012";
+    INTERVAL_FIELD_OVERFLOW = "22015";
+    INVALID_ESCAPE_SEQUENCE = "22025";
+    INVALID_ARGUMENT_FOR_LOG = "2201E";
+    INVALID_ARGUMENT_FOR_POWER = "2201F";
+    INVALID_REGULAR_EXPRESSION = "2201B";
+    INVALID_ROW_COUNT_IN_LIMIT = "2201W";
+    INVALID_ROW_COUNT_IN_OFFSET = "2201X";
+    CHARACTER_NOT_IN_REPERTOIRE = "22021";
+    INVALID_PARAMETER_VALUE = "22023";
+    ARRAY_SUBSCRIPT_ERROR = "2202E";
+    INVALID_TEXT_REPRESENTATION = "22P02";
+    INVALID_BINARY_REPRESENTATION = "22P03";
+    BAD_COPY_FILE_FORMAT = "22P04";
+    UNTRANSLATABLE_CHARACTER = "22P05";
+    SEQUENCE_GENERATOR_LIMIT_EXCEEDED = "2200H";
+    NOT_NULL_VIOLATION = "23502";
+    FOREIGN_KEY_VIOLATION = "23503";
+    UNIQUE_VIOLATION = "23505";
+    CHECK_VIOLATION = "23514";
+    INVALID_CURSOR_STATE = "24000";
+    ACTIVE_SQL_TRANSACTION = "25001";
+    READ_ONLY_SQL_TRANSACTION = "25006";
+    NO_ACTIVE_SQL_TRANSACTION = "25P01";
+    IN_FAILED_SQL_TRANSACTION = "25P02";
+    INVALID_SQL_STATEMENT_NAME = "26000";
+    INVALID_AUTHORIZATION_SPECIFICATION = "28000";
+    INVALID_PASSWORD = "28P01";
+    DEPENDENT_OBJECTS_STILL_EXIST = "2BP01";
+    INVALID_CURSOR_NAME = "34000";
+    INVALID_SAVEPOINT_SPECIFICATION = "3B001";
+    INVALID_CATALOG_NAME = "3D000";
+    INVALID_SCHEMA_NAME = "3F000";
+    SERIALIZATION_FAILURE = "40001";
+    DEADLOCK_DETECTED = "40P01";
+    SYNTAX_ERROR = "42601";
+    INSUFFICIENT_PRIVILEGE = "42501";
+    CANNOT_COERCE = "42846";
+    GROUPING_ERROR = "42803";
+    WRONG_OBJECT_TYPE = "42809";
+    INVALID_FOREIGN_KEY = "42830";
+    INVALID_NAME = "42602";
+    NAME_TOO_LONG = "42622";
+    RESERVED_NAME = "42939";
+    DATATYPE_MISMATCH = "42804";
+    INDETERMINATE_DATATYPE = "42P18";
+    UNDEFINED_COLUMN = "42703";
+    UNDEFINED_FUNCTION = "42883";
+    UNDEFINED_TABLE = "42P01";
+    UNDEFINED_PARAMETER = "42P02";
+    UNDEFINED_OBJECT = "42704";
+    DUPLICATE_COLUMN = "42701";
+    DUPLICATE_CURSOR = "42P03";
+    DUPLICATE_DATABASE = "42P04";
+    DUPLICATE_FUNCTION = "42723";
+    DUPLICATE_PREPARED_STATEMENT = "42P05";
+    DUPLICATE_SCHEMA = "42P06";
+    DUPLICATE_TABLE = "42P07";
+    DUPLICATE_ALIAS = "42712";
+    DUPLICATE_OBJECT = "42710";
+    AMBIGUOUS_COLUMN = "42702";
+    AMBIGUOUS_FUNCTION = "42725";
+    AMBIGUOUS_PARAMETER = "42P08";
+    AMBIGUOUS_ALIAS = "42P09";
+    INVALID_COLUMN_REFERENCE = "42P10";
+    INVALID_COLUMN_DEFINITION = "42611";
+    INVALID_TABLE_DEFINITION = "42P16";
+    INVALID_OBJECT_DEFINITION = "42P17";
+    WITH_CHECK_OPTION_VIOLATION = "44000";
+    DISK_FULL = "53100";
+    OUT_OF_MEMORY = "53200";
+    TOO_MANY_CONNECTIONS = "53300";
+    CONFIGURATION_LIMIT_EXCEEDED = "53400";
+    PROGRAM_LIMIT_EXCEEDED = "54000";
+    STATEMENT_TOO_COMPLEX = "54001";
+    TOO_MANY_COLUMNS = "54011";
+    TOO_MANY_ARGUMENTS = "54023";
+    OBJECT_NOT_IN_PREREQUISITE_STATE = "55000";
+    OBJECT_IN_USE = "55006";
+    CANT_CHANGE_RUNTIME_PARAM = "55P02";
+    LOCK_NOT_AVAILABLE = "55P03";
+    QUERY_CANCELED = "57014";
+    ADMIN_SHUTDOWN = "57P01";
+    CANNOT_CONNECT_NOW = "57P03";
+    IO_ERROR = "58030";
+    INTERNAL_ERROR = "XX000";
+    DATA_CORRUPTED = "XX001";
+}
