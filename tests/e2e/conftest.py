@@ -1,0 +1,80 @@
+"""Fixtures: a shared server for most tests, a private one for those that stop, kill or starve it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import KINDS, Server  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--server", default="logstead", choices=sorted(KINDS), help="what to run the tests against")
+    parser.addoption("--fast", action="store_true", help="leave out what takes more than a few seconds")
+    parser.addoption("--seed", type=int, default=None, help="seed of the random tests (printed by each)")
+    parser.addoption("--crash-rounds", type=int, default=200, help="rounds of the crash test")
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if config.getoption("--fast") and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="--fast"))
+        if config.getoption("--server") != "logstead" and item.get_closest_marker("logstead_only"):
+            item.add_marker(pytest.mark.skip(reason="about Logstead only"))
+
+
+@pytest.fixture(scope="session")
+def server_kind(request):
+    """The class of the server under test."""
+    return KINDS[request.config.getoption("--server")]
+
+
+@pytest.fixture(scope="session")
+def is_postgres(server_kind) -> bool:
+    """Whether the tests run against PostgreSQL itself, to check the tests."""
+    return server_kind.name == "postgres"
+
+
+@pytest.fixture(scope="session")
+def _shared(server_kind, tmp_path_factory):
+    server = server_kind(tmp_path_factory.mktemp("shared"))
+    server.start()
+    yield server
+    if server.running():
+        server.stop()
+
+
+@pytest.fixture
+def server(_shared) -> Server:
+    """A running server shared by many tests; one that a test brought down is started again, and that test fails."""
+    if not _shared.running():
+        _shared.start()
+    yield _shared
+    if not _shared.running():
+        pytest.fail(f"the server ended during this test\n{_shared.output_text()[-4000:]}")
+    if "panicked at" in _shared.output_text():
+        said = _shared.output_text()
+        _shared.output.clear()
+        pytest.fail(f"the server panicked during this test\n{said[-4000:]}")
+
+
+@pytest.fixture
+def private_server(server_kind, tmp_path) -> Server:
+    """A server of the test's own, not yet started."""
+    server = server_kind(tmp_path / "server")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def seed(request) -> int:
+    """One number that reproduces a random test."""
+    given = request.config.getoption("--seed")
+    value = given if given is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"seed {value}: repeat with --seed {value}")
+    return value
