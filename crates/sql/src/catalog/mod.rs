@@ -1,1 +1,206 @@
-//! Catalog.
+//! The catalog: what relations exist and what they look like.
+//!
+//! Owns: the stored catalog tables (rows in the engine like any other: DDL is transactional, logged and recovered with no
+//! code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, DDL, and the virtual
+//! `pg_catalog` / `information_schema` tables.
+//!
+//! Invariants: a `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds
+//! `Catalog::csn` to its transaction's dependencies until that CSN is Committed (traps T10).
+
+use crate::error::Result;
+use crate::func::Context;
+use crate::value::{Datum, Oid, SqlType};
+use logstead_types::{Csn, IndexId, TableId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A consistent picture of one database's catalog.
+#[derive(Clone)]
+pub struct Catalog {
+    /// Rises with every change that is committed (or made by the transaction that owns a private copy).
+    pub version: u64,
+    /// CSN of the newest DDL it contains.
+    pub csn: Csn,
+    /// Database OID.
+    pub database: Oid,
+    /// Database name.
+    pub database_name: String,
+    /// Schemas by OID.
+    pub schemas: HashMap<Oid, Arc<Schema>>,
+    /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
+    pub relations: HashMap<Oid, Arc<Relation>>,
+    /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
+    pub names: HashMap<(Oid, String), Oid>,
+    /// Index OID to the OID of its table.
+    pub index_tables: HashMap<Oid, Oid>,
+}
+
+/// A schema (namespace).
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// OID: 11 pg_catalog, 2200 public, 13000 information_schema.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+}
+
+/// A table, sequence or virtual relation.
+#[derive(Clone)]
+pub struct Relation {
+    /// `pg_class.oid`.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Schema OID.
+    pub schema: Oid,
+    /// Schema name.
+    pub schema_name: String,
+    /// What it is.
+    pub kind: RelationKind,
+    /// All attributes ever added, by position; dropped ones stay.
+    pub columns: Vec<Column>,
+    /// Indexes, oldest first.
+    pub indexes: Vec<Arc<IndexDef>>,
+    /// Constraints, oldest first.
+    pub constraints: Vec<Arc<Constraint>>,
+    /// Storage: changes on TRUNCATE.
+    pub storage: TableId,
+    /// Stamped into rows; rises with every change of columns.
+    pub schema_version: u16,
+}
+
+/// Kinds of relation.
+#[derive(Clone)]
+pub enum RelationKind {
+    /// Ordinary table.
+    Table,
+    /// Sequence with its definition.
+    Sequence(SequenceDef),
+    /// System relation computed from the catalog.
+    Virtual(&'static VirtualTable),
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Name; "........pg.dropped.N........" when dropped.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT as SQL text.
+    pub default: Option<String>,
+    /// GENERATED ... AS IDENTITY: `Some(true)` ALWAYS, `Some(false)` BY DEFAULT.
+    pub identity: Option<bool>,
+    /// The sequence owned by this column (serial, identity).
+    pub sequence: Option<Oid>,
+    /// Dropped.
+    pub dropped: bool,
+    /// Value of rows stored before the column was added (rows with fewer columns).
+    pub missing: Datum,
+}
+
+/// An index.
+#[derive(Clone, Debug)]
+pub struct IndexDef {
+    /// `pg_class.oid` of the index.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Table OID.
+    pub table: Oid,
+    /// Storage.
+    pub storage: IndexId,
+    /// UNIQUE.
+    pub unique: bool,
+    /// PRIMARY KEY.
+    pub primary: bool,
+    /// Key columns.
+    pub columns: Vec<IndexColumn>,
+}
+
+/// A key column of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexColumn {
+    /// Attribute position in the table, from 0.
+    pub position: usize,
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// A table constraint.
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    /// `pg_constraint.oid`.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// What it demands.
+    pub kind: ConstraintKind,
+}
+
+/// Kinds of constraint.
+#[derive(Clone, Debug)]
+pub enum ConstraintKind {
+    /// CHECK, as SQL text.
+    Check(String),
+    /// PRIMARY KEY through this index.
+    PrimaryKey(Oid),
+    /// UNIQUE through this index.
+    Unique(Oid),
+}
+
+/// Definition of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
+pub struct SequenceDef {
+    pub ty: Oid,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cache: i64,
+    pub cycle: bool,
+}
+
+/// A system relation whose rows follow from a catalog snapshot and the session.
+pub struct VirtualTable {
+    /// OID, PostgreSQL's where it has one.
+    pub oid: Oid,
+    /// Schema name: pg_catalog or information_schema.
+    pub schema: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// Columns.
+    pub columns: &'static [(&'static str, Oid)],
+    /// All rows.
+    pub rows: fn(&VirtualContext<'_>) -> Result<Vec<Vec<Datum>>>,
+}
+
+/// What a virtual table reads.
+pub struct VirtualContext<'a> {
+    /// Snapshot.
+    pub catalog: &'a Catalog,
+    /// Session.
+    pub session: &'a dyn Context,
+}
+
+impl Catalog {
+    /// Finds a relation by name. `schema` None searches `path` (pg_catalog first unless the path names it).
+    pub fn relation(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<&Arc<Relation>> {
+        let find = |schema: &str| {
+            let schema = self.schemas.values().find(|s| s.name == schema)?;
+            self.names.get(&(schema.oid, name.to_owned())).and_then(|oid| self.relations.get(oid))
+        };
+        match schema {
+            Some(schema) => find(schema),
+            None => {
+                let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
+                first.into_iter().chain(path.iter().map(String::as_str)).find_map(find)
+            }
+        }
+    }
+}

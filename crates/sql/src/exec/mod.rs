@@ -1,1 +1,1 @@
-//! Exec.
+//! The executor: runs a plan on the engine's rows.

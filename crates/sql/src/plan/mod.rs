@@ -1,1 +1,364 @@
-//! Plan.
+//! Physical plans: what `exec` runs.
+//!
+//! Conventions: a node's output row is numbered from 0; a join's is left's columns, then right's. An expression's
+//! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
+
+use crate::catalog::{IndexDef, Relation, VirtualTable};
+use crate::expr::Expr;
+use crate::func::{Aggregate, Function};
+use crate::value::SqlType;
+use std::sync::Arc;
+
+/// A plan node with what EXPLAIN and clients want to know of it.
+pub struct Plan {
+    /// The operator.
+    pub node: Node,
+    /// Its output columns.
+    pub columns: Vec<OutputColumn>,
+    /// Estimated rows.
+    pub rows: f64,
+    /// Estimated cost, PostgreSQL's units.
+    pub cost: f64,
+}
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputColumn {
+    /// Name shown.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// Table OID and attribute number it comes from, (0, 0) if computed.
+    pub origin: (u32, i16),
+}
+
+/// Operators.
+pub enum Node {
+    /// One row of no columns.
+    OneRow,
+    /// Literal rows; expressions see no input row.
+    Values(Vec<Vec<Expr>>),
+    /// All visible rows of a table.
+    SeqScan(Scan),
+    /// Rows of a table by index, in index order.
+    IndexScan {
+        /// Table side.
+        scan: Scan,
+        /// The index.
+        index: Arc<IndexDef>,
+        /// Which keys.
+        range: KeyRange,
+        /// Backwards.
+        reverse: bool,
+    },
+    /// A system relation computed from the catalog snapshot.
+    VirtualScan {
+        /// Which.
+        table: &'static VirtualTable,
+        /// Columns wanted, in output order.
+        columns: Vec<usize>,
+        /// Condition over the *output* columns.
+        filter: Option<Expr>,
+    },
+    /// A set-returning function in FROM; args may use `Outer`. Output: the function's columns, then the ordinality (bigint) if asked.
+    FunctionScan {
+        /// Function with a `Body::Set`, or any other function giving one row.
+        function: &'static Function,
+        /// Arguments.
+        args: Vec<Expr>,
+        /// WITH ORDINALITY.
+        ordinality: bool,
+    },
+    /// Set-returning functions in a select list: for each input row, rows of `exprs` where each `Set` call at the top of an
+    /// expression yields its rows side by side (shorter ones padded with NULL).
+    ProjectSet {
+        /// Input.
+        input: Box<Plan>,
+        /// Output expressions.
+        exprs: Vec<Expr>,
+    },
+    /// Keeps rows for which the condition is true.
+    Filter {
+        /// Input.
+        input: Box<Plan>,
+        /// Condition.
+        condition: Expr,
+    },
+    /// Computes new rows.
+    Project {
+        /// Input.
+        input: Box<Plan>,
+        /// One per output column.
+        exprs: Vec<Expr>,
+    },
+    /// For each left row runs right. When `lateral`, right's `Outer` level 1 is the left row (index joins, LATERAL); else right is kept in memory.
+    NestedLoop {
+        /// Outer side.
+        left: Box<Plan>,
+        /// Inner side.
+        right: Box<Plan>,
+        /// Kind.
+        kind: JoinKind,
+        /// Condition over the concatenated row.
+        condition: Option<Expr>,
+        /// Right depends on left.
+        lateral: bool,
+    },
+    /// Equality join: hash table on right (NULL keys never match).
+    HashJoin {
+        /// Probe side.
+        left: Box<Plan>,
+        /// Build side.
+        right: Box<Plan>,
+        /// Kind (Full and Right included).
+        kind: JoinKind,
+        /// Keys over the left row, same types as `right_keys`.
+        left_keys: Vec<Expr>,
+        /// Keys over the right row.
+        right_keys: Vec<Expr>,
+        /// Further condition over the concatenated row, part of the join condition.
+        condition: Option<Expr>,
+    },
+    /// Grouping: output = group keys, then aggregates. Without keys: exactly one row.
+    Aggregate {
+        /// Input.
+        input: Box<Plan>,
+        /// Group keys over the input row.
+        keys: Vec<Expr>,
+        /// Aggregates over the input row.
+        aggregates: Vec<AggregateCall>,
+    },
+    /// Sorts by keys over the input row; `limit` rows suffice when set (top-n).
+    Sort {
+        /// Input.
+        input: Box<Plan>,
+        /// Keys, most significant first.
+        keys: Vec<SortKey>,
+    },
+    /// OFFSET / LIMIT; expressions of bigint, NULL means none; negative fails with 2201W / 2201X.
+    Limit {
+        /// Input.
+        input: Box<Plan>,
+        /// LIMIT.
+        limit: Option<Expr>,
+        /// OFFSET.
+        offset: Option<Expr>,
+    },
+    /// DISTINCT over all columns.
+    Distinct(Box<Plan>),
+    /// DISTINCT ON: input sorted; first row for each distinct value of the keys.
+    DistinctOn {
+        /// Input, sorted so that equal keys are adjacent.
+        input: Box<Plan>,
+        /// Keys over the input row.
+        keys: Vec<Expr>,
+    },
+    /// UNION / INTERSECT / EXCEPT, all inputs of the same column types. UNION without ALL is `Distinct(SetOp{Union, all: true})`.
+    SetOp {
+        /// Kind.
+        kind: SetOpKind,
+        /// ALL.
+        all: bool,
+        /// Left.
+        left: Box<Plan>,
+        /// Right.
+        right: Box<Plan>,
+    },
+    /// WITH: runs `definition` once into `slot`, then `body`, which reads it through `CteScan`.
+    With {
+        /// Slot number, unique in the statement.
+        slot: usize,
+        /// Non-recursive term or whole query.
+        definition: Box<Plan>,
+        /// Recursive term (reads the working table through `CteScan` of the same slot); `union_all` false removes duplicates.
+        recursive: Option<(Box<Plan>, bool)>,
+        /// The query proper.
+        body: Box<Plan>,
+    },
+    /// Reads a CTE's rows.
+    CteScan {
+        /// Slot.
+        slot: usize,
+    },
+    /// SELECT ... FOR UPDATE: locks each row of the listed scans (whose `row_id` is set) and re-checks it. Output: the input.
+    LockRows {
+        /// Input.
+        input: Box<Plan>,
+        /// What to lock.
+        targets: Vec<LockTarget>,
+        /// Full condition over the input row, evaluated again on the newest version after a wait.
+        recheck: Option<Expr>,
+        /// NOWAIT / SKIP LOCKED.
+        wait: LockWait,
+    },
+    /// INSERT.
+    Insert(Box<Insert>),
+    /// UPDATE.
+    Update(Box<Update>),
+    /// DELETE.
+    Delete(Box<Delete>),
+}
+
+/// What every scan of a stored table has. Output: `columns` (attribute positions, from 0) in this order, then, if
+/// `row_id`, two hidden bigints: the row id and the version token.
+pub struct Scan {
+    /// The table.
+    pub table: Arc<Relation>,
+    /// Attribute positions decoded, in output order.
+    pub columns: Vec<usize>,
+    /// Condition over the output row.
+    pub filter: Option<Expr>,
+    /// Adds the two hidden columns.
+    pub row_id: bool,
+}
+
+/// Keys of an index scan: equality on a prefix, then a range on the next column. Expressions see `Outer`, parameters and
+/// constants only and have exactly the column's type; a NULL bound matches nothing.
+#[derive(Default)]
+pub struct KeyRange {
+    /// `column i = expr` for the first columns.
+    pub equal: Vec<Expr>,
+    /// Lower bound of the next column, inclusive?
+    pub lower: Option<(Expr, bool)>,
+    /// Upper bound, inclusive?
+    pub upper: Option<(Expr, bool)>,
+    /// Instead of `equal` on the next column: `column = ANY (array expression)`; each element is looked up, in key order, once.
+    pub any: Option<Expr>,
+}
+
+/// Kinds of join. Semi and Anti output left's columns only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    Semi,
+    Anti,
+}
+
+/// Kinds of set operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum SetOpKind {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// One aggregate call.
+pub struct AggregateCall {
+    /// Which.
+    pub aggregate: &'static Aggregate,
+    /// Arguments over the input row.
+    pub args: Vec<Expr>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// FILTER (WHERE ...).
+    pub filter: Option<Expr>,
+    /// ORDER BY inside the call, over the input row.
+    pub order: Vec<SortKey>,
+    /// Result type.
+    pub ty: SqlType,
+}
+
+/// A sort key.
+pub struct SortKey {
+    /// Value.
+    pub expr: Expr,
+    /// Descending.
+    pub desc: bool,
+    /// NULLs first (PostgreSQL's default: last ascending, first descending).
+    pub nulls_first: bool,
+}
+
+/// A table whose rows LockRows locks.
+pub struct LockTarget {
+    /// The table.
+    pub table: Arc<Relation>,
+    /// Input columns holding the table's attributes: (attribute position, input column).
+    pub columns: Vec<(usize, usize)>,
+    /// Input column of the row id; the version token follows it.
+    pub row_id: usize,
+}
+
+/// What to do about a locked row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// Wait.
+    Block,
+    /// NOWAIT: 55P03.
+    NoWait,
+    /// SKIP LOCKED.
+    Skip,
+}
+
+/// A condition every stored row must not make false.
+pub struct Check {
+    /// Constraint name.
+    pub name: String,
+    /// Over the table's full row (all attribute positions, dropped ones NULL).
+    pub expr: Expr,
+}
+
+/// INSERT: for each source row, `values` gives the full row.
+pub struct Insert {
+    /// Target.
+    pub table: Arc<Relation>,
+    /// Source rows.
+    pub source: Plan,
+    /// One per attribute position (dropped: NULL), over the source row; defaults filled in, types and lengths coerced.
+    pub values: Vec<Expr>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// ON CONFLICT.
+    pub conflict: Option<OnConflict>,
+    /// RETURNING, over the stored full row.
+    pub returning: Option<Vec<Expr>>,
+}
+
+/// ON CONFLICT.
+pub struct OnConflict {
+    /// The arbiter indexes; empty: any unique index (DO NOTHING only).
+    pub indexes: Vec<Arc<IndexDef>>,
+    /// DO UPDATE; `None` is DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// DO UPDATE SET ... WHERE: expressions over the existing full row, then the proposed full row (`excluded`).
+pub struct ConflictUpdate {
+    /// (attribute position, value).
+    pub assignments: Vec<(usize, Expr)>,
+    /// WHERE.
+    pub filter: Option<Expr>,
+}
+
+/// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM), then
+/// the target's row id and version token as the last two.
+pub struct Update {
+    /// Target.
+    pub table: Arc<Relation>,
+    /// Source rows.
+    pub source: Plan,
+    /// (attribute position, value over the source row), coerced.
+    pub assignments: Vec<(usize, Expr)>,
+    /// Whole WHERE over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
+    pub recheck: Option<Expr>,
+    /// CHECK constraints, over the new full row.
+    pub checks: Vec<Check>,
+    /// RETURNING, over the new full row followed by the source row's other columns.
+    pub returning: Option<Vec<Expr>>,
+}
+
+/// DELETE; source row as for [`Update`].
+pub struct Delete {
+    /// Target.
+    pub table: Arc<Relation>,
+    /// Source rows.
+    pub source: Plan,
+    /// As for [`Update`].
+    pub recheck: Option<Expr>,
+    /// RETURNING, over the old full row followed by the source row's other columns.
+    pub returning: Option<Vec<Expr>>,
+}
