@@ -60,7 +60,10 @@ impl SqlError {
 
     /// 0A000: `what` is not supported; the text names it.
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
-        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
+        SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("{what} is not supported"),
+        )
     }
 
     /// XX000: a broken internal rule, never the user's fault.

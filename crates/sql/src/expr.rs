@@ -134,6 +134,7 @@ pub enum Expr {
 }
 
 /// A subquery inside an expression.
+#[derive(Clone)]
 pub struct Subquery {
     /// The plan; its `Outer` level 1 is the row the expression is evaluated on.
     pub plan: Plan,
@@ -146,6 +147,7 @@ pub struct Subquery {
 }
 
 /// What an expression asks of a subquery.
+#[derive(Clone)]
 pub enum SubqueryKind {
     /// Its single column of at most one row ("more than one row returned by a subquery used as an expression", 21000).
     Scalar,

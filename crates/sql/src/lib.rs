@@ -16,6 +16,7 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod func;
+pub mod parse;
 pub mod plan;
 pub mod value;
 

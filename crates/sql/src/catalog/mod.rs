@@ -190,16 +190,26 @@ pub struct VirtualContext<'a> {
 
 impl Catalog {
     /// Finds a relation by name. `schema` None searches `path` (pg_catalog first unless the path names it).
-    pub fn relation(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<&Arc<Relation>> {
+    pub fn relation(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &[String],
+    ) -> Option<&Arc<Relation>> {
         let find = |schema: &str| {
             let schema = self.schemas.values().find(|s| s.name == schema)?;
-            self.names.get(&(schema.oid, name.to_owned())).and_then(|oid| self.relations.get(oid))
+            self.names
+                .get(&(schema.oid, name.to_owned()))
+                .and_then(|oid| self.relations.get(oid))
         };
         match schema {
             Some(schema) => find(schema),
             None => {
                 let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
-                first.into_iter().chain(path.iter().map(String::as_str)).find_map(find)
+                first
+                    .into_iter()
+                    .chain(path.iter().map(String::as_str))
+                    .find_map(find)
             }
         }
     }

@@ -3,6 +3,10 @@
 //! Conventions: a node's output row is numbered from 0; a join's is left's columns, then right's. An expression's
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
+mod statement;
+
+pub use statement::{Command, PlanContext, Planned, plan_statement};
+
 use crate::catalog::{IndexDef, Relation, VirtualTable};
 use crate::expr::Expr;
 use crate::func::{Aggregate, Function};
@@ -10,6 +14,7 @@ use crate::value::SqlType;
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
+#[derive(Clone)]
 pub struct Plan {
     /// The operator.
     pub node: Node,
@@ -33,6 +38,7 @@ pub struct OutputColumn {
 }
 
 /// Operators.
+#[derive(Clone)]
 pub enum Node {
     /// One row of no columns.
     OneRow,
@@ -59,6 +65,8 @@ pub enum Node {
         columns: Vec<usize>,
         /// Condition over the *output* columns.
         filter: Option<Expr>,
+        /// Name it goes by in the statement.
+        alias: Arc<str>,
     },
     /// A set-returning function in FROM; args may use `Outer`. Output: the function's columns, then the ordinality (bigint) if asked.
     FunctionScan {
@@ -68,6 +76,8 @@ pub enum Node {
         args: Vec<Expr>,
         /// WITH ORDINALITY.
         ordinality: bool,
+        /// Name it goes by in the statement.
+        alias: Arc<str>,
     },
     /// Set-returning functions in a select list: for each input row, rows of `exprs` where each `Set` call at the top of an
     /// expression yields its rows side by side (shorter ones padded with NULL).
@@ -201,6 +211,7 @@ pub enum Node {
 
 /// What every scan of a stored table has. Output: `columns` (attribute positions, from 0) in this order, then, if
 /// `row_id`, two hidden bigints: the row id and the version token.
+#[derive(Clone)]
 pub struct Scan {
     /// The table.
     pub table: Arc<Relation>,
@@ -210,11 +221,13 @@ pub struct Scan {
     pub filter: Option<Expr>,
     /// Adds the two hidden columns.
     pub row_id: bool,
+    /// Name the table goes by in the statement.
+    pub alias: Arc<str>,
 }
 
 /// Keys of an index scan: equality on a prefix, then a range on the next column. Expressions see `Outer`, parameters and
 /// constants only and have exactly the column's type; a NULL bound matches nothing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct KeyRange {
     /// `column i = expr` for the first columns.
     pub equal: Vec<Expr>,
@@ -248,6 +261,7 @@ pub enum SetOpKind {
 }
 
 /// One aggregate call.
+#[derive(Clone)]
 pub struct AggregateCall {
     /// Which.
     pub aggregate: &'static Aggregate,
@@ -264,6 +278,7 @@ pub struct AggregateCall {
 }
 
 /// A sort key.
+#[derive(Clone)]
 pub struct SortKey {
     /// Value.
     pub expr: Expr,
@@ -274,6 +289,7 @@ pub struct SortKey {
 }
 
 /// A table whose rows LockRows locks.
+#[derive(Clone)]
 pub struct LockTarget {
     /// The table.
     pub table: Arc<Relation>,
@@ -295,6 +311,7 @@ pub enum LockWait {
 }
 
 /// A condition every stored row must not make false.
+#[derive(Clone)]
 pub struct Check {
     /// Constraint name.
     pub name: String,
@@ -303,6 +320,7 @@ pub struct Check {
 }
 
 /// INSERT: for each source row, `values` gives the full row.
+#[derive(Clone)]
 pub struct Insert {
     /// Target.
     pub table: Arc<Relation>,
@@ -319,6 +337,7 @@ pub struct Insert {
 }
 
 /// ON CONFLICT.
+#[derive(Clone)]
 pub struct OnConflict {
     /// The arbiter indexes; empty: any unique index (DO NOTHING only).
     pub indexes: Vec<Arc<IndexDef>>,
@@ -327,6 +346,7 @@ pub struct OnConflict {
 }
 
 /// DO UPDATE SET ... WHERE: expressions over the existing full row, then the proposed full row (`excluded`).
+#[derive(Clone)]
 pub struct ConflictUpdate {
     /// (attribute position, value).
     pub assignments: Vec<(usize, Expr)>,
@@ -336,6 +356,7 @@ pub struct ConflictUpdate {
 
 /// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM), then
 /// the target's row id and version token as the last two.
+#[derive(Clone)]
 pub struct Update {
     /// Target.
     pub table: Arc<Relation>,
@@ -352,6 +373,7 @@ pub struct Update {
 }
 
 /// DELETE; source row as for [`Update`].
+#[derive(Clone)]
 pub struct Delete {
     /// Target.
     pub table: Arc<Relation>,

@@ -1,0 +1,140 @@
+//! Which part of the server handles a statement.
+
+use sqlparser::ast::{self, Statement};
+
+/// Who handles a statement, and under which command tag where the statement alone decides it.
+#[derive(Clone, Debug)]
+pub enum StatementKind {
+    /// SELECT, VALUES, INSERT, UPDATE, DELETE: `plan::plan_statement`.
+    Query,
+    /// CREATE, ALTER, DROP, TRUNCATE, COMMENT, GRANT, REVOKE: the catalog. The command tag.
+    Ddl(&'static str),
+    /// ALTER SEQUENCE, which the grammar library lacks: the catalog. The statement is a placeholder.
+    AlterSequence(Box<AlterSequence>),
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION.
+    Transaction,
+    /// SET, SHOW, RESET, DISCARD.
+    Setting,
+    /// PREPARE, EXECUTE, DEALLOCATE.
+    Prepared,
+    /// COPY.
+    Copy,
+    /// EXPLAIN.
+    Explain,
+    /// DECLARE, FETCH, MOVE, CLOSE.
+    Cursor,
+    /// LISTEN, UNLISTEN, NOTIFY.
+    Notify,
+    /// VACUUM, ANALYZE, REINDEX, CLUSTER, CHECKPOINT: nothing to do. The command tag; the statement is a placeholder.
+    Maintenance(&'static str),
+    /// LOCK TABLE.
+    Lock,
+    /// Known SQL that is not supported, by name: answered with 0A000.
+    Unsupported(&'static str),
+}
+
+/// ALTER SEQUENCE.
+#[derive(Clone, Debug)]
+pub struct AlterSequence {
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// Which.
+    pub name: ast::ObjectName,
+    /// RESTART, with its value if one is given.
+    pub restart: Option<Option<i64>>,
+    /// The options it shares with CREATE SEQUENCE.
+    pub options: Vec<ast::SequenceOptions>,
+    /// OWNED BY table.column (or NONE).
+    pub owned_by: Option<ast::ObjectName>,
+    /// RENAME TO.
+    pub rename: Option<ast::Ident>,
+}
+
+/// Decides by the tree's kind alone.
+pub(super) fn classify(statement: &Statement) -> StatementKind {
+    use StatementKind as K;
+    match statement {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) => K::Query,
+        Statement::CreateTable(table) if table.query.is_some() => K::Ddl("SELECT"),
+        Statement::CreateTable(_) => K::Ddl("CREATE TABLE"),
+        Statement::CreateIndex(_) => K::Ddl("CREATE INDEX"),
+        Statement::CreateSchema { .. } => K::Ddl("CREATE SCHEMA"),
+        Statement::CreateSequence { .. } => K::Ddl("CREATE SEQUENCE"),
+        Statement::AlterTable(_) => K::Ddl("ALTER TABLE"),
+        Statement::AlterIndex { .. } => K::Ddl("ALTER INDEX"),
+        Statement::Truncate(_) => K::Ddl("TRUNCATE TABLE"),
+        Statement::Comment { .. } => K::Ddl("COMMENT"),
+        Statement::Grant(_) => K::Ddl("GRANT"),
+        Statement::Revoke(_) => K::Ddl("REVOKE"),
+        Statement::Drop { object_type, .. } => match object_type {
+            ast::ObjectType::Table => K::Ddl("DROP TABLE"),
+            ast::ObjectType::Index => K::Ddl("DROP INDEX"),
+            ast::ObjectType::Schema => K::Ddl("DROP SCHEMA"),
+            ast::ObjectType::Sequence => K::Ddl("DROP SEQUENCE"),
+            ast::ObjectType::View => K::Ddl("DROP VIEW"),
+            ast::ObjectType::MaterializedView => K::Ddl("DROP MATERIALIZED VIEW"),
+            ast::ObjectType::Type => K::Ddl("DROP TYPE"),
+            ast::ObjectType::Database => K::Ddl("DROP DATABASE"),
+            ast::ObjectType::Role => K::Ddl("DROP ROLE"),
+            ast::ObjectType::User => K::Ddl("DROP USER"),
+            _ => K::Unsupported("DROP of this kind of object"),
+        },
+        Statement::CreateView(_) => K::Unsupported("CREATE VIEW"),
+        Statement::AlterView { .. } => K::Unsupported("ALTER VIEW"),
+        Statement::CreateFunction(_) => K::Unsupported("CREATE FUNCTION"),
+        Statement::CreateProcedure { .. } => K::Unsupported("CREATE PROCEDURE"),
+        Statement::CreateTrigger(_) => K::Unsupported("CREATE TRIGGER"),
+        Statement::CreateType { .. } => K::Unsupported("CREATE TYPE"),
+        Statement::CreateDomain(_) => K::Unsupported("CREATE DOMAIN"),
+        Statement::CreateExtension(_) => K::Unsupported("CREATE EXTENSION"),
+        Statement::CreateDatabase { .. } => K::Unsupported("CREATE DATABASE"),
+        Statement::CreateRole(_) | Statement::CreateUser(_) => K::Unsupported("CREATE ROLE"),
+        Statement::CreatePolicy(_) => K::Unsupported("CREATE POLICY"),
+        Statement::CreateCollation(_) => K::Unsupported("CREATE COLLATION"),
+        Statement::CreateOperator(_) => K::Unsupported("CREATE OPERATOR"),
+        Statement::CreateServer(_) => K::Unsupported("CREATE SERVER"),
+        Statement::AlterRole { .. } | Statement::AlterUser(_) => K::Unsupported("ALTER ROLE"),
+        Statement::AlterType(_) => K::Unsupported("ALTER TYPE"),
+        Statement::AlterSchema(_) => K::Unsupported("ALTER SCHEMA"),
+        Statement::AlterFunction(_) => K::Unsupported("ALTER FUNCTION"),
+        Statement::DropFunction(_) => K::Unsupported("DROP FUNCTION"),
+        Statement::DropProcedure { .. } => K::Unsupported("DROP PROCEDURE"),
+        Statement::DropTrigger(_) => K::Unsupported("DROP TRIGGER"),
+        Statement::DropExtension(_) => K::Unsupported("DROP EXTENSION"),
+        Statement::DropDomain(_) => K::Unsupported("DROP DOMAIN"),
+        Statement::DropPolicy(_) => K::Unsupported("DROP POLICY"),
+        Statement::StartTransaction { .. }
+        | Statement::Commit { .. }
+        | Statement::Rollback { .. }
+        | Statement::Savepoint { .. }
+        | Statement::ReleaseSavepoint { .. } => K::Transaction,
+        Statement::Set(ast::Set::SetTransaction { .. }) => K::Transaction,
+        Statement::Set(_) | Statement::Reset(_) | Statement::Discard { .. } => K::Setting,
+        Statement::ShowVariable { .. }
+        | Statement::ShowVariables { .. }
+        | Statement::ShowStatus { .. }
+        | Statement::ShowTables { .. }
+        | Statement::ShowColumns { .. }
+        | Statement::ShowDatabases { .. }
+        | Statement::ShowSchemas { .. }
+        | Statement::ShowFunctions { .. } => K::Setting,
+        Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate { .. } => {
+            K::Prepared
+        }
+        Statement::Copy { .. } => K::Copy,
+        Statement::Explain { .. } | Statement::ExplainTable { .. } => K::Explain,
+        Statement::Declare { .. } | Statement::Fetch { .. } | Statement::Close { .. } => K::Cursor,
+        Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
+            K::Notify
+        }
+        Statement::Analyze(_) => K::Maintenance("ANALYZE"),
+        Statement::Vacuum(_) => K::Maintenance("VACUUM"),
+        Statement::Lock(_) | Statement::LockTables { .. } => K::Lock,
+        Statement::Merge(_) => K::Unsupported("MERGE"),
+        Statement::Call(_) => K::Unsupported("CALL"),
+        _ => K::Unsupported("this statement"),
+    }
+}

@@ -1,0 +1,240 @@
+//! From text to statements.
+//!
+//! Owns: the wrapper around the grammar library: splitting a text into statements, PostgreSQL's syntax errors and positions,
+//! bounded nesting, and small rewrites of tokens for PostgreSQL syntax that the library does not know (`rewrite`).
+//! Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
+//!
+//! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
+
+mod kind;
+mod position;
+mod rewrite;
+
+pub use kind::{AlterSequence, StatementKind};
+pub use position::{byte_of, position_of};
+
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
+use std::sync::Arc;
+
+/// Nesting of parentheses, subqueries and prefix operators.
+const NESTING_MAX: usize = 200;
+/// Operators in a row at one level of parentheses; the tree leans to the left and is walked recursively.
+const OPERATORS_MAX: usize = 1_000;
+/// AND / OR in a row at one level (flattened when bound).
+const CONJUNCTIONS_MAX: usize = 10_000;
+
+/// One statement of a text.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The tree. Its spans count lines and columns of the whole text that was given to [`parse`].
+    pub statement: Arc<ast::Statement>,
+    /// First byte of the statement in the text.
+    pub start: usize,
+    /// End of the statement in the text, without the semicolon.
+    pub end: usize,
+    /// Who handles it.
+    pub kind: StatementKind,
+}
+
+/// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
+pub fn parse(text: &str) -> Result<Vec<Parsed>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| position::token_error(text, &error))?;
+    let mut statements = Vec::new();
+    let mut one: Vec<TokenWithSpan> = Vec::new();
+    for token in tokens {
+        match token.token {
+            Token::Whitespace(_) | Token::EOF => {}
+            Token::SemiColon => {
+                if !one.is_empty() {
+                    statements.push(parse_one(text, std::mem::take(&mut one))?);
+                }
+            }
+            _ => one.push(token),
+        }
+    }
+    if !one.is_empty() {
+        statements.push(parse_one(text, one)?);
+    }
+    Ok(statements)
+}
+
+/// Parses an expression that stands alone: a stored DEFAULT or CHECK.
+pub fn parse_expr(text: &str) -> Result<ast::Expr> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| position::token_error(text, &error))?;
+    check_size(text, &tokens)?;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    let expr = parser
+        .parse_expr()
+        .map_err(|error| position::parse_error(text, &error, &parser.peek_token()))?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        return Err(position::error_at_token(text, &rest));
+    }
+    Ok(expr)
+}
+
+fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
+    check_size(text, &tokens)?;
+    let start = tokens
+        .first()
+        .map_or(0, |token| byte_of(text, token.span.start));
+    let end = tokens
+        .last()
+        .map_or(text.len(), |token| byte_of(text, token.span.end));
+    if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
+        return Ok(Parsed {
+            statement: Arc::new(statement),
+            start,
+            end,
+            kind,
+        });
+    }
+    let (tokens, notes) = rewrite::rewrite(tokens)?;
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    let mut statement = parser
+        .parse_statement()
+        .map_err(|error| position::parse_error(text, &error, &parser.peek_token()))?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        return Err(position::error_at_token(text, &rest));
+    }
+    rewrite::apply_notes(&mut statement, &notes);
+    let kind = kind::classify(&statement);
+    Ok(Parsed {
+        statement: Arc::new(statement),
+        start,
+        end,
+        kind,
+    })
+}
+
+/// Refuses what would make a tree too deep to walk.
+fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    #[derive(Default, Clone, Copy)]
+    struct Level {
+        operators: usize,
+        conjunctions: usize,
+        set_operations: usize,
+    }
+    let mut levels = vec![Level::default()];
+    let mut prefixes = 0;
+    for token in tokens {
+        prefixes = if is_prefix(&token.token) {
+            prefixes + 1
+        } else {
+            0
+        };
+        let Some(level) = levels.last_mut() else {
+            break;
+        };
+        match &token.token {
+            Token::LParen | Token::LBracket => levels.push(Level::default()),
+            Token::RParen | Token::RBracket => {
+                if levels.len() > 1 {
+                    levels.pop();
+                }
+            }
+            Token::Comma => {
+                level.operators = 0;
+                level.conjunctions = 0;
+            }
+            Token::Word(word) if word.quote_style.is_none() => {
+                let w = word.value.as_str();
+                if w.eq_ignore_ascii_case("and") || w.eq_ignore_ascii_case("or") {
+                    level.operators = 0;
+                    level.conjunctions += 1;
+                } else if w.eq_ignore_ascii_case("union")
+                    || w.eq_ignore_ascii_case("except")
+                    || w.eq_ignore_ascii_case("intersect")
+                {
+                    level.set_operations += 1;
+                    level.operators = 0;
+                    level.conjunctions = 0;
+                } else if w.eq_ignore_ascii_case("select")
+                    || w.eq_ignore_ascii_case("from")
+                    || w.eq_ignore_ascii_case("where")
+                    || w.eq_ignore_ascii_case("on")
+                {
+                    level.operators = 0;
+                    level.conjunctions = 0;
+                } else if w.eq_ignore_ascii_case("is")
+                    || w.eq_ignore_ascii_case("not")
+                    || w.eq_ignore_ascii_case("collate")
+                    || w.eq_ignore_ascii_case("at")
+                    || w.eq_ignore_ascii_case("like")
+                    || w.eq_ignore_ascii_case("isnull")
+                    || w.eq_ignore_ascii_case("notnull")
+                {
+                    level.operators += 1;
+                }
+            }
+            Token::Word(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::EOF => {}
+            _ => level.operators += 1,
+        }
+        let Some(level) = levels.last() else { break };
+        if level.operators > OPERATORS_MAX
+            || level.conjunctions > CONJUNCTIONS_MAX
+            || level.set_operations > OPERATORS_MAX / 2
+            || levels.len() > NESTING_MAX
+            || prefixes > NESTING_MAX / 2
+        {
+            return Err(too_deep().at(Some(position_of(text, token.span.start))));
+        }
+    }
+    Ok(())
+}
+
+/// NOT, CASE and signs open a level of their own each.
+fn is_prefix(token: &Token) -> bool {
+    match token {
+        Token::Minus | Token::Plus | Token::Tilde | Token::ExclamationMark => true,
+        Token::Word(word) => {
+            word.quote_style.is_none()
+                && (word.keyword == Keyword::NOT || word.keyword == Keyword::CASE)
+        }
+        _ => false,
+    }
+}
+
+/// 54001, PostgreSQL's text.
+pub(crate) fn too_deep() -> SqlError {
+    SqlError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+    )
+    .hint("The statement is nested too deeply or chains too many operators.")
+}
+
+fn is_recursion(error: &ParserError) -> bool {
+    matches!(error, ParserError::RecursionLimitExceeded)
+}
+
+/// A span's first character as an error position; none for made-up spans.
+pub(crate) fn span_position(text: &str, span: Span) -> Option<usize> {
+    (span.start.line > 0).then(|| position_of(text, span.start))
+}
+
+#[cfg(test)]
+mod tests;

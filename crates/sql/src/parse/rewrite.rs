@@ -1,0 +1,326 @@
+//! PostgreSQL syntax that the grammar library lacks: tokens are dropped or replaced before it sees them.
+
+use super::kind::{AlterSequence, StatementKind};
+use super::position::error_at_token;
+use crate::error::{Result, SqlError};
+use sqlparser::ast::{self, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// What was taken out of the tokens and must be put into the tree.
+#[derive(Default)]
+pub(super) struct Notes {
+    overriding_system: bool,
+    overriding_user: bool,
+}
+
+fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
+    matches!(token.map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+}
+
+fn words(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+    words
+        .iter()
+        .enumerate()
+        .all(|(i, word)| is_word(tokens.get(at + i), word))
+}
+
+/// Statements recognised without the grammar.
+pub(super) fn without_grammar(
+    text: &str,
+    tokens: &[TokenWithSpan],
+) -> Result<Option<(Statement, StatementKind)>> {
+    let tag = if is_word(tokens.first(), "vacuum") {
+        "VACUUM"
+    } else if is_word(tokens.first(), "analyze") || is_word(tokens.first(), "analyse") {
+        "ANALYZE"
+    } else if is_word(tokens.first(), "reindex") {
+        "REINDEX"
+    } else if is_word(tokens.first(), "cluster") {
+        "CLUSTER"
+    } else if is_word(tokens.first(), "checkpoint") {
+        "CHECKPOINT"
+    } else if is_word(tokens.first(), "do") {
+        return Ok(Some((
+            Statement::UnlockTables,
+            StatementKind::Unsupported("DO"),
+        )));
+    } else if words(tokens, 0, &["alter", "sequence"]) {
+        let alter = alter_sequence(text, &tokens[2..])?;
+        return Ok(Some((
+            Statement::UnlockTables,
+            StatementKind::AlterSequence(Box::new(alter)),
+        )));
+    } else if is_word(tokens.first(), "move") {
+        return Ok(Some((Statement::UnlockTables, StatementKind::Cursor)));
+    } else {
+        return Ok(None);
+    };
+    Ok(Some((
+        Statement::UnlockTables,
+        StatementKind::Maintenance(tag),
+    )))
+}
+
+/// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
+pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Notes)> {
+    let mut notes = Notes::default();
+    if is_word(tokens.first(), "table") {
+        // TABLE t is SELECT * FROM t.
+        let span = tokens[0].span;
+        let word = |word: &str, keyword| TokenWithSpan {
+            token: Token::Word(Word {
+                value: word.to_owned(),
+                quote_style: None,
+                keyword,
+            }),
+            span,
+        };
+        let star = TokenWithSpan {
+            token: Token::Mul,
+            span,
+        };
+        tokens.splice(
+            0..1,
+            [
+                word("SELECT", Keyword::SELECT),
+                star,
+                word("FROM", Keyword::FROM),
+            ],
+        );
+    }
+    let copy = is_word(tokens.first(), "copy");
+    let mut at = 0;
+    while at < tokens.len() {
+        let Token::Word(word) = &tokens[at].token else {
+            at += 1;
+            continue;
+        };
+        if word.quote_style.is_some() {
+            at += 1;
+            continue;
+        }
+        match word.keyword {
+            Keyword::FOR if words(&tokens, at + 1, &["no", "key", "update"]) => {
+                tokens.drain(at + 1..at + 3);
+            }
+            Keyword::FOR if words(&tokens, at + 1, &["key", "share"]) => {
+                tokens.remove(at + 1);
+            }
+            Keyword::CONCURRENTLY if words(&tokens, 0, &["drop", "index"]) && at == 2 => {
+                tokens.remove(at);
+                continue;
+            }
+            Keyword::ON if words(&tokens, at + 1, &["conflict"]) => {
+                skip_index_predicate(&mut tokens, at + 2)
+            }
+            Keyword::BETWEEN if words(&tokens, at + 1, &["symmetric"]) => {
+                return Err(SqlError::unsupported("BETWEEN SYMMETRIC"));
+            }
+            Keyword::BETWEEN if words(&tokens, at + 1, &["asymmetric"]) => {
+                tokens.remove(at + 1);
+            }
+            _ if word.value.eq_ignore_ascii_case("overriding")
+                && is_word(tokens.get(at + 2), "value") =>
+            {
+                notes.overriding_system |= is_word(tokens.get(at + 1), "system");
+                notes.overriding_user |= is_word(tokens.get(at + 1), "user");
+                if notes.overriding_system || notes.overriding_user {
+                    tokens.drain(at..at + 3);
+                    continue;
+                }
+            }
+            _ if copy
+                && (word.value.eq_ignore_ascii_case("freeze")
+                    || word.value.eq_ignore_ascii_case("header")) =>
+            {
+                boolean_option(&mut tokens, at + 1);
+            }
+            _ if word.value.eq_ignore_ascii_case("variadic")
+                && matches!(
+                    tokens.get(at.wrapping_sub(1)).map(|t| &t.token),
+                    Some(Token::LParen | Token::Comma)
+                ) =>
+            {
+                return Err(SqlError::unsupported("VARIADIC in a call"));
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok((tokens, notes))
+}
+
+/// ON / OFF / 1 / 0 after a COPY option, as the grammar spells them.
+fn boolean_option(tokens: &mut [TokenWithSpan], at: usize) {
+    let value = if is_word(tokens.get(at), "on") {
+        true
+    } else if is_word(tokens.get(at), "off") {
+        false
+    } else {
+        return;
+    };
+    let (word, keyword) = if value {
+        ("TRUE", Keyword::TRUE)
+    } else {
+        ("FALSE", Keyword::FALSE)
+    };
+    if let Some(token) = tokens.get_mut(at) {
+        token.token = Token::Word(Word {
+            value: word.to_owned(),
+            quote_style: None,
+            keyword,
+        });
+    }
+}
+
+/// ON CONFLICT (a) WHERE predicate DO: the predicate only narrows the choice of partial indexes, of which there are none.
+fn skip_index_predicate(tokens: &mut Vec<TokenWithSpan>, open: usize) {
+    if !matches!(tokens.get(open).map(|t| &t.token), Some(Token::LParen)) {
+        return;
+    }
+    let mut depth = 0usize;
+    let mut at = open;
+    let mut predicate = None;
+    while let Some(token) = tokens.get(at) {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Word(_) if depth == 0 => {
+                if is_word(Some(token), "where") && predicate.is_none() {
+                    predicate = Some(at);
+                } else if is_word(Some(token), "do") {
+                    if let Some(from) = predicate {
+                        tokens.drain(from..at);
+                    }
+                    return;
+                } else if predicate.is_none() {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Puts into the tree what [`rewrite`] took out. The tree has no place for OVERRIDING, so two flags of other dialects
+/// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE.
+pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
+    if let Statement::Insert(insert) = statement {
+        insert.overwrite = notes.overriding_system;
+        insert.ignore = notes.overriding_user;
+    }
+}
+
+fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence> {
+    let mut at = 0;
+    let if_exists = words(tokens, 0, &["if", "exists"]);
+    if if_exists {
+        at += 2;
+    }
+    // The name and the options up to RESTART / OWNED / RENAME go through the grammar of CREATE SEQUENCE.
+    let mut create = Vec::with_capacity(tokens.len() + 2);
+    let mut restart = None;
+    let mut owned_by = None;
+    let mut rename = None;
+    let span = tokens
+        .first()
+        .map(|t| t.span)
+        .unwrap_or_else(sqlparser::tokenizer::Span::empty);
+    for (word, keyword) in [("CREATE", Keyword::CREATE), ("SEQUENCE", Keyword::SEQUENCE)] {
+        create.push(TokenWithSpan {
+            token: Token::Word(Word {
+                value: word.to_owned(),
+                quote_style: None,
+                keyword,
+            }),
+            span,
+        });
+    }
+    let end_error = |at: usize| match tokens.get(at) {
+        Some(token) => error_at_token(text, token),
+        None => error_at_token(text, &TokenWithSpan::new_eof()),
+    };
+    while let Some(token) = tokens.get(at) {
+        if is_word(Some(token), "restart") {
+            at += 1;
+            if is_word(tokens.get(at), "with") {
+                at += 1;
+            }
+            let minus = matches!(tokens.get(at).map(|t| &t.token), Some(Token::Minus));
+            if minus {
+                at += 1;
+            }
+            restart = match tokens.get(at).map(|t| &t.token) {
+                Some(Token::Number(digits, _)) => {
+                    let value: i64 = digits.parse().map_err(|_| end_error(at))?;
+                    at += 1;
+                    Some(Some(if minus { -value } else { value }))
+                }
+                _ if minus => return Err(end_error(at)),
+                _ => Some(None),
+            };
+        } else if words(tokens, at, &["owned", "by"]) || words(tokens, at, &["rename", "to"]) {
+            let owned = is_word(tokens.get(at), "owned");
+            at += 2;
+            let mut parts = Vec::new();
+            loop {
+                match tokens.get(at).map(|t| &t.token) {
+                    Some(Token::Word(word)) => parts.push(word.clone().into_ident(tokens[at].span)),
+                    _ => return Err(end_error(at)),
+                }
+                at += 1;
+                if matches!(tokens.get(at).map(|t| &t.token), Some(Token::Period)) {
+                    at += 1;
+                } else {
+                    break;
+                }
+            }
+            if owned {
+                owned_by = Some(ast::ObjectName::from(parts));
+            } else {
+                rename = parts.pop();
+            }
+        } else if words(tokens, at, &["set", "schema"]) || words(tokens, at, &["owner", "to"]) {
+            return Err(SqlError::unsupported(
+                "ALTER SEQUENCE SET SCHEMA / OWNER TO",
+            ));
+        } else {
+            create.push(token.clone());
+            at += 1;
+        }
+    }
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(create);
+    let statement = parser
+        .parse_statement()
+        .map_err(|error| super::position::parse_error(text, &error, &parser.peek_token()))?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        return Err(error_at_token(text, &rest));
+    }
+    let Statement::CreateSequence {
+        name,
+        mut sequence_options,
+        data_type,
+        ..
+    } = statement
+    else {
+        return Err(end_error(0));
+    };
+    if data_type.is_some() {
+        return Err(SqlError::unsupported("ALTER SEQUENCE AS"));
+    }
+    let options = std::mem::take(&mut sequence_options);
+    Ok(AlterSequence {
+        if_exists,
+        name,
+        restart,
+        options,
+        owned_by,
+        rename,
+    })
+}

@@ -1,0 +1,106 @@
+use super::*;
+
+fn error(text: &str) -> (String, Option<usize>) {
+    let error = parse(text).unwrap_err();
+    (error.fields().message.clone(), error.fields().position)
+}
+
+#[test]
+fn splits_statements_and_keeps_their_places() {
+    let text = "select 1; ;\n select ';' -- x;\n;";
+    let all = parse(text).unwrap();
+    assert_eq!(
+        all.iter()
+            .map(|p| &text[p.start..p.end])
+            .collect::<Vec<_>>(),
+        ["select 1", "select ';'"]
+    );
+    assert!(parse("  -- nothing\n").unwrap().is_empty());
+}
+
+#[test]
+fn syntax_errors_are_postgresql_s() {
+    assert_eq!(
+        error("selec 1"),
+        ("syntax error at or near \"selec\"".into(), Some(1))
+    );
+    assert_eq!(
+        error("select 1 +"),
+        ("syntax error at end of input".into(), Some(11))
+    );
+    assert_eq!(
+        error("select 'é', a form t"),
+        ("syntax error at or near \"t\"".into(), Some(20))
+    );
+    assert_eq!(
+        error("select 'abc"),
+        (
+            "unterminated quoted string at or near \"'abc\"".into(),
+            Some(8)
+        )
+    );
+    assert_eq!(
+        error("select \"abc"),
+        (
+            "unterminated quoted identifier at or near \"\"abc\"".into(),
+            Some(8)
+        )
+    );
+    assert_eq!(
+        error("insert into t values (1"),
+        ("syntax error at end of input".into(), Some(24))
+    );
+}
+
+#[test]
+fn depth_is_bounded() {
+    let deep = |n: usize| format!("select {}1{}", "(".repeat(n), ")".repeat(n));
+    let run = |text: String| {
+        std::thread::Builder::new()
+            .stack_size(2 << 20)
+            .spawn(move || parse(&text).map(|_| ()).map_err(|e| e.code()))
+            .unwrap()
+            .join()
+            .unwrap()
+    };
+    assert_eq!(run(deep(30)), Ok(()));
+    assert_eq!(run(deep(100_000)), Err(SqlState::STATEMENT_TOO_COMPLEX));
+    assert_eq!(
+        run(format!("select 1{}", "+1".repeat(100_000))),
+        Err(SqlState::STATEMENT_TOO_COMPLEX)
+    );
+    assert_eq!(
+        run(format!("select {}true", "not ".repeat(900))),
+        Err(SqlState::STATEMENT_TOO_COMPLEX)
+    );
+    assert_eq!(
+        run(format!("select true{}", " or true".repeat(9_000))),
+        Ok(())
+    );
+    assert_eq!(
+        run(format!(
+            "select * from t where a in (1{})",
+            ",1".repeat(50_000)
+        )),
+        Ok(())
+    );
+}
+
+#[test]
+fn postgresql_syntax_the_grammar_lacks() {
+    for text in [
+        "vacuum analyze t",
+        "select * from t for no key update",
+        "copy t from stdin with (freeze on)",
+        "insert into t overriding system value values (1)",
+        "insert into t values (1) on conflict (a) where b > 1 do update set a = 1 where t.a > 1",
+        "table t",
+        "drop index concurrently if exists a",
+        "alter sequence if exists s.t restart with -3 increment by 2 owned by a.b",
+        "reindex table t",
+    ] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
+    let all = parse("alter sequence s restart").unwrap();
+    assert!(matches!(&all[0].kind, StatementKind::AlterSequence(a) if a.restart == Some(None)));
+}
