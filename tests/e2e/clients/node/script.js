@@ -33,7 +33,7 @@ async function basics() {
   assert.deepEqual(result.rows, [['39.80', false]]);
   result = await client.query({ name: 'by-id', text: 'SELECT price, active FROM node_item WHERE id = $1', values: [2], rowMode: 'array' });
   assert.deepEqual(result.rows, []);
-  result = await client.query('SELECT count(*)::int AS n FROM node_item WHERE id = ANY($1::int[])', [[1, 2, 3]]);
+  result = await client.query('SELECT count(*)::int AS n FROM node_item WHERE id IN ($1, $2)', [1, 2]);
   assert.equal(result.rows[0].n, 1);
 
   // Several statements in one simple query.

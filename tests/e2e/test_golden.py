@@ -1,0 +1,30 @@
+"""SQL semantics: every script of tests/sql prints exactly what PostgreSQL 15 prints."""
+
+import difflib
+
+import golden
+import isolation
+import pytest
+
+
+def assert_same(found: str, expected: str, name: str) -> None:
+    """Fails with a readable difference."""
+    if found != expected:
+        lines = list(
+            difflib.unified_diff(
+                expected.splitlines(), found.splitlines(), f"{name} (PostgreSQL 15)", f"{name} (here)", n=3, lineterm=""
+            )
+        )
+        shown = "\n".join(lines[:150])
+        more = f"\n... and {len(lines) - 150} more lines" if len(lines) > 150 else ""
+        pytest.fail(f"{name} differs:\n{shown}{more}", pytrace=False)
+
+
+@pytest.mark.parametrize("script", golden.scripts(), ids=lambda path: path.stem)
+def test_sql(server, script):
+    assert_same(golden.run(server, script), golden.expected(script).read_text(), script.name)
+
+
+@pytest.mark.parametrize("script", isolation.scripts(), ids=lambda path: path.stem)
+def test_isolation(server, script):
+    assert_same(isolation.run(server, script), isolation.expected(script).read_text(), script.name)

@@ -1,0 +1,11 @@
+-- The few array expressions that drivers send.
+CREATE TABLE arr_a (id int PRIMARY KEY, v text);
+INSERT INTO arr_a VALUES (1, 'a'), (2, 'b'), (3, NULL);
+SELECT id FROM arr_a WHERE id = ANY (ARRAY[1, 3, 9]) ORDER BY id;
+SELECT id FROM arr_a WHERE id = ANY ('{1,2}') ORDER BY id;
+SELECT id FROM arr_a WHERE v = ANY ('{b,"c d"}'::text[]) ORDER BY id;
+SELECT id FROM arr_a WHERE id <> ALL ('{1,2}'::int[]) ORDER BY id;
+SELECT ARRAY[1, 2, NULL], ARRAY['a', 'b c', 'd"e', ''], '{1,2}'::int[];
+SELECT array_agg(id ORDER BY id DESC), array_agg(v ORDER BY id) FROM arr_a;
+SELECT (ARRAY[10, 20, 30])[2], array_length(ARRAY[1, 2, 3], 1);
+DROP TABLE arr_a;
