@@ -1,1 +1,67 @@
-//! (being written)
+//! The environment: clock, random numbers, files, threads and sockets.
+//!
+//! Owns the only calls by which Logstead reaches the machine. Everything above gets an [`Env`] from whoever starts it,
+//! so the same code runs in the server (real environment) and in tests (simulated: one seed gives one history).
+//!
+//! Invariants: nothing here panics on what the machine answers; every answer of the kernel is passed on, checked.
+//! Does not: know what the files mean, retry, or log.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate is the one place that may use what the rest of the workspace is banned from"
+)]
+
+mod clock;
+mod files;
+mod net;
+mod random;
+mod thread;
+
+pub use clock::{Clock, Instant, RealClock, SimClock};
+pub use files::{
+    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles, SimFiles, is_disk_full,
+};
+pub use net::{connect, listen};
+pub use random::{Random, RealRandom, SimRandom};
+pub use thread::{JoinHandle, core_count, sleep, spawn};
+
+use std::sync::Arc;
+
+/// Everything a room of the house needs from the machine. Cheap to clone.
+#[derive(Clone)]
+pub struct Env {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers.
+    pub random: Arc<dyn Random>,
+    /// Files and directories.
+    pub files: Arc<dyn Files>,
+}
+
+impl Env {
+    /// The machine itself.
+    pub fn real() -> Env {
+        Env { clock: Arc::new(RealClock::new()), random: Arc::new(RealRandom::new()), files: Arc::new(RealFiles) }
+    }
+
+    /// A simulated machine: a clock that moves when told, seeded random numbers, files in memory that can fail.
+    /// The handle to the files is given as well, because tests steer the faults through it.
+    pub fn simulated(seed: u64) -> (Env, Arc<SimFiles>) {
+        let files = Arc::new(SimFiles::new(seed));
+        let env = Env {
+            clock: Arc::new(SimClock::new()),
+            random: Arc::new(SimRandom::new(seed)),
+            files: Arc::clone(&files) as Arc<dyn Files>,
+        };
+        (env, files)
+    }
+
+    /// Starts a thread; see [`spawn`].
+    pub fn spawn<F>(&self, name: &str, core: Option<usize>, body: F) -> std::io::Result<JoinHandle>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        spawn(name, core, body)
+    }
+}

@@ -1,1 +1,173 @@
-//! (being written)
+//! The homes of the log: where lanes, side segments and small named things live.
+//!
+//! A *home* stores bytes and promises what happens to them when the machine stops. It knows positions and lengths, and
+//! nothing of blocks, entries or transactions: that is the `wal` crate's. [`LogHome`] is the whole interface; each home
+//! passes the one conformance suite in [`conformance`].
+//!
+//! | home | where | fencing |
+//! |---|---|---|
+//! | [`LocalHome`] | preallocated files written with O_DIRECT and O_DSYNC | the kernel's lock on `DIR/lock` |
+//! | [`MemoryHome`] | this process | none needed |
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod error;
+mod local;
+mod memory;
+
+pub use error::{HomeError, NoRoom};
+pub use local::{LocalHome, LocalOptions};
+pub use memory::MemoryHome;
+
+pub use logstead_env::Buffer;
+use logstead_types::LaneId;
+use std::fmt;
+
+/// A place in a lane: a segment, and a byte offset in it. Ordered as the lane is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position {
+    /// Number of the segment in its lane, counted from 0, never used twice.
+    pub segment: u64,
+    /// Byte offset in the segment.
+    pub offset: u64,
+}
+
+impl Position {
+    /// The start of a segment.
+    pub const fn start_of(segment: u64) -> Position {
+        Position { segment, offset: 0 }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "segment {} offset {}", self.segment, self.offset)
+    }
+}
+
+/// What a home is like; constant over its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Lengths and positions of appends are multiples of this.
+    pub block_alignment: usize,
+    /// Bytes per append beyond which waiting for more brings no throughput.
+    pub block_size_preferred: usize,
+    /// An append takes so little time (tens of microseconds) that a worker may do it itself: `append_inline` is offered.
+    pub writes_are_short: bool,
+    /// Largest room that `ensure_room` may be asked for, and largest append.
+    pub room_size_bytes_max: u64,
+}
+
+/// A segment as it lies in the home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SegmentInfo {
+    /// Its number in the lane.
+    pub segment: u64,
+    /// Its length in bytes, the unwritten zeros at its end included.
+    pub size_bytes: u64,
+}
+
+/// The identity of one state of a named thing, for [`LogHome::compare_and_swap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag(pub u64);
+
+/// Called exactly once with the buffer given to [`LogHome::append`] and the outcome, on a thread of the home, without
+/// any lock of the home held.
+pub type Completion = Box<dyn FnOnce(Buffer, Result<(), HomeError>) + Send>;
+
+/// Called exactly once with the outcome of [`LogHome::put_side`].
+pub type SideCompletion = Box<dyn FnOnce(Result<(), NoRoom>) + Send>;
+
+/// Called when `ensure_room`, refused before, may answer otherwise now. Without any lock of the home held.
+pub type RoomListener = Box<dyn Fn() + Send + Sync>;
+
+/// A place where the log lives.
+///
+/// **Order.** Appends of one lane are given in the order of their positions, each claimed by [`place`](Self::place),
+/// which follow one another without holes except at the end of a segment. Appends of one lane may be in flight together
+/// and may complete in any order; nothing relates appends of different lanes.
+///
+/// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. What lies
+/// behind the last append of a segment reads as zeros, always: a segment enters use only after all of it is zero and
+/// durable. `put_if_absent`, `compare_and_swap` and `put_side` are atomic and durable when they report success.
+///
+/// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
+/// them: the caller stops appending to this lane for good. No home retries a failed local write.
+///
+/// **Fencing.** At most one process at a time holds a home open for writing; opening says so if another one does. An
+/// append by a process that lost the home fails with [`HomeError::Fenced`].
+///
+/// **Failure.** A full home shows in `ensure_room` and `put_side` only ([`NoRoom::DiskFull`]), before anything depends on
+/// it, and passes when space is freed. An append within ensured room is never refused for lack of space.
+pub trait LogHome: Send + Sync {
+    /// What this home is like.
+    fn facts(&self) -> Facts;
+
+    /// A name for people: where this home is.
+    fn describe(&self) -> String;
+
+    /// Opens a lane for appending at the start of segment `first_segment`, which must be fresh: no segment of that or a
+    /// higher number may exist. When it returns, the first segment is there; later ones are prepared in the background.
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
+
+    /// Sets who is told when room may have come up in `lane`. At most once per lane, before its first `ensure_room`.
+    fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
+
+    /// `Ok`: appends from the next place on, whose aligned lengths sum to at most `bytes`, find room whatever happens.
+    /// Costs no I/O; may start some in the background.
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
+
+    /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
+    /// not fail; otherwise it may.
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
+
+    /// Appends the first `len` bytes of `block` at the place claimed for them. `done` may be called before this returns.
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
+
+    /// The same in the caller's thread, which waits. Only offered by homes whose writes are short; others answer
+    /// [`HomeError::Unsupported`].
+    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+
+    /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it read
+    /// may come from a cache that never reached the disk). Lengths and offset aligned.
+    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+
+    /// Lanes that have segments.
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
+
+    /// The segments of a lane, by number; empty if there is no such lane.
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError>;
+
+    /// Reads up to `into.capacity()` bytes at `at` (aligned); less only at the segment's end. A missing segment reads as 0.
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
+
+    /// Gives back the unused end of a segment that will never be appended to again: bytes from `at` on. Durable.
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
+
+    /// Removes a whole segment. Removing a missing one is fine.
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
+
+    /// A small named thing and the tag of its present state.
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
+
+    /// Makes a named thing; [`HomeError::Conflict`] if it exists.
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
+
+    /// Replaces a named thing whose state is still `expected`; else [`HomeError::Conflict`]. After another error the old
+    /// or the new state is there, never a mixture.
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
+
+    /// Stores a side segment: the records of one large transaction. Durable when `done` is told `Ok`; on error nothing is
+    /// left that would take space for long.
+    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion);
+
+    /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there is
+    /// none.
+    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+
+    /// The side segments of a lane.
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
+
+    /// Removes a side segment. Removing a missing one is fine.
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
+}

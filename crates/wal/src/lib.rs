@@ -1,1 +1,51 @@
-//! (being written)
+//! The write-ahead log: lanes, blocks, entries, records, and how a database comes back from them.
+//!
+//! The write path, from a transaction to durable:
+//! 1. while statements run, row changes are serialized into the transaction's own memory ([`Record::encode`]);
+//! 2. [`Lane::room`] takes place in the lane's buffer and on the disk, so that nothing after it can fail;
+//! 3. the transaction draws its CSN and [`Lane::push`] copies the entry into the buffer, publishing its CSN as not durable;
+//! 4. [`Lane::flush`] seals the buffer into a block and writes it, in the caller's thread or on the lane's writer;
+//! 5. when the home says that the bytes are durable, [`Lane::first_not_durable`] moves and the listener is told.
+//!
+//! After a crash [`recovery::open`] reads every lane, finds its end, hands the survivors over in CSN order, and writes
+//! the recovery mark. [`inspect`] reads a log offline.
+//!
+//! Formats are pinned byte by byte in docs/format.md and by golden files under `tests/golden`.
+//!
+//! Does not: decide when a transaction is committed (crate `commit`), know tables (crate `engine`), or touch the
+//! machine (crates `home` and `env`).
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod entry;
+pub mod inspect;
+mod lane;
+pub mod manifest;
+pub mod record;
+pub mod recovery;
+mod varint;
+
+pub use entry::{Body, Deps, Entry, SideRef};
+pub use lane::{
+    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneStart, NoRoom, Room,
+    SideDone,
+};
+pub use record::{Record, Records};
+
+use thiserror::Error;
+
+/// Bytes that are not what the format says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} at byte {offset}")]
+pub struct FormatError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where, from the start of what was decoded.
+    pub offset: usize,
+}
+
+impl FormatError {
+    pub(crate) const fn new(what: &'static str, offset: usize) -> FormatError {
+        FormatError { what, offset }
+    }
+}

@@ -1,0 +1,155 @@
+//! The machine's file system.
+
+use super::{Access, File, FileLock, Files, OpenMode};
+use rustix::fs::OFlags;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The machine's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealFiles;
+
+struct RealFile {
+    file: std::fs::File,
+    direct: bool,
+    durable_writes: bool,
+}
+
+fn open(path: &Path, mode: OpenMode, direct: bool) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    match mode.access {
+        Access::Read => {}
+        Access::ReadWrite => {
+            options.write(true);
+        }
+        Access::CreateNew => {
+            options.write(true).create_new(true);
+        }
+        Access::Replace => {
+            options.write(true).create(true).truncate(true);
+        }
+    }
+    let mut flags = OFlags::empty();
+    if direct {
+        flags |= OFlags::DIRECT;
+    }
+    if mode.durable_writes {
+        flags |= OFlags::DSYNC;
+    }
+    // Open flags are small positive numbers; the conversion cannot fail.
+    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    options.open(path)
+}
+
+impl Files for RealFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
+        let (file, direct) = match open(path, mode, mode.direct) {
+            // File systems without direct I/O (some tmpfs, overlays) answer EINVAL.
+            Err(error) if mode.direct && error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                // The kernel may have made the file before refusing the flag.
+                let again = if mode.access == Access::CreateNew {
+                    OpenMode { access: Access::Replace, ..mode }
+                } else {
+                    mode
+                };
+                (open(path, again, false)?, false)
+            }
+            other => (other?, mode.direct),
+        };
+        Ok(Box::new(RealFile { file, direct, durable_writes: mode.durable_writes }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        if path.as_os_str().is_empty() || path.is_dir() {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            self.create_dir(parent)?;
+        }
+        match std::fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            other => other?,
+        }
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent),
+            _ => self.sync_dir(Path::new(".")),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        std::fs::File::open(dir)?.sync_all()
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            // Names that are no UTF-8 are none of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// The kernel frees the lock when the last descriptor closes, also when the process is killed.
+struct RealLock {
+    _file: std::fs::File,
+}
+
+impl FileLock for RealLock {}
+
+impl File for RealFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
+        self.file.write_at(from, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    fn writes_are_durable(&self) -> bool {
+        self.durable_writes
+    }
+}

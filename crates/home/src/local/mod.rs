@@ -1,0 +1,522 @@
+//! The log in local files.
+//!
+//! ```text
+//! DIR/lock                          held with flock by the one server that writes here
+//! DIR/manifest                      replaced by rename, then the directory is synced
+//! DIR/log/lane-0000/000000000000.seg   segments, filled with zeros ahead of time
+//! DIR/log/lane-0000/side-….rec         records of large transactions
+//! ```
+//!
+//! Invariants:
+//! - A `.seg` file is entirely written (zeros) and durable, with its name, before its first append: an append then changes
+//!   no metadata, so one O_DSYNC write costs one device flush and no journal commit, and never finds the disk full.
+//!   Unwritten extents (fallocate alone) would cost a journal commit per append.
+//! - Files under preparation end in `.new` and are removed when the home is opened.
+//! - An append that fails is never tried again; nothing is known about its bytes.
+//!
+//! Does not: know what the bytes mean, or decide which segments are still needed.
+
+mod lane;
+mod paths;
+mod queue;
+
+use crate::{
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo, SideCompletion, Tag,
+};
+use lane::{LaneFiles, Segment};
+use logstead_env::{Access, Env, File, FileLock, OpenMode};
+use logstead_types::LaneId;
+use parking_lot::{Mutex, RwLock};
+use paths::Paths;
+use queue::Queue;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Alignment of O_DIRECT.
+const ALIGNMENT: usize = logstead_env::DIRECT_ALIGNMENT;
+/// Pieces in which segments are zeroed: small enough that a commit's write never waits long behind one.
+const ZERO_PIECE_BYTES: usize = 256 * 1024;
+/// Pause between two such pieces while commits go on.
+const ZERO_PIECE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Sizes and ways of a local home.
+#[derive(Clone, Debug)]
+pub struct LocalOptions {
+    /// Size of a segment.
+    pub segment_size_bytes: u64,
+    /// Size of the first segment of a lane after a start: small, so that a start is quick.
+    pub first_segment_size_bytes: u64,
+    /// Smallest segment worth making when the disk is nearly full.
+    pub segment_size_bytes_min: u64,
+    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
+    pub threads: bool,
+}
+
+impl Default for LocalOptions {
+    fn default() -> LocalOptions {
+        LocalOptions {
+            segment_size_bytes: 64 << 20,
+            first_segment_size_bytes: 8 << 20,
+            segment_size_bytes_min: 4 << 20,
+            threads: true,
+        }
+    }
+}
+
+/// The log in local files; see the module's documentation.
+pub struct LocalHome {
+    shared: Arc<Shared>,
+    preparer: Option<Queue<Prepare>>,
+    sides: Option<Queue<Side>>,
+}
+
+/// What the home's threads need too. The kernel's lock lives here, so that it is held until the last write has ended.
+struct Shared {
+    env: Env,
+    paths: Paths,
+    options: LocalOptions,
+    read_only: bool,
+    _lock: Box<dyn FileLock>,
+    lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
+    /// The file read last, by lane: a scan reads one segment after the other.
+    readers: Mutex<BTreeMap<LaneId, (u64, Arc<dyn File>)>>,
+}
+
+struct Prepare {
+    lane: Arc<LaneFiles>,
+    segment: u64,
+}
+
+struct Side {
+    lane: LaneId,
+    id: u64,
+    bytes: Vec<u8>,
+    done: SideCompletion,
+}
+
+impl LocalHome {
+    /// Opens (or makes) the home in `dir` for writing.
+    pub fn open(dir: impl Into<PathBuf>, env: &Env, options: LocalOptions) -> Result<LocalHome, HomeError> {
+        let paths = Paths::new(dir.into());
+        let made = env.files.create_dir(&paths.log());
+        made.map_err(|e| HomeError::io(format!("make directory {}", paths.log().display()), e))?;
+        let home = LocalHome::lock(paths, env, options, false)?;
+        home.shared.remove_unfinished()?;
+        Ok(home)
+    }
+
+    /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
+    pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
+        let paths = Paths::new(dir.into());
+        if env.files.list(&paths.log()).is_err() {
+            return Err(HomeError::Missing(format!("a Logstead log in {}", paths.dir().display())));
+        }
+        LocalHome::lock(paths, env, LocalOptions { threads: false, ..LocalOptions::default() }, true)
+    }
+
+    fn lock(paths: Paths, env: &Env, options: LocalOptions, read_only: bool) -> Result<LocalHome, HomeError> {
+        let lock = match env.files.lock(&paths.lock()) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(HomeError::InUse(paths.dir().display().to_string())),
+            Err(error) => return Err(HomeError::io(format!("lock {}", paths.lock().display()), error)),
+        };
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            paths,
+            options,
+            read_only,
+            _lock: lock,
+            lanes: RwLock::new(BTreeMap::new()),
+            readers: Mutex::new(BTreeMap::new()),
+        });
+        let start = |error| HomeError::io("start a thread of the log", error);
+        let (preparer, sides) = if shared.options.threads {
+            let preparing = Arc::clone(&shared);
+            let preparer = Queue::start(env, "log-space", move |job: Prepare| {
+                preparing.prepare_next(&job.lane, job.segment);
+            });
+            let writing = Arc::clone(&shared);
+            let sides = Queue::start(env, "log-sides", move |job: Side| {
+                (job.done)(writing.write_side(job.lane, job.id, &job.bytes));
+            });
+            (Some(preparer.map_err(start)?), Some(sides.map_err(start)?))
+        } else {
+            (None, None)
+        };
+        Ok(LocalHome { shared, preparer, sides })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.shared.paths.dir()
+    }
+
+    fn lane(&self, lane: LaneId) -> Result<Arc<LaneFiles>, HomeError> {
+        let lanes = self.shared.lanes.read();
+        lanes.get(&lane).cloned().ok_or(HomeError::Misuse { lane, what: "the lane is not open" })
+    }
+
+    /// Starts making the next segment, if none is ready or under way.
+    fn start_preparing(&self, lane: &Arc<LaneFiles>) {
+        let Some(segment) = lane.begin_preparing() else { return };
+        match &self.preparer {
+            Some(preparer) => preparer.push(Prepare { lane: Arc::clone(lane), segment }),
+            None => self.shared.prepare_next(lane, segment),
+        }
+    }
+}
+
+impl Shared {
+    fn io<T>(&self, what: &str, path: &Path, result: std::io::Result<T>) -> Result<T, HomeError> {
+        result.map_err(|error| HomeError::io(format!("{what} {}", path.display()), error))
+    }
+
+    fn write_allowed(&self) -> Result<(), HomeError> {
+        if self.read_only { Err(HomeError::Unsupported("writing: it was opened for reading only")) } else { Ok(()) }
+    }
+
+    /// Removes what an interrupted preparation left.
+    fn remove_unfinished(&self) -> Result<(), HomeError> {
+        let mut dirs = vec![self.paths.dir().to_owned()];
+        dirs.extend(self.lane_ids()?.into_iter().map(|lane| self.paths.lane(lane)));
+        for dir in dirs {
+            for name in self.io("list", &dir, self.env.files.list(&dir))? {
+                if Paths::is_unfinished(&name) {
+                    let path = dir.join(name);
+                    self.io("remove", &path, self.env.files.remove(&path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lane_ids(&self) -> Result<Vec<LaneId>, HomeError> {
+        let log = self.paths.log();
+        let names = self.io("list", &log, self.env.files.list(&log))?;
+        Ok(names.iter().filter_map(|name| Paths::parse_lane(name)).collect())
+    }
+
+    fn names_in(&self, lane: LaneId) -> Result<Vec<String>, HomeError> {
+        let dir = self.paths.lane(lane);
+        match self.env.files.list(&dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => self.io("list", &dir, other),
+        }
+    }
+
+    /// Makes a segment: zeros, durable, then its name, durable.
+    fn make_segment(&self, lane: LaneId, segment: u64, size: u64, pause: Duration) -> Result<Segment, HomeError> {
+        self.write_allowed()?;
+        let path = self.paths.segment(lane, segment);
+        let unfinished = Paths::unfinished(&path);
+        let result = self.make_segment_file(lane, &path, &unfinished, size, pause);
+        if result.is_err() {
+            // A half-made file must not keep a full disk full. What it was worth is known from the first error.
+            let _first_error_counts = self.env.files.remove(&unfinished);
+        }
+        let file = result?;
+        Ok(Segment { number: segment, size_bytes: size, file })
+    }
+
+    fn make_segment_file(
+        &self,
+        lane: LaneId,
+        path: &Path,
+        unfinished: &Path,
+        size: u64,
+        pause: Duration,
+    ) -> Result<Arc<dyn File>, HomeError> {
+        let files = &self.env.files;
+        let mode = OpenMode { access: Access::Replace, direct: true, durable_writes: false };
+        let file = self.io("make", unfinished, files.open(unfinished, mode))?;
+        let filled = file.fill_with_zeros(0, size, ZERO_PIECE_BYTES, &mut || {
+            if !pause.is_zero() {
+                logstead_env::sleep(pause);
+            }
+        });
+        self.io("fill with zeros", unfinished, filled)?;
+        self.io("sync", unfinished, file.sync())?;
+        drop(file);
+        self.io("rename", unfinished, files.rename(unfinished, path))?;
+        let dir = self.paths.lane(lane);
+        self.io("sync directory", &dir, files.sync_dir(&dir))?;
+        let mode = OpenMode { access: Access::ReadWrite, direct: true, durable_writes: true };
+        Ok(Arc::from(self.io("open", path, files.open(path, mode))?))
+    }
+
+    /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
+    fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
+        let log = self.paths.log();
+        let free = self.io("ask for free space of", &log, self.env.files.free_space(&log))?;
+        let mut size = wanted;
+        while size > free / 2 && size / 2 >= self.options.segment_size_bytes_min {
+            size /= 2;
+        }
+        let size = size - size % ALIGNMENT as u64;
+        if size > free {
+            return self.io("make a segment in", &log, Err(std::io::ErrorKind::StorageFull.into()));
+        }
+        Ok(size)
+    }
+
+    fn prepare_next(&self, lane: &LaneFiles, segment: u64) {
+        let made = self
+            .affordable_size(self.options.segment_size_bytes)
+            .and_then(|size| self.make_segment(lane.id, segment, size, ZERO_PIECE_PAUSE));
+        lane.end_preparing(made);
+    }
+
+    /// Replaces a small file atomically.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
+        self.write_allowed()?;
+        let files = &self.env.files;
+        let unfinished = Paths::unfinished(path);
+        let result = (|| {
+            let file = self.io("make", &unfinished, files.open(&unfinished, OpenMode::buffered(Access::Replace)))?;
+            self.io("write", &unfinished, file.write_all_at(0, bytes))?;
+            self.io("sync", &unfinished, file.sync())
+        })();
+        if result.is_err() {
+            let _first_error_counts = files.remove(&unfinished);
+        }
+        result?;
+        self.io("rename", &unfinished, files.rename(&unfinished, path))?;
+        let dir = path.parent().unwrap_or(self.paths.dir());
+        self.io("sync directory", dir, files.sync_dir(dir))
+    }
+
+    fn write_side(&self, lane: LaneId, id: u64, bytes: &[u8]) -> Result<(), NoRoom> {
+        let dir = self.paths.lane(lane);
+        self.io("make directory", &dir, self.env.files.create_dir(&dir)).map_err(NoRoom::from_home)?;
+        self.replace(&self.paths.side(lane, id), bytes).map_err(NoRoom::from_home)
+    }
+
+    fn reader(&self, lane: LaneId, segment: u64) -> Result<Option<Arc<dyn File>>, HomeError> {
+        let mut readers = self.readers.lock();
+        if let Some((number, file)) = readers.get(&lane)
+            && *number == segment
+        {
+            return Ok(Some(Arc::clone(file)));
+        }
+        let path = self.paths.segment(lane, segment);
+        let mode = OpenMode { access: Access::Read, direct: true, durable_writes: false };
+        let file: Arc<dyn File> = match self.env.files.open(&path, mode) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => Arc::from(self.io("open", &path, other)?),
+        };
+        readers.insert(lane, (segment, Arc::clone(&file)));
+        Ok(Some(file))
+    }
+
+    fn read_name(&self, name: &str) -> Result<Option<Vec<u8>>, HomeError> {
+        let path = self.paths.dir().join(name);
+        match self.env.files.read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            other => self.io("read", &path, other).map(Some),
+        }
+    }
+}
+
+/// The tag of a named thing is a hash of its bytes (FNV-1a): under the lock there are no other writers to tell apart.
+fn tag_of(bytes: &[u8]) -> Tag {
+    let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    Tag(bytes.iter().fold(0xcbf2_9ce4_8422_2325, hash))
+}
+
+impl LogHome for LocalHome {
+    fn facts(&self) -> Facts {
+        Facts {
+            block_alignment: ALIGNMENT,
+            block_size_preferred: 16 * 1024,
+            writes_are_short: true,
+            room_size_bytes_max: self.shared.options.segment_size_bytes_min,
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("file://{}", self.dir().display())
+    }
+
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        let shared = &self.shared;
+        let dir = shared.paths.lane(lane);
+        shared.io("make directory", &dir, shared.env.files.create_dir(&dir)).map_err(NoRoom::from_home)?;
+        let existing = self.segments(lane)?;
+        if shared.lanes.read().contains_key(&lane) || existing.iter().any(|info| info.segment >= first_segment) {
+            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "opened at a segment that is not fresh" }));
+        }
+        let first = shared
+            .affordable_size(shared.options.first_segment_size_bytes)
+            .and_then(|size| shared.make_segment(lane, first_segment, size, Duration::ZERO))
+            .map_err(NoRoom::from_home)?;
+        let opened = LaneFiles::new(lane, first, &shared.env, shared.options.threads)
+            .map_err(|error| HomeError::io("start the writer of a lane", error))?;
+        let opened = Arc::new(opened);
+        shared.lanes.write().insert(lane, Arc::clone(&opened));
+        if shared.options.threads {
+            self.start_preparing(&opened);
+        }
+        Ok(())
+    }
+
+    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
+        if let Ok(lane) = self.lane(lane) {
+            lane.set_listener(listener);
+        }
+    }
+
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        let lane = self.lane(lane)?;
+        let answer = lane.room(bytes);
+        if answer.prepare {
+            self.start_preparing(&lane);
+            if self.preparer.is_none() {
+                // Without threads the segment is there, or the attempt has failed, by now.
+                return lane.room(bytes).result;
+            }
+        }
+        answer.result
+    }
+
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        let lane = self.lane(lane)?;
+        let (at, switched) = lane.place(len)?;
+        if switched && self.preparer.is_some() {
+            self.start_preparing(&lane);
+        }
+        Ok(at)
+    }
+
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
+        match self.lane(lane) {
+            Ok(files) => files.append(at, block, len, done),
+            Err(error) => done(block, Err(error)),
+        }
+    }
+
+    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+        self.lane(lane)?.write(at, block, len)
+    }
+
+    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+        let shared = &self.shared;
+        shared.write_allowed()?;
+        let path = shared.paths.segment(lane, at.segment);
+        let mode = OpenMode { access: Access::ReadWrite, direct: true, durable_writes: false };
+        let file = shared.io("open", &path, shared.env.files.open(&path, mode))?;
+        let bytes = block.as_slice().get(..len).ok_or(HomeError::Misuse { lane, what: "longer than its buffer" })?;
+        shared.io("rewrite", &path, file.write_all_at(at.offset, bytes))?;
+        shared.io("sync", &path, file.sync())
+    }
+
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        let mut lanes = Vec::new();
+        for lane in self.shared.lane_ids()? {
+            if !self.segments(lane)?.is_empty() {
+                lanes.push(lane);
+            }
+        }
+        Ok(lanes)
+    }
+
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        let mut segments = Vec::new();
+        for segment in self.shared.names_in(lane)?.iter().filter_map(|name| Paths::parse_segment(name)) {
+            let path = self.shared.paths.segment(lane, segment);
+            let file = self.shared.env.files.open(&path, OpenMode::buffered(Access::Read));
+            let file = self.shared.io("open", &path, file)?;
+            let size_bytes = self.shared.io("ask for the length of", &path, file.len())?;
+            segments.push(SegmentInfo { segment, size_bytes });
+        }
+        segments.sort_unstable();
+        Ok(segments)
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let Some(file) = self.shared.reader(lane, at.segment)? else { return Ok(0) };
+        let result = file.read_full_at(at.offset, into.as_mut_slice());
+        self.shared.io("read", &self.shared.paths.segment(lane, at.segment), result)
+    }
+
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        let shared = &self.shared;
+        shared.write_allowed()?;
+        let path = shared.paths.segment(lane, at.segment);
+        let file = match shared.env.files.open(&path, OpenMode::buffered(Access::ReadWrite)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => shared.io("open", &path, other)?,
+        };
+        if shared.io("ask for the length of", &path, file.len())? > at.offset {
+            shared.io("shorten", &path, file.set_len(at.offset))?;
+            shared.io("sync", &path, file.sync())?;
+        }
+        Ok(())
+    }
+
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        self.shared.write_allowed()?;
+        self.shared.readers.lock().remove(&lane);
+        let path = self.shared.paths.segment(lane, segment);
+        match self.shared.env.files.remove(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => self.shared.io("remove", &path, other),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        Ok(self.shared.read_name(name)?.map(|bytes| {
+            let tag = tag_of(&bytes);
+            (bytes, tag)
+        }))
+    }
+
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        if self.shared.read_name(name)?.is_some() {
+            return Err(HomeError::Conflict(name.to_owned()));
+        }
+        self.shared.replace(&self.shared.paths.dir().join(name), bytes)?;
+        Ok(tag_of(bytes))
+    }
+
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        let present = self.shared.read_name(name)?;
+        if present.map(|bytes| tag_of(&bytes)) != Some(expected) {
+            return Err(HomeError::Conflict(name.to_owned()));
+        }
+        self.shared.replace(&self.shared.paths.dir().join(name), bytes)?;
+        Ok(tag_of(bytes))
+    }
+
+    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion) {
+        match &self.sides {
+            Some(sides) => sides.push(Side { lane, id, bytes, done }),
+            None => done(self.shared.write_side(lane, id, &bytes)),
+        }
+    }
+
+    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        let path = self.shared.paths.side(lane, id);
+        let file = match self.shared.env.files.open(&path, OpenMode::buffered(Access::Read)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(HomeError::Missing(path.display().to_string()));
+            }
+            other => self.shared.io("open", &path, other)?,
+        };
+        self.shared.io("read", &path, file.read_full_at(offset, into))
+    }
+
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        Ok(self.shared.names_in(lane)?.iter().filter_map(|name| Paths::parse_side(name)).collect())
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.shared.write_allowed()?;
+        let path = self.shared.paths.side(lane, id);
+        match self.shared.env.files.remove(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => self.shared.io("remove", &path, other),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Names of the files in a local home; the only place that spells them.
+
+use logstead_types::LaneId;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+const UNFINISHED: &str = ".new";
+const SEGMENT: &str = ".seg";
+const SIDE: &str = ".rec";
+
+/// The directory and what lies where in it.
+pub(super) struct Paths {
+    dir: PathBuf,
+}
+
+impl Paths {
+    pub(super) fn new(dir: PathBuf) -> Paths {
+        Paths { dir }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.dir.join("lock")
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    pub(super) fn lane(&self, lane: LaneId) -> PathBuf {
+        self.log().join(format!("lane-{:04}", lane.get()))
+    }
+
+    pub(super) fn parse_lane(name: &str) -> Option<LaneId> {
+        name.strip_prefix("lane-")?.parse().ok().map(LaneId)
+    }
+
+    pub(super) fn segment(&self, lane: LaneId, segment: u64) -> PathBuf {
+        self.lane(lane).join(format!("{segment:012}{SEGMENT}"))
+    }
+
+    pub(super) fn parse_segment(name: &str) -> Option<u64> {
+        name.strip_suffix(SEGMENT)?.parse().ok()
+    }
+
+    pub(super) fn side(&self, lane: LaneId, id: u64) -> PathBuf {
+        self.lane(lane).join(format!("side-{id:016x}{SIDE}"))
+    }
+
+    pub(super) fn parse_side(name: &str) -> Option<u64> {
+        u64::from_str_radix(name.strip_prefix("side-")?.strip_suffix(SIDE)?, 16).ok()
+    }
+
+    /// The name under which a file is made, before it is renamed to `path`.
+    pub(super) fn unfinished(path: &Path) -> PathBuf {
+        let mut name = OsString::from(path);
+        name.push(UNFINISHED);
+        PathBuf::from(name)
+    }
+
+    pub(super) fn is_unfinished(name: &str) -> bool {
+        name.ends_with(UNFINISHED)
+    }
+}

@@ -1,0 +1,349 @@
+//! A home in this process's memory, for tests of what stands above: appends complete when a test says so, fail, or find
+//! the disk full.
+//!
+//! Invariant: bytes become readable only when their append completes with `Ok`; a crash is dropping the server that
+//! used the home and opening the home again.
+//!
+//! Does not: tear or lose writes (the local home over simulated files does that).
+
+use crate::{
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo, SideCompletion, Tag,
+};
+use logstead_types::LaneId;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+/// Block alignment of the memory home: like the local home's, so that tests see the same positions.
+const ALIGNMENT: usize = 4096;
+
+/// A home in memory; see the module's documentation. Clones share the memory.
+#[derive(Clone)]
+pub struct MemoryHome {
+    state: Arc<Mutex<State>>,
+    segment_size_bytes: u64,
+}
+
+struct State {
+    lanes: BTreeMap<LaneId, Lane>,
+    names: BTreeMap<String, (Vec<u8>, u64)>,
+    sides: BTreeMap<(LaneId, u64), Vec<u8>>,
+    tags: u64,
+    disk_full: bool,
+    failing: bool,
+    paused: bool,
+    appends: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+struct Waiting {
+    lane: LaneId,
+    at: Position,
+    block: Buffer,
+    len: usize,
+    done: Completion,
+}
+
+#[derive(Default)]
+struct Lane {
+    segments: BTreeMap<u64, Vec<u8>>,
+    next: Position,
+    open: bool,
+    listener: Option<Arc<RoomListener>>,
+}
+
+impl MemoryHome {
+    /// An empty home with segments of `segment_size_bytes`.
+    pub fn new(segment_size_bytes: u64) -> MemoryHome {
+        let state = State {
+            lanes: BTreeMap::new(),
+            names: BTreeMap::new(),
+            sides: BTreeMap::new(),
+            tags: 0,
+            disk_full: false,
+            failing: false,
+            paused: false,
+            appends: 0,
+            waiting: VecDeque::new(),
+        };
+        MemoryHome { state: Arc::new(Mutex::new(state)), segment_size_bytes }
+    }
+
+    /// A full disk, or space again. Tells the room listeners.
+    pub fn set_disk_full(&self, full: bool) {
+        let listeners: Vec<_> = {
+            let mut state = self.state.lock();
+            state.disk_full = full;
+            state.lanes.values().filter_map(|lane| lane.listener.clone()).collect()
+        };
+        for listener in listeners {
+            listener();
+        }
+    }
+
+    /// Every append from now on fails with an I/O error (or succeeds again).
+    pub fn set_failing(&self, failing: bool) {
+        self.state.lock().failing = failing;
+    }
+
+    /// Handed-off appends wait for [`MemoryHome::complete`] instead of completing at once.
+    pub fn set_paused(&self, paused: bool) {
+        self.state.lock().paused = paused;
+    }
+
+    /// Number of appends asked for so far, inline ones included.
+    pub fn appends(&self) -> u64 {
+        self.state.lock().appends
+    }
+
+    /// Number of appends that wait.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
+    /// Completes the oldest waiting append; false if there is none.
+    pub fn complete(&self) -> bool {
+        let Some(waiting) = self.state.lock().waiting.pop_front() else { return false };
+        let result = self.store(waiting.lane, waiting.at, &waiting.block, waiting.len);
+        (waiting.done)(waiting.block, result);
+        true
+    }
+
+    /// Loses the appends that wait, and closes every lane: what a crash does. The home can then be opened again.
+    pub fn crash(&self) {
+        let lost = {
+            let mut state = self.state.lock();
+            for lane in state.lanes.values_mut() {
+                lane.open = false;
+                lane.listener = None;
+            }
+            state.paused = false;
+            state.failing = false;
+            std::mem::take(&mut state.waiting)
+        };
+        drop(lost);
+    }
+
+    fn store(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+        let mut state = self.state.lock();
+        if state.failing {
+            return Err(HomeError::io("append to the memory home", io::Error::other("asked to fail")));
+        }
+        let segment = state
+            .lanes
+            .get_mut(&lane)
+            .and_then(|lane| lane.segments.get_mut(&at.segment))
+            .ok_or(HomeError::Misuse { lane, what: "append to a segment that does not exist" })?;
+        let start = usize::try_from(at.offset).unwrap_or(usize::MAX);
+        let target = segment
+            .get_mut(start..start.saturating_add(len))
+            .ok_or(HomeError::Misuse { lane, what: "append beyond the segment" })?;
+        target.copy_from_slice(&block.as_slice()[..len]);
+        Ok(())
+    }
+
+    fn segment(&self) -> Vec<u8> {
+        vec![0; usize::try_from(self.segment_size_bytes).unwrap_or(usize::MAX)]
+    }
+}
+
+impl LogHome for MemoryHome {
+    fn facts(&self) -> Facts {
+        Facts {
+            block_alignment: ALIGNMENT,
+            block_size_preferred: 16 * 1024,
+            writes_are_short: true,
+            room_size_bytes_max: self.segment_size_bytes,
+        }
+    }
+
+    fn describe(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        let mut state = self.state.lock();
+        if state.disk_full {
+            return Err(NoRoom::DiskFull);
+        }
+        let segment = self.segment();
+        let lane_state = state.lanes.entry(lane).or_default();
+        if lane_state.open || lane_state.segments.range(first_segment..).next().is_some() {
+            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "opened at a segment that is not fresh" }));
+        }
+        lane_state.segments.insert(first_segment, segment);
+        lane_state.next = Position::start_of(first_segment);
+        lane_state.open = true;
+        Ok(())
+    }
+
+    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
+        self.state.lock().lanes.entry(lane).or_default().listener = Some(Arc::new(listener));
+    }
+
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        let mut state = self.state.lock();
+        let disk_full = state.disk_full;
+        let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {
+            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "the lane is not open" }));
+        };
+        if bytes > self.segment_size_bytes {
+            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "more room asked for than a segment has" }));
+        }
+        if bytes <= self.segment_size_bytes - lane_state.next.offset
+            || lane_state.segments.contains_key(&(lane_state.next.segment + 1))
+        {
+            return Ok(());
+        }
+        if disk_full {
+            return Err(NoRoom::DiskFull);
+        }
+        lane_state.segments.insert(lane_state.next.segment + 1, self.segment());
+        Ok(())
+    }
+
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        let mut state = self.state.lock();
+        let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {
+            return Err(HomeError::Misuse { lane, what: "the lane is not open" });
+        };
+        if len % ALIGNMENT as u64 != 0 || len > self.segment_size_bytes {
+            return Err(HomeError::Misuse { lane, what: "length is not aligned or larger than a segment" });
+        }
+        if len > self.segment_size_bytes - lane_state.next.offset {
+            let next = lane_state.next.segment + 1;
+            if !lane_state.segments.contains_key(&next) {
+                return Err(HomeError::Misuse { lane, what: "append without ensured room" });
+            }
+            lane_state.next = Position::start_of(next);
+        }
+        let at = lane_state.next;
+        lane_state.next.offset += len;
+        Ok(at)
+    }
+
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
+        {
+            let mut state = self.state.lock();
+            state.appends += 1;
+            if state.paused {
+                state.waiting.push_back(Waiting { lane, at, block, len, done });
+                return;
+            }
+        }
+        let result = self.store(lane, at, &block, len);
+        done(block, result);
+    }
+
+    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+        self.state.lock().appends += 1;
+        self.store(lane, at, block, len)
+    }
+
+    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+        self.store(lane, at, block, len)
+    }
+
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        let state = self.state.lock();
+        Ok(state.lanes.iter().filter(|(_, lane)| !lane.segments.is_empty()).map(|(&id, _)| id).collect())
+    }
+
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        let state = self.state.lock();
+        let Some(lane) = state.lanes.get(&lane) else { return Ok(Vec::new()) };
+        let info = |(&segment, bytes): (&u64, &Vec<u8>)| SegmentInfo { segment, size_bytes: bytes.len() as u64 };
+        Ok(lane.segments.iter().map(info).collect())
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let state = self.state.lock();
+        let Some(bytes) = state.lanes.get(&lane).and_then(|lane| lane.segments.get(&at.segment)) else {
+            return Ok(0);
+        };
+        let start = usize::try_from(at.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let count = into.capacity().min(bytes.len() - start);
+        into.as_mut_slice()[..count].copy_from_slice(&bytes[start..start + count]);
+        Ok(count)
+    }
+
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        let mut state = self.state.lock();
+        if let Some(bytes) = state.lanes.get_mut(&lane).and_then(|lane| lane.segments.get_mut(&at.segment)) {
+            bytes.truncate(usize::try_from(at.offset).unwrap_or(usize::MAX));
+        }
+        Ok(())
+    }
+
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        if let Some(lane) = self.state.lock().lanes.get_mut(&lane) {
+            lane.segments.remove(&segment);
+        }
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        Ok(self.state.lock().names.get(name).map(|(bytes, tag)| (bytes.clone(), Tag(*tag))))
+    }
+
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        let mut state = self.state.lock();
+        if state.names.contains_key(name) {
+            return Err(HomeError::Conflict(name.to_owned()));
+        }
+        state.tags += 1;
+        let tag = state.tags;
+        state.names.insert(name.to_owned(), (bytes.to_vec(), tag));
+        Ok(Tag(tag))
+    }
+
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        let mut state = self.state.lock();
+        if state.names.get(name).map(|(_, tag)| *tag) != Some(expected.0) {
+            return Err(HomeError::Conflict(name.to_owned()));
+        }
+        state.tags += 1;
+        let tag = state.tags;
+        state.names.insert(name.to_owned(), (bytes.to_vec(), tag));
+        Ok(Tag(tag))
+    }
+
+    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion) {
+        let result = {
+            let mut state = self.state.lock();
+            if state.disk_full {
+                Err(NoRoom::DiskFull)
+            } else if state.failing {
+                let error = io::Error::other("asked to fail");
+                Err(NoRoom::Failed(HomeError::io("side segment in the memory home", error)))
+            } else {
+                state.sides.insert((lane, id), bytes);
+                Ok(())
+            }
+        };
+        done(result);
+    }
+
+    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        let state = self.state.lock();
+        let bytes = state
+            .sides
+            .get(&(lane, id))
+            .ok_or_else(|| HomeError::Missing(format!("side segment {id} of lane {lane}")))?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let count = into.len().min(bytes.len() - start);
+        into[..count].copy_from_slice(&bytes[start..start + count]);
+        Ok(count)
+    }
+
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        let state = self.state.lock();
+        Ok(state.sides.keys().filter(|(of, _)| *of == lane).map(|&(_, id)| id).collect())
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.state.lock().sides.remove(&(lane, id));
+        Ok(())
+    }
+}

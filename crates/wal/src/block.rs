@@ -1,0 +1,153 @@
+//! Blocks: what one flush writes. A header of [`HEADER_LEN`] bytes, then whole entries, then zeros up to the home's
+//! alignment.
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `LGSTDBLK` |
+//! | 8 | 2 | format version |
+//! | 10 | 2 | lane |
+//! | 12 | 4 | epoch |
+//! | 16 | 8 | database id |
+//! | 24 | 8 | block number, from 0 in each lane and epoch |
+//! | 32 | 8 | `durable_through`: how many leading blocks of the lane and epoch were durable when this one was built |
+//! | 40 | 8 | lowest CSN |
+//! | 48 | 8 | highest CSN |
+//! | 56 | 4 | payload length |
+//! | 60 | 4 | number of entries |
+//! | 64 | 4 | CRC-32C of the payload |
+//! | 68 | 4 | CRC-32C of the preceding block's header (its bytes 0..72); 0 for block 0 |
+//! | 72 | 4 | CRC-32C of bytes 0..72 |
+//! | 76 | 4 | zero |
+//!
+//! All numbers little endian.
+//!
+//! Invariants: the chain (`previous_header_crc`) makes stale bytes of an earlier life never look like the next block;
+//! `durable_through <= block number`.
+
+use crate::FormatError;
+use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
+
+/// Bytes of a block header.
+pub const HEADER_LEN: usize = 80;
+
+/// The format this code writes, and the only one it reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// First bytes of every block.
+pub const MAGIC: [u8; 8] = *b"LGSTDBLK";
+
+/// Where the header's own checksum lies; it covers the bytes before.
+const CRC_AT: usize = 72;
+
+/// A block's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The database the block belongs to.
+    pub database: DatabaseId,
+    /// The life of the server that wrote it.
+    pub epoch: Epoch,
+    /// The lane.
+    pub lane: LaneId,
+    /// Its number in lane and epoch.
+    pub block: BlockNo,
+    /// How many leading blocks of the lane and epoch were durable when it was built.
+    pub durable_through: u64,
+    /// Bytes of entries.
+    pub payload_len: u32,
+    /// Number of entries.
+    pub entries: u32,
+    /// Lowest CSN among them.
+    pub csn_lowest: Csn,
+    /// Highest CSN among them.
+    pub csn_highest: Csn,
+    /// CRC-32C of the payload.
+    pub payload_crc: u32,
+    /// Checksum of the preceding block's header; 0 for the first block.
+    pub previous_header_crc: u32,
+}
+
+impl Header {
+    /// The header's bytes and its own checksum, the next block's `previous_header_crc`.
+    pub fn encode(&self) -> ([u8; HEADER_LEN], u32) {
+        let mut out = [0; HEADER_LEN];
+        out[0..8].copy_from_slice(&MAGIC);
+        out[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out[10..12].copy_from_slice(&self.lane.get().to_le_bytes());
+        out[12..16].copy_from_slice(&self.epoch.get().to_le_bytes());
+        out[16..24].copy_from_slice(&self.database.get().to_le_bytes());
+        out[24..32].copy_from_slice(&self.block.get().to_le_bytes());
+        out[32..40].copy_from_slice(&self.durable_through.to_le_bytes());
+        out[40..48].copy_from_slice(&self.csn_lowest.get().to_le_bytes());
+        out[48..56].copy_from_slice(&self.csn_highest.get().to_le_bytes());
+        out[56..60].copy_from_slice(&self.payload_len.to_le_bytes());
+        out[60..64].copy_from_slice(&self.entries.to_le_bytes());
+        out[64..68].copy_from_slice(&self.payload_crc.to_le_bytes());
+        out[68..72].copy_from_slice(&self.previous_header_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..CRC_AT]);
+        out[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+        (out, crc)
+    }
+
+    /// Reads a header, checking its checksum; also returns that checksum.
+    pub fn decode(bytes: &[u8]) -> Result<(Header, u32), FormatError> {
+        let bytes: &[u8; HEADER_LEN] = bytes
+            .get(..HEADER_LEN)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(FormatError::new("block shorter than its header", bytes.len()))?;
+        if bytes[0..8] != MAGIC {
+            return Err(FormatError::new("no block starts here", 0));
+        }
+        let crc = u32_at(bytes, CRC_AT);
+        if crc != crc32c::crc32c(&bytes[..CRC_AT]) {
+            return Err(FormatError::new("wrong checksum of a block header", CRC_AT));
+        }
+        if u16_at(bytes, 8) != FORMAT_VERSION {
+            return Err(FormatError::new("unknown format version of a block", 8));
+        }
+        if u32_at(bytes, 76) != 0 {
+            return Err(FormatError::new("reserved bytes of a block header are not zero", 76));
+        }
+        let header = Header {
+            lane: LaneId(u16_at(bytes, 10)),
+            epoch: Epoch(u32_at(bytes, 12)),
+            database: DatabaseId(u64_at(bytes, 16)),
+            block: BlockNo(u64_at(bytes, 24)),
+            durable_through: u64_at(bytes, 32),
+            csn_lowest: Csn(u64_at(bytes, 40)),
+            csn_highest: Csn(u64_at(bytes, 48)),
+            payload_len: u32_at(bytes, 56),
+            entries: u32_at(bytes, 60),
+            payload_crc: u32_at(bytes, 64),
+            previous_header_crc: u32_at(bytes, 68),
+        };
+        Ok((header, crc))
+    }
+
+    /// Bytes of header and payload together.
+    pub fn block_len(&self) -> u64 {
+        HEADER_LEN as u64 + u64::from(self.payload_len)
+    }
+
+    /// Checks the payload's checksum.
+    pub fn check_payload(&self, payload: &[u8]) -> Result<(), FormatError> {
+        if payload.len() as u64 != u64::from(self.payload_len) {
+            return Err(FormatError::new("block shorter than its payload", payload.len()));
+        }
+        if crc32c::crc32c(payload) != self.payload_crc {
+            return Err(FormatError::new("wrong checksum of a block's payload", HEADER_LEN));
+        }
+        Ok(())
+    }
+}
+
+fn u16_at(bytes: &[u8; HEADER_LEN], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8; HEADER_LEN], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8; HEADER_LEN], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}

@@ -1,0 +1,32 @@
+//! Why a lane refuses, and how it ends.
+
+use logstead_home::HomeError;
+use logstead_types::LaneId;
+use std::sync::Arc;
+
+/// The home failed while a block was written: the outcome of every entry not yet durable is unknown until recovery.
+#[derive(Debug, thiserror::Error)]
+#[error("the log failed in lane {lane}: {source}")]
+pub struct LaneError {
+    /// The lane.
+    pub lane: LaneId,
+    /// What the home said.
+    pub source: HomeError,
+}
+
+/// Why there is no room for an entry.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NoRoom {
+    /// The buffer is full or space is being prepared; room comes up by itself ([`Lane::wait_room`](super::Lane::wait_room)).
+    #[error("the log is ahead of the disk")]
+    Full,
+    /// The disk is full; asking again later may succeed.
+    #[error("the disk that holds the log is full")]
+    DiskFull,
+    /// The records belong into a side segment ([`Lane::write_side`](super::Lane::write_side)).
+    #[error("the entry is too large for the lane itself")]
+    TooLarge,
+    /// The lane has failed.
+    #[error(transparent)]
+    Failed(Arc<LaneError>),
+}

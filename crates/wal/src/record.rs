@@ -1,0 +1,121 @@
+//! Records: one row change each, the body of an entry.
+//!
+//! ```text
+//! record := kind:u8 table:varint rid:varint [len:varint bytes]     kind 1 insert, 2 update, 3 delete (no bytes)
+//! ```
+//!
+//! The bytes are the engine's: a whole row for an insert, a delta for an update. This module does not look into them.
+
+use crate::FormatError;
+use crate::varint::{self, Reader};
+use logstead_types::{Rid, TableId};
+
+const INSERT: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+
+/// One row change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A new row.
+    Insert {
+        /// Its table.
+        table: TableId,
+        /// Its slot.
+        rid: Rid,
+        /// All of it.
+        row: &'a [u8],
+    },
+    /// A changed row.
+    Update {
+        /// Its table.
+        table: TableId,
+        /// Its slot.
+        rid: Rid,
+        /// The changed columns.
+        delta: &'a [u8],
+    },
+    /// A removed row.
+    Delete {
+        /// Its table.
+        table: TableId,
+        /// Its slot.
+        rid: Rid,
+    },
+}
+
+impl Record<'_> {
+    /// Appends the record's bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, table, rid, bytes) = match *self {
+            Record::Insert { table, rid, row } => (INSERT, table, rid, Some(row)),
+            Record::Update { table, rid, delta } => (UPDATE, table, rid, Some(delta)),
+            Record::Delete { table, rid } => (DELETE, table, rid, None),
+        };
+        out.push(kind);
+        varint::put(u64::from(table.get()), out);
+        varint::put(rid.get(), out);
+        if let Some(bytes) = bytes {
+            varint::put(bytes.len() as u64, out);
+            out.extend_from_slice(bytes);
+        }
+    }
+
+    /// The table it changes.
+    pub fn table(&self) -> TableId {
+        let (Record::Insert { table, .. } | Record::Update { table, .. } | Record::Delete { table, .. }) = self;
+        *table
+    }
+
+    /// The row it changes.
+    pub fn rid(&self) -> Rid {
+        let (Record::Insert { rid, .. } | Record::Update { rid, .. } | Record::Delete { rid, .. }) = self;
+        *rid
+    }
+}
+
+/// The records in some bytes, in order. After an error there are no more.
+pub struct Records<'a> {
+    reader: Reader<'a>,
+    broken: bool,
+}
+
+impl<'a> Records<'a> {
+    /// Reads records from `bytes`, which may be anything.
+    pub fn new(bytes: &'a [u8]) -> Records<'a> {
+        Records { reader: Reader::new(bytes), broken: false }
+    }
+
+    fn read(&mut self) -> Result<Record<'a>, FormatError> {
+        let start = self.reader.at();
+        let kind = self.reader.byte()?;
+        if !matches!(kind, INSERT | UPDATE | DELETE) {
+            return Err(FormatError::new("unknown kind of record", start));
+        }
+        let table = TableId(self.reader.number_u32()?);
+        let rid = Rid(self.reader.number()?);
+        if kind == DELETE {
+            return Ok(Record::Delete { table, rid });
+        }
+        let len = self.reader.number()?;
+        let bytes = self.reader.bytes(len)?;
+        Ok(if kind == INSERT {
+            Record::Insert { table, rid, row: bytes }
+        } else {
+            Record::Update { table, rid, delta: bytes }
+        })
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, FormatError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken || self.reader.is_empty() {
+            return None;
+        }
+        let record = self.read();
+        self.broken = record.is_err();
+        Some(record)
+    }
+}
