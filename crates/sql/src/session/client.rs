@@ -1,0 +1,70 @@
+//! What a session says to its client, whatever the protocol's bytes look like.
+
+use super::context::SessionContext;
+use crate::error::{Fields, SqlError};
+use crate::exec::RowSink;
+use crate::plan::OutputColumn;
+use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+/// A future of one worker's task.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// The connection is gone: nobody is left to be told anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLost;
+
+/// A piece of COPY ... FROM STDIN's input.
+pub enum CopyInput {
+    /// Bytes, cut anywhere.
+    Data(Bytes),
+    /// The end.
+    Done,
+    /// The client gives up, for this reason.
+    Failed(String),
+}
+
+/// The client's side of a session. Replies are collected in order; they leave on [`Client::flush`] and at the end of a
+/// request, when the session has found that what they tell is Committed.
+///
+/// Rows are given through [`RowSink`], in the format of the last `start_rows`.
+pub trait Client: RowSink {
+    /// The session's context, for values that print by it. Given once, when the session opens.
+    fn open(&mut self, context: Rc<SessionContext>);
+    /// Sets columns and formats (as in Bind: none, one for all, or one each) of the rows that follow.
+    fn start_rows(&mut self, columns: &[OutputColumn], formats: &[i16]);
+    /// Describes columns.
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &[i16]);
+    /// There are no columns to describe.
+    fn no_data(&mut self);
+    /// Types of a statement's parameters.
+    fn parameter_description(&mut self, types: &[u32]);
+    /// A row limit was reached.
+    fn portal_suspended(&mut self);
+    /// A statement is done.
+    fn command_complete(&mut self, tag: &str);
+    /// A statement was empty.
+    fn empty_query(&mut self);
+    /// Something failed.
+    fn error(&mut self, error: &SqlError);
+    /// Something to know: severity NOTICE, WARNING, INFO...
+    fn notice(&mut self, severity: &'static str, fields: &Fields);
+    /// A reported setting changed.
+    fn parameter_status(&mut self, name: &str, value: &str);
+    /// COPY FROM STDIN begins.
+    fn copy_in(&mut self, columns: usize);
+    /// The next piece of its input.
+    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput, SqlError>>;
+    /// COPY TO STDOUT begins.
+    fn copy_out(&mut self, columns: usize);
+    /// One line of its output.
+    fn copy_out_data(&mut self, line: &[u8]);
+    /// COPY TO STDOUT ends.
+    fn copy_out_done(&mut self);
+    /// Sends what has been collected.
+    fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>>;
+    /// Throws away what has been collected and not sent: it must not be told.
+    fn discard(&mut self);
+}

@@ -1,0 +1,258 @@
+//! Settings: what can be set, by whom, and what it is now.
+//!
+//! Owns: the one table of settings ([`TABLE`]: name, kind, unit, default, documentation), the rules by which a value is
+//! read and shown, and the values of a session with their transactional behaviour ([`SessionSettings`]). The same table
+//! drives `SHOW ALL`, `pg_settings`, the server's command line, its environment variables and its file.
+//!
+//! Invariant: a value that was accepted is kept in canonical form and reads back without an error.
+//! Does not: read files or the environment (the server does), or act on a setting.
+
+mod session;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use session::{SessionSettings, Typed};
+pub use table::TABLE;
+
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Who may change a setting, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nobody: it tells a fact.
+    Internal,
+    /// At server start: command line, environment, file.
+    Server,
+    /// Any session, for itself; the server's configuration may give another default.
+    Session,
+}
+
+/// Units of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number.
+    None,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// Kibibytes.
+    Kibibytes,
+    /// Bytes.
+    Bytes,
+}
+
+impl Unit {
+    /// As `pg_settings.unit` names it.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Unit::None => None,
+            Unit::Milliseconds => Some("ms"),
+            Unit::Seconds => Some("s"),
+            Unit::Kibibytes => Some("kB"),
+            Unit::Bytes => Some("B"),
+        }
+    }
+
+    /// Suffixes and their factor relative to this unit as (numerator, denominator), largest first.
+    fn suffixes(self) -> &'static [(&'static str, i64, i64)] {
+        match self {
+            Unit::None => &[],
+            Unit::Milliseconds => {
+                &[("d", 86_400_000, 1), ("h", 3_600_000, 1), ("min", 60_000, 1), ("s", 1_000, 1), ("ms", 1, 1), ("us", 1, 1_000)]
+            }
+            Unit::Seconds => &[("d", 86_400, 1), ("h", 3_600, 1), ("min", 60, 1), ("s", 1, 1), ("ms", 1, 1_000)],
+            Unit::Kibibytes => &[("TB", 1 << 30, 1), ("GB", 1 << 20, 1), ("MB", 1 << 10, 1), ("kB", 1, 1), ("B", 1, 1 << 10)],
+            Unit::Bytes => &[("TB", 1 << 40, 1), ("GB", 1 << 30, 1), ("MB", 1 << 20, 1), ("kB", 1 << 10, 1), ("B", 1, 1)],
+        }
+    }
+}
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// on / off.
+    Bool,
+    /// A whole number.
+    Int {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+        /// Unit of the number kept.
+        unit: Unit,
+    },
+    /// One of these words.
+    Enum(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// Text that this function checks and puts in canonical form; `None` if invalid.
+    Checked(fn(&str) -> Option<String>),
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Name, as shown.
+    pub name: &'static str,
+    /// Values.
+    pub kind: Kind,
+    /// Default, in canonical form.
+    pub default: &'static str,
+    /// Who may change it.
+    pub scope: Scope,
+    /// Reported to the client whenever it changes (ParameterStatus).
+    pub reported: bool,
+    /// What it is for, one sentence.
+    pub doc: &'static str,
+}
+
+/// Finds a setting by name; case makes no difference.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    static INDEX: OnceLock<HashMap<String, &'static Setting>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| TABLE.iter().map(|s| (s.name.to_ascii_lowercase(), s)).collect());
+    match index.get(name) {
+        Some(setting) => Some(setting),
+        None => index.get(name.to_ascii_lowercase().as_str()).copied(),
+    }
+}
+
+/// 42704 for a name that is no setting.
+pub fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+impl Setting {
+    /// Reads a value and gives its canonical form, or PostgreSQL's error.
+    pub fn canonical(&self, value: &str) -> Result<String> {
+        let name = self.name;
+        let invalid = || {
+            SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"{name}\": \"{value}\""),
+            )
+        };
+        match self.kind {
+            Kind::Bool => match parse_bool(value) {
+                Some(true) => Ok("on".to_owned()),
+                Some(false) => Ok("off".to_owned()),
+                None => Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("parameter \"{name}\" requires a Boolean value"),
+                )),
+            },
+            Kind::Int { min, max, unit } => {
+                let number = parse_int(value, unit).ok_or_else(|| {
+                    let error = invalid();
+                    let hint = match unit {
+                        Unit::None => return error,
+                        Unit::Milliseconds | Unit::Seconds => {
+                            "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
+                        }
+                        Unit::Kibibytes | Unit::Bytes => {
+                            "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
+                        }
+                    };
+                    error.hint(hint)
+                })?;
+                if !(min..=max).contains(&number) {
+                    let suffix = unit.name().map(|u| format!(" {u}")).unwrap_or_default();
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!(
+                            "{number}{suffix} is outside the valid range for parameter \"{name}\" ({min} .. {max})"
+                        ),
+                    ));
+                }
+                Ok(number.to_string())
+            }
+            Kind::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
+                Some(word) => Ok((*word).to_owned()),
+                None => Err(invalid().hint(format!("Available values: {}.", words.join(", ")))),
+            },
+            Kind::Text => Ok(value.to_owned()),
+            Kind::Checked(check) => check(value).ok_or_else(invalid),
+        }
+    }
+
+    /// A canonical value as SHOW prints it: numbers with the largest unit that divides them.
+    pub fn show(&self, canonical: &str) -> String {
+        let Kind::Int { unit, .. } = self.kind else { return canonical.to_owned() };
+        let Ok(number) = canonical.parse::<i64>() else { return canonical.to_owned() };
+        if number <= 0 {
+            return canonical.to_owned();
+        }
+        for (suffix, factor, divisor) in unit.suffixes() {
+            if *divisor == 1 && number % factor == 0 {
+                return format!("{}{suffix}", number / factor);
+            }
+        }
+        canonical.to_owned()
+    }
+
+    /// `pg_settings.vartype`.
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Bool => "bool",
+            Kind::Int { .. } => "integer",
+            Kind::Enum(_) => "enum",
+            Kind::Text | Kind::Checked(_) => "string",
+        }
+    }
+
+    /// `pg_settings.context`.
+    pub fn context_name(&self) -> &'static str {
+        match self.scope {
+            Scope::Internal => "internal",
+            Scope::Server => "postmaster",
+            Scope::Session => "user",
+        }
+    }
+
+    /// Unit of a number.
+    pub fn unit(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Int { unit, .. } => unit.name(),
+            _ => None,
+        }
+    }
+}
+
+/// PostgreSQL's spellings of truth: on, true, yes, 1 and their unique prefixes.
+pub fn parse_bool(value: &str) -> Option<bool> {
+    let value = value.trim().to_ascii_lowercase();
+    let prefix = |word: &str, least: usize| value.len() >= least && word.starts_with(&value);
+    if prefix("true", 1) || prefix("yes", 1) || prefix("on", 2) || value == "1" {
+        Some(true)
+    } else if prefix("false", 1) || prefix("no", 1) || prefix("off", 2) || value == "0" {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn parse_int(value: &str, unit: Unit) -> Option<i64> {
+    let value = value.trim();
+    let digits = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))).unwrap_or(value.len());
+    let (number, suffix) = (&value[..digits], value[digits..].trim());
+    let (factor, divisor) = match suffix {
+        "" => (1, 1),
+        suffix => unit.suffixes().iter().find(|(s, ..)| *s == suffix).map(|(_, f, d)| (*f, *d))?,
+    };
+    match number.parse::<i64>() {
+        Ok(whole) => {
+            let scaled = i128::from(whole) * i128::from(factor);
+            let half = i128::from(divisor) / 2;
+            i64::try_from((scaled + half * scaled.signum()) / i128::from(divisor)).ok()
+        }
+        Err(_) => {
+            let real: f64 = number.parse().ok()?;
+            let scaled = (real * factor as f64 / divisor as f64).round();
+            (scaled.abs() < 9e15).then_some(scaled as i64)
+        }
+    }
+}

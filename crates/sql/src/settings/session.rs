@@ -1,0 +1,370 @@
+//! The values of one session.
+//!
+//! Three pictures are kept, cheaply (they share one map until something changes): what holds *now* (SET LOCAL included),
+//! what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the third;
+//! savepoints keep a pair of the first two.
+
+use super::{Scope, Setting, TABLE, find, unknown};
+use crate::error::{Result, SqlError};
+use jiff::tz::TimeZone;
+use logstead_types::SqlState;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+type Values = BTreeMap<String, String>;
+
+/// The values that code reads often, in their own types.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    /// TimeZone.
+    pub time_zone: TimeZone,
+    /// extra_float_digits.
+    pub extra_float_digits: i32,
+    /// bytea_output is hex.
+    pub bytea_hex: bool,
+    /// search_path, with "$user" replaced.
+    pub search_path: Rc<[String]>,
+    /// statement_timeout; 0 is none.
+    pub statement_timeout_ms: u64,
+    /// lock_timeout; 0 is none.
+    pub lock_timeout_ms: u64,
+    /// idle_in_transaction_session_timeout; 0 is none.
+    pub idle_in_transaction_ms: u64,
+    /// idle_session_timeout; 0 is none.
+    pub idle_session_ms: u64,
+    /// work_mem.
+    pub work_mem_bytes: usize,
+    /// default_transaction_isolation.
+    pub default_isolation: String,
+    /// default_transaction_read_only.
+    pub default_read_only: bool,
+    /// NOTICEs are sent (client_min_messages is notice or more talkative).
+    pub notices: bool,
+    /// WARNINGs are sent.
+    pub warnings: bool,
+}
+
+/// One session's settings.
+pub struct SessionSettings {
+    /// What the server was configured with (by lower-case name); under everything else.
+    server: Arc<Values>,
+    user: String,
+    /// What RESET goes back to: startup parameters.
+    initial: Rc<Values>,
+    before: Rc<Values>,
+    after_commit: Rc<Values>,
+    now: Rc<Values>,
+    savepoints: Vec<(Rc<Values>, Rc<Values>)>,
+    typed: Typed,
+    /// Names of reported settings that changed since the client was told.
+    changed: Vec<&'static Setting>,
+}
+
+impl SessionSettings {
+    /// Settings of a new session of `user`; `server` holds canonical values by lower-case name.
+    pub fn new(server: Arc<Values>, user: &str) -> Result<SessionSettings> {
+        let empty = Rc::new(Values::new());
+        let mut settings = SessionSettings {
+            server,
+            user: user.to_owned(),
+            initial: Rc::clone(&empty),
+            before: Rc::clone(&empty),
+            after_commit: Rc::clone(&empty),
+            now: empty,
+            savepoints: Vec::new(),
+            typed: Typed {
+                time_zone: TimeZone::UTC,
+                extra_float_digits: 1,
+                bytea_hex: true,
+                search_path: Rc::from([]),
+                statement_timeout_ms: 0,
+                lock_timeout_ms: 0,
+                idle_in_transaction_ms: 0,
+                idle_session_ms: 0,
+                work_mem_bytes: 0,
+                default_isolation: String::new(),
+                default_read_only: false,
+                notices: true,
+                warnings: true,
+            },
+            changed: Vec::new(),
+        };
+        settings.refresh();
+        Ok(settings)
+    }
+
+    /// The often-read values.
+    pub fn typed(&self) -> &Typed {
+        &self.typed
+    }
+
+    /// Sets a value for the session from its startup packet: RESET comes back to it.
+    pub fn set_initial(&mut self, name: &str, value: &str) -> Result<()> {
+        let key = self.check(name, value)?;
+        let values = Rc::make_mut(&mut self.initial);
+        values.insert(key.0, key.1);
+        self.before = Rc::clone(&self.initial);
+        self.after_commit = Rc::clone(&self.initial);
+        self.now = Rc::clone(&self.initial);
+        self.refresh();
+        Ok(())
+    }
+
+    /// Lower-case name and canonical value, or why it may not be set.
+    fn check(&self, name: &str, value: &str) -> Result<(String, String)> {
+        let lower = name.to_ascii_lowercase();
+        match find(&lower) {
+            Some(setting) => {
+                self.may_change(setting)?;
+                Ok((lower, setting.canonical(value)?))
+            }
+            // As in PostgreSQL, any two-part name is a place for an application's own value.
+            None if is_custom(&lower) => Ok((lower, value.to_owned())),
+            None => Err(unknown(name)),
+        }
+    }
+
+    fn may_change(&self, setting: &Setting) -> Result<()> {
+        let tail = match setting.scope {
+            Scope::Session => return Ok(()),
+            Scope::Internal => "cannot be changed",
+            Scope::Server => "cannot be changed without restarting the server",
+        };
+        Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{}\" {tail}", setting.name)))
+    }
+
+    /// SET (or SET LOCAL): gives the canonical value.
+    pub fn set(&mut self, name: &str, value: &str, local: bool) -> Result<String> {
+        let (key, canonical) = self.check(name, value)?;
+        if !local {
+            Rc::make_mut(&mut self.after_commit).insert(key.clone(), canonical.clone());
+        }
+        Rc::make_mut(&mut self.now).insert(key.clone(), canonical.clone());
+        self.note_change(&key);
+        self.refresh();
+        Ok(canonical)
+    }
+
+    /// RESET name, or SET name TO DEFAULT.
+    pub fn reset(&mut self, name: &str, local: bool) -> Result<()> {
+        let lower = name.to_ascii_lowercase();
+        match find(&lower) {
+            Some(setting) => self.may_change(setting)?,
+            None if is_custom(&lower) => {}
+            None => return Err(unknown(name)),
+        }
+        let targets = [Some(&mut self.now), (!local).then_some(&mut self.after_commit)];
+        for values in targets.into_iter().flatten() {
+            match self.initial.get(&lower) {
+                Some(value) => Rc::make_mut(values).insert(lower.clone(), value.clone()),
+                None => Rc::make_mut(values).remove(&lower),
+            };
+        }
+        self.note_change(&lower);
+        self.refresh();
+        Ok(())
+    }
+
+    /// RESET ALL.
+    pub fn reset_all(&mut self) {
+        let keys: Vec<String> = self.now.keys().cloned().collect();
+        self.now = Rc::clone(&self.initial);
+        self.after_commit = Rc::clone(&self.initial);
+        keys.iter().for_each(|key| self.note_change(key));
+        self.refresh();
+    }
+
+    fn canonical_value(&self, lower: &str) -> Option<&str> {
+        let kept = self.now.get(lower).or_else(|| self.server.get(lower)).map(String::as_str);
+        kept.or_else(|| find(lower).map(|s| s.default))
+    }
+
+    /// The value as SHOW prints it; `None` for an unknown name.
+    pub fn show(&self, name: &str) -> Option<String> {
+        let lower = name.to_ascii_lowercase();
+        let value = self.canonical_value(&lower)?;
+        Some(match find(&lower) {
+            Some(setting) => setting.show(value),
+            None => value.to_owned(),
+        })
+    }
+
+    /// The transaction committed: SET LOCAL ends.
+    pub fn commit(&mut self) {
+        if !Rc::ptr_eq(&self.now, &self.after_commit) {
+            self.replace(Rc::clone(&self.after_commit));
+        }
+        self.before = Rc::clone(&self.after_commit);
+        self.savepoints.clear();
+    }
+
+    /// The transaction rolled back: every SET in it ends.
+    pub fn rollback(&mut self) {
+        if !Rc::ptr_eq(&self.now, &self.before) {
+            self.replace(Rc::clone(&self.before));
+        }
+        self.after_commit = Rc::clone(&self.before);
+        self.savepoints.clear();
+    }
+
+    /// A savepoint was made.
+    pub fn savepoint(&mut self) {
+        self.savepoints.push((Rc::clone(&self.now), Rc::clone(&self.after_commit)));
+    }
+
+    /// Back to the savepoint with this index, which stays.
+    pub fn rollback_to(&mut self, index: usize) {
+        self.savepoints.truncate(index + 1);
+        if let Some((now, after_commit)) = self.savepoints.last().cloned() {
+            self.after_commit = after_commit;
+            self.replace(now);
+        }
+    }
+
+    /// The savepoint with this index and all later ones are gone; what was set since stays.
+    pub fn release(&mut self, index: usize) {
+        self.savepoints.truncate(index);
+    }
+
+    fn replace(&mut self, values: Rc<Values>) {
+        let old = std::mem::replace(&mut self.now, values);
+        let keys: Vec<String> = old
+            .iter()
+            .filter(|(k, v)| self.now.get(*k) != Some(v))
+            .map(|(k, _)| k.clone())
+            .chain(self.now.keys().filter(|k| !old.contains_key(*k)).cloned())
+            .collect();
+        keys.iter().for_each(|key| self.note_change(key));
+        self.refresh();
+    }
+
+    fn note_change(&mut self, lower: &str) {
+        if let Some(setting) = find(lower)
+            && setting.reported
+            && !self.changed.iter().any(|s| s.name == setting.name)
+        {
+            self.changed.push(setting);
+        }
+    }
+
+    /// Reported settings changed since the last call, with their values.
+    pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        if self.changed.is_empty() {
+            return Vec::new();
+        }
+        let changed = std::mem::take(&mut self.changed);
+        changed.iter().map(|s| (s.name, self.show(s.name).unwrap_or_default())).collect()
+    }
+
+    /// Every reported setting: what a new client is told.
+    pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        TABLE.iter().filter(|s| s.reported).map(|s| (s.name, self.show(s.name).unwrap_or_default()))
+    }
+
+    fn number(&self, lower: &str) -> i64 {
+        // Canonical numbers read back (the invariant of this module).
+        self.canonical_value(lower).and_then(|v| v.parse().ok()).unwrap_or(0)
+    }
+
+    fn is_on(&self, lower: &str) -> bool {
+        self.canonical_value(lower) == Some("on")
+    }
+
+    fn refresh(&mut self) {
+        let path = split_identifiers(self.canonical_value("search_path").unwrap_or("")).unwrap_or_default();
+        let path: Vec<String> =
+            path.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s }).filter(|s| !s.is_empty()).collect();
+        let zone = self.canonical_value("timezone").and_then(read_time_zone).map_or(TimeZone::UTC, |(_, zone)| zone);
+        let quiet = self.canonical_value("client_min_messages").unwrap_or("notice");
+        self.typed = Typed {
+            time_zone: zone,
+            extra_float_digits: self.number("extra_float_digits") as i32,
+            bytea_hex: self.canonical_value("bytea_output") == Some("hex"),
+            search_path: path.into(),
+            statement_timeout_ms: self.number("statement_timeout") as u64,
+            lock_timeout_ms: self.number("lock_timeout") as u64,
+            idle_in_transaction_ms: self.number("idle_in_transaction_session_timeout") as u64,
+            idle_session_ms: self.number("idle_session_timeout") as u64,
+            work_mem_bytes: (self.number("work_mem") as usize).saturating_mul(1024),
+            default_isolation: self.canonical_value("default_transaction_isolation").unwrap_or("").to_owned(),
+            default_read_only: self.is_on("default_transaction_read_only"),
+            notices: !matches!(quiet, "warning" | "error"),
+            warnings: quiet != "error",
+        };
+    }
+}
+
+fn is_custom(lower: &str) -> bool {
+    let mut parts = lower.split('.');
+    let word = |part: &str| {
+        part.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+    };
+    lower.contains('.') && parts.all(word)
+}
+
+/// Splits a list of identifiers (`"$user", public`): quoted ones keep their case. `None` if it is no such list.
+pub(super) fn split_identifiers(value: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = value.trim();
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            let mut chars = quoted.char_indices().peekable();
+            let end = loop {
+                match chars.next()? {
+                    (at, '"') if chars.peek().is_some_and(|(_, c)| *c == '"') => {
+                        chars.next();
+                        name.push('"');
+                        let _position_in_value = at;
+                    }
+                    (at, '"') => break at + 1,
+                    (_, c) => name.push(c),
+                }
+            };
+            names.push(name);
+            rest = quoted[end..].trim_start();
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let name = rest[..end].trim();
+            if name.is_empty() || name.contains(char::is_whitespace) {
+                return None;
+            }
+            names.push(name.to_lowercase());
+            rest = &rest[end..];
+        }
+        if rest.is_empty() {
+            return Some(names);
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+    }
+}
+
+/// Reads a time zone: a name of the database, UTC's other names, a POSIX form, or hours east of Greenwich.
+pub(super) fn read_time_zone(value: &str) -> Option<(String, TimeZone)> {
+    let value = value.trim();
+    let upper = value.to_ascii_uppercase();
+    if matches!(upper.as_str(), "UTC" | "DEFAULT" | "LOCAL") {
+        return Some(("UTC".to_owned(), TimeZone::UTC));
+    }
+    if let Ok(hours) = value.parse::<f64>()
+        && hours.abs() <= 168.0
+    {
+        // The POSIX form that PostgreSQL shows has the sign the other way round.
+        let seconds = (hours * 3600.0).round() as i64;
+        let (sign, opposite) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+        let (h, m) = (seconds.abs() / 3600, seconds.abs() / 60 % 60);
+        let digits = if m == 0 { format!("{h:02}") } else { format!("{h:02}:{m:02}") };
+        let zone = jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?).ok()?.to_time_zone();
+        return Some((format!("<{sign}{digits}>{opposite}{digits}"), zone));
+    }
+    if let Ok(zone) = TimeZone::get(value) {
+        let name = zone.iana_name().unwrap_or(value).to_owned();
+        return Some((name, zone));
+    }
+    TimeZone::posix(value).ok().map(|zone| (value.to_owned(), zone))
+}

@@ -1,0 +1,297 @@
+//! The life of one connection: first packet, startup, then messages until it ends.
+//!
+//! Owns: the order of messages (handshake, skipping to Sync after an error) and the moment replies leave: once per Sync
+//! or simple query, and only after everything they tell is Committed (`Session::settle`).
+//! Does not: know SQL. The session answers into the [`Link`].
+
+use crate::decode::{self, FirstPacket, Frontend, Target};
+use crate::encode;
+use crate::link::{Link, protocol_error};
+use logstead_sql::session::{BindRequest, Client, ConnectionLost, Session, StartupRequest, WorkerSessions};
+use logstead_sql::SqlError;
+use logstead_types::SqlState;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+/// A client that has not finished its startup by then is cut off.
+const STARTUP_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
+pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
+    let mut link = match tokio::time::timeout(STARTUP_TIME_MAX, first_packets(stream, &worker)).await {
+        Ok(Some(started)) => started,
+        // Cut off, cancelled or refused: there is nobody to talk to.
+        Ok(None) | Err(_) => return,
+    };
+    if let Some(mut session) = open_session(&mut link.0, &worker, link.1) {
+        let end = run(&mut link.0, &mut session).await;
+        // Aborts what is open, frees locks, forgets the cancel key.
+        session.close();
+        if end.is_err() {
+            return;
+        }
+    }
+    link.0.close().await;
+}
+
+/// Answers encryption and cancel requests; gives the link and the startup parameters.
+async fn first_packets(mut stream: TcpStream, worker: &WorkerSessions) -> Option<(Link, Vec<(String, String)>)> {
+    let mut buffer = bytes::BytesMut::new();
+    let (mut ssl_asked, mut gss_asked) = (false, false);
+    loop {
+        match decode::take_first_packet(&mut buffer) {
+            Ok(None) => {
+                buffer.reserve(1024);
+                if tokio::io::AsyncReadExt::read_buf(&mut stream, &mut buffer).await.ok()? == 0 {
+                    return None;
+                }
+            }
+            Ok(Some(FirstPacket::Ssl)) if !ssl_asked => {
+                ssl_asked = true;
+                stream.write_all(b"N").await.ok()?;
+            }
+            Ok(Some(FirstPacket::Gss)) if !gss_asked => {
+                gss_asked = true;
+                stream.write_all(b"N").await.ok()?;
+            }
+            Ok(Some(FirstPacket::Ssl | FirstPacket::Gss)) => return None,
+            Ok(Some(FirstPacket::Cancel { pid, secret })) => {
+                worker.cancel(pid, secret);
+                return None;
+            }
+            Ok(Some(FirstPacket::Startup { minor, parameters })) => {
+                let mut link = Link::new(stream);
+                *link.input() = buffer;
+                let unknown: Vec<&str> =
+                    parameters.iter().map(|(n, _)| n.as_str()).filter(|n| n.starts_with("_pq_.")).collect();
+                if minor > 0 || !unknown.is_empty() {
+                    encode::negotiate_protocol_version(link.output(), 0, &unknown);
+                }
+                return Some((link, parameters));
+            }
+            Err(error) => {
+                let mut link = Link::new(stream);
+                link.error(&protocol_error(error));
+                link.close().await;
+                return None;
+            }
+        }
+    }
+}
+
+fn open_session(link: &mut Link, worker: &Rc<WorkerSessions>, parameters: Vec<(String, String)>) -> Option<Session> {
+    let mut request = StartupRequest::default();
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" => request.user = value,
+            "database" => request.database = value,
+            "options" => request.options = value,
+            "replication" => request.replication = value,
+            name if name.starts_with("_pq_.") => {}
+            _ => request.settings.push((name, value)),
+        }
+    }
+    match Session::open(worker, request) {
+        Ok(session) => {
+            link.open(session.context());
+            encode::authentication_ok(link.output());
+            for (name, value) in session.reported() {
+                link.parameter_status(name, &value);
+            }
+            let (pid, secret) = session.key();
+            encode::backend_key_data(link.output(), pid, secret);
+            encode::ready_for_query(link.output(), session.status());
+            Some(session)
+        }
+        Err(error) => {
+            link.error(&error.fatal());
+            None
+        }
+    }
+}
+
+/// Why the loop ended in an orderly way.
+struct Goodbye;
+
+async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, ConnectionLost> {
+    let mut skipping = false;
+    loop {
+        if !link.has_frame() || link.output_is_full() {
+            if send(link, session).await?.is_some() {
+                return Ok(Goodbye);
+            }
+            if !link.has_frame() {
+                match wait_for_input(link, session).await? {
+                    Some(reason) => {
+                        link.error(&reason);
+                        return Ok(Goodbye);
+                    }
+                    None => continue,
+                }
+            }
+        }
+        let frame = match link.next_frame().await? {
+            Ok(frame) => frame,
+            Err(error) => {
+                link.error(&protocol_error(error));
+                return Ok(Goodbye);
+            }
+        };
+        if skipping && !matches!(frame.kind, b'S' | b'X') {
+            continue;
+        }
+        let message = match frame.decode() {
+            Ok(message) => message,
+            Err(error) => {
+                session.fail(protocol_error(error), link);
+                // A simple query ends here; after anything else the client will send Sync.
+                if frame.kind == b'Q' {
+                    encode::ready_for_query(link.output(), session.status());
+                } else {
+                    skipping = true;
+                }
+                continue;
+            }
+        };
+        session.begin_request();
+        let done = match message {
+            Frontend::Query(text) => {
+                let done = session.simple_query(text, link).await;
+                if done.is_ok() {
+                    ready(link, session);
+                }
+                done
+            }
+            Frontend::Sync => {
+                skipping = false;
+                let done = session.sync(link).await;
+                if done.is_ok() {
+                    ready(link, session);
+                }
+                done
+            }
+            Frontend::Terminate => {
+                session.end_request();
+                link.discard();
+                return Ok(Goodbye);
+            }
+            // Late pieces of a COPY that has failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
+            Frontend::Flush => {
+                session.end_request();
+                if send(link, session).await?.is_some() {
+                    return Ok(Goodbye);
+                }
+                continue;
+            }
+            message => extended(message, link, session).await,
+        };
+        session.end_request();
+        if let Err(error) = done {
+            let fatal = error.fields().fatal;
+            session.fail(error, link);
+            if fatal {
+                return Ok(Goodbye);
+            }
+            skipping = true;
+        }
+    }
+}
+
+async fn extended(message: Frontend<'_>, link: &mut Link, session: &mut Session) -> Result<(), SqlError> {
+    match message {
+        Frontend::Parse { name, text, types } => {
+            session.parse(name, text, &types, link).await?;
+            encode::parse_complete(link.output());
+        }
+        Frontend::Bind(bind) => {
+            let request = BindRequest {
+                portal: bind.portal,
+                statement: bind.statement,
+                formats: &bind.formats,
+                values: &bind.values,
+                result_formats: &bind.result_formats,
+            };
+            session.bind(&request, link).await?;
+            encode::bind_complete(link.output());
+        }
+        Frontend::Describe(Target::Statement(name)) => session.describe_statement(name, link).await?,
+        Frontend::Describe(Target::Portal(name)) => session.describe_portal(name, link)?,
+        Frontend::Execute { portal, rows_max } => session.execute(portal, u64::from(rows_max), link).await?,
+        Frontend::Close(Target::Statement(name)) => {
+            session.close_statement(name);
+            encode::close_complete(link.output());
+        }
+        Frontend::Close(Target::Portal(name)) => {
+            session.close_portal(name);
+            encode::close_complete(link.output());
+        }
+        Frontend::FunctionCall => return Err(SqlError::unsupported("the function call message")),
+        Frontend::Password => {
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "unexpected password message").fatal());
+        }
+        // Handled by the caller.
+        Frontend::Query(_)
+        | Frontend::Sync
+        | Frontend::Flush
+        | Frontend::Terminate
+        | Frontend::CopyData(_)
+        | Frontend::CopyDone
+        | Frontend::CopyFail(_) => {}
+    }
+    Ok(())
+}
+
+fn ready(link: &mut Link, session: &mut Session) {
+    for (name, value) in session.take_changed_settings() {
+        link.parameter_status(name, &value);
+    }
+    encode::ready_for_query(link.output(), session.status());
+}
+
+/// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on.
+async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>, ConnectionLost> {
+    if link.output().is_empty() {
+        return Ok(None);
+    }
+    if let Err(error) = session.settle().await {
+        // Replies that were not confirmed must never reach the client.
+        link.discard();
+        link.error(&error);
+        return Ok(Some(Goodbye));
+    }
+    link.write_out().await?;
+    Ok(None)
+}
+
+/// Waits until bytes arrive. `Some` when the session is to end instead: shutdown or an idle timeout.
+async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Option<SqlError>, ConnectionLost> {
+    let signals = session.signals();
+    let limit = session.idle_limit();
+    let received = async {
+        let mut receive = pin!(link.receive());
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(received) = receive.as_mut().poll(cx) {
+                return Poll::Ready(received.map(|()| None));
+            }
+            signals.register(cx.waker());
+            if signals.is_terminated() {
+                return Poll::Ready(Ok(Some(logstead_sql::session::shutting_down())));
+            }
+            Poll::Pending
+        })
+        .await
+    };
+    match limit {
+        None => received.await,
+        Some((limit, error)) => match tokio::time::timeout(limit, received).await {
+            Ok(received) => received,
+            Err(_) => Ok(Some(error)),
+        },
+    }
+}

@@ -1,0 +1,214 @@
+//! Backend messages, appended to one output buffer.
+//!
+//! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
+
+use logstead_sql::error::Fields;
+
+/// Starts a message of `kind`; returns the position for [`end`].
+#[inline]
+pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
+    out.push(kind);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    at
+}
+
+/// Ends the message begun at `at`: fills its length in.
+#[inline]
+pub fn end(out: &mut [u8], at: usize) {
+    // Messages are bounded far below 2 GiB by the full-buffer rule; a single row beyond it is refused by its encoder.
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn put_str(out: &mut Vec<u8>, text: &str) {
+    // A NUL inside would end the string early: PostgreSQL's texts never contain one.
+    out.extend(text.bytes().filter(|b| *b != 0));
+    out.push(0);
+}
+
+fn empty(out: &mut Vec<u8>, kind: u8) {
+    out.extend_from_slice(&[kind, 0, 0, 0, 4]);
+}
+
+/// AuthenticationOk.
+pub fn authentication_ok(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'R', 0, 0, 0, 8, 0, 0, 0, 0]);
+}
+
+/// NegotiateProtocolVersion: the newest minor version we speak, and the options we do not know.
+pub fn negotiate_protocol_version(out: &mut Vec<u8>, minor: u16, unknown: &[&str]) {
+    let at = begin(out, b'v');
+    out.extend_from_slice(&(3u32 << 16 | u32::from(minor)).to_be_bytes());
+    out.extend_from_slice(&(unknown.len() as u32).to_be_bytes());
+    for name in unknown {
+        put_str(out, name);
+    }
+    end(out, at);
+}
+
+/// BackendKeyData.
+pub fn backend_key_data(out: &mut Vec<u8>, pid: i32, secret: i32) {
+    let at = begin(out, b'K');
+    out.extend_from_slice(&pid.to_be_bytes());
+    out.extend_from_slice(&secret.to_be_bytes());
+    end(out, at);
+}
+
+/// ParameterStatus.
+pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
+    let at = begin(out, b'S');
+    put_str(out, name);
+    put_str(out, value);
+    end(out, at);
+}
+
+/// ReadyForQuery with the transaction's state: I, T or E.
+pub fn ready_for_query(out: &mut Vec<u8>, status: u8) {
+    out.extend_from_slice(&[b'Z', 0, 0, 0, 5, status]);
+}
+
+/// CommandComplete.
+pub fn command_complete(out: &mut Vec<u8>, tag: &str) {
+    let at = begin(out, b'C');
+    put_str(out, tag);
+    end(out, at);
+}
+
+/// EmptyQueryResponse.
+pub fn empty_query_response(out: &mut Vec<u8>) {
+    empty(out, b'I');
+}
+
+/// ParseComplete.
+pub fn parse_complete(out: &mut Vec<u8>) {
+    empty(out, b'1');
+}
+
+/// BindComplete.
+pub fn bind_complete(out: &mut Vec<u8>) {
+    empty(out, b'2');
+}
+
+/// CloseComplete.
+pub fn close_complete(out: &mut Vec<u8>) {
+    empty(out, b'3');
+}
+
+/// NoData.
+pub fn no_data(out: &mut Vec<u8>) {
+    empty(out, b'n');
+}
+
+/// PortalSuspended.
+pub fn portal_suspended(out: &mut Vec<u8>) {
+    empty(out, b's');
+}
+
+/// ParameterDescription.
+pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
+    let at = begin(out, b't');
+    out.extend_from_slice(&(types.len() as u16).to_be_bytes());
+    for ty in types {
+        out.extend_from_slice(&ty.to_be_bytes());
+    }
+    end(out, at);
+}
+
+/// One column of RowDescription.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Table OID, 0 if computed.
+    pub table: u32,
+    /// Attribute number, 0 if computed.
+    pub attribute: i16,
+    /// Type OID.
+    pub ty: u32,
+    /// Length of the type, -1 if variable, -2 for C strings.
+    pub length: i16,
+    /// Type modifier, -1 if none.
+    pub modifier: i32,
+    /// Binary format?
+    pub binary: bool,
+}
+
+/// RowDescription.
+pub fn row_description<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = Field<'a>>) {
+    let at = begin(out, b'T');
+    out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
+    for field in fields {
+        put_str(out, field.name);
+        out.extend_from_slice(&field.table.to_be_bytes());
+        out.extend_from_slice(&field.attribute.to_be_bytes());
+        out.extend_from_slice(&field.ty.to_be_bytes());
+        out.extend_from_slice(&field.length.to_be_bytes());
+        out.extend_from_slice(&field.modifier.to_be_bytes());
+        out.extend_from_slice(&u16::from(field.binary).to_be_bytes());
+    }
+    end(out, at);
+}
+
+/// CopyInResponse (`kind` G) or CopyOutResponse (H), text format.
+pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize) {
+    let at = begin(out, kind);
+    out.push(0);
+    out.extend_from_slice(&(columns as u16).to_be_bytes());
+    out.resize(out.len() + 2 * columns, 0);
+    end(out, at);
+}
+
+/// CopyData.
+pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
+    let at = begin(out, b'd');
+    out.extend_from_slice(data);
+    end(out, at);
+}
+
+/// CopyDone.
+pub fn copy_done(out: &mut Vec<u8>) {
+    empty(out, b'c');
+}
+
+/// ErrorResponse. `severity` is ERROR, FATAL or PANIC.
+pub fn error_response(out: &mut Vec<u8>, severity: &str, fields: &Fields) {
+    error_or_notice(out, b'E', severity, fields);
+}
+
+/// NoticeResponse. `severity` is WARNING, NOTICE, INFO, LOG or DEBUG.
+pub fn notice_response(out: &mut Vec<u8>, severity: &str, fields: &Fields) {
+    error_or_notice(out, b'N', severity, fields);
+}
+
+fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &Fields) {
+    let at = begin(out, kind);
+    let mut field = |code: u8, text: &str| {
+        out.push(code);
+        put_str(out, text);
+    };
+    field(b'S', severity);
+    field(b'V', severity);
+    field(b'C', fields.code.as_str());
+    field(b'M', &fields.message);
+    let optional = [
+        (b'D', &fields.detail),
+        (b'H', &fields.hint),
+        (b'W', &fields.context),
+        (b's', &fields.schema),
+        (b't', &fields.table),
+        (b'c', &fields.column),
+        (b'd', &fields.data_type),
+        (b'n', &fields.constraint),
+    ];
+    for (code, text) in optional {
+        if let Some(text) = text {
+            field(code, text);
+        }
+    }
+    if let Some(position) = fields.position {
+        field(b'P', &position.to_string());
+    }
+    out.push(0);
+    end(out, at);
+}

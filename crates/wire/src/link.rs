@@ -1,0 +1,228 @@
+//! One client's socket with its two buffers.
+//!
+//! Owns: the stream, what was received and not yet decoded, what is to be sent. Implements the session's [`Client`] over
+//! them. Invariant: nothing is written except in [`Link::write_out`], so the owner decides when replies leave.
+
+use crate::decode::{self, Frame, Frontend};
+use crate::encode;
+use crate::rows::RowFormat;
+use bytes::BytesMut;
+use logstead_sql::error::Fields;
+use logstead_sql::exec::{RowSink, StoredColumn};
+use logstead_sql::plan::OutputColumn;
+use logstead_sql::session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
+use logstead_sql::value::Datum;
+use logstead_sql::{Result, SqlError};
+use logstead_types::SqlState;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Replies beyond this are sent before the statement goes on.
+const OUTPUT_FULL_BYTES: usize = 64 * 1024;
+/// An idle connection keeps buffers no larger than this.
+const IDLE_BUFFER_BYTES: usize = 16 * 1024;
+/// Least room offered to one read.
+const READ_BYTES: usize = 4 * 1024;
+
+/// A client's connection.
+pub struct Link {
+    stream: TcpStream,
+    input: BytesMut,
+    output: Vec<u8>,
+    rows: RowFormat,
+}
+
+impl Link {
+    /// Takes a stream over.
+    pub fn new(stream: TcpStream) -> Link {
+        Link { stream, input: BytesMut::new(), output: Vec::new(), rows: RowFormat::default() }
+    }
+
+    /// What was received and not yet taken.
+    pub fn input(&mut self) -> &mut BytesMut {
+        &mut self.input
+    }
+
+    /// What is to be sent.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Enough has been collected to be worth a write of its own.
+    pub fn output_is_full(&self) -> bool {
+        self.output.len() >= OUTPUT_FULL_BYTES
+    }
+
+    /// Receives more; an error or the end of the stream is [`ConnectionLost`].
+    pub async fn receive(&mut self) -> Result<(), ConnectionLost> {
+        if self.input.is_empty() && self.input.capacity() > IDLE_BUFFER_BYTES {
+            self.input = BytesMut::new();
+        }
+        // Room grows with what arrived, never with what a length announces.
+        self.input.reserve(READ_BYTES.max(self.input.len().min(1 << 20)));
+        match self.stream.read_buf(&mut self.input).await {
+            Ok(0) | Err(_) => Err(ConnectionLost),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// The next message, received if need be.
+    pub async fn next_frame(&mut self) -> Result<decode::Result<Frame>, ConnectionLost> {
+        loop {
+            match decode::take_frame(&mut self.input) {
+                Ok(Some(frame)) => return Ok(Ok(frame)),
+                Ok(None) => self.receive().await?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+    }
+
+    /// A whole message has already been received.
+    pub fn has_frame(&self) -> bool {
+        match self.input.get(1..5) {
+            Some(length) => {
+                let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]);
+                self.input.len() > length as usize
+            }
+            None => false,
+        }
+    }
+
+    /// Writes all replies, in one write where the kernel takes it.
+    pub async fn write_out(&mut self) -> Result<(), ConnectionLost> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let written = self.stream.write_all(&self.output).await;
+        self.output.clear();
+        if self.output.capacity() > 4 * IDLE_BUFFER_BYTES {
+            self.output = Vec::new();
+        }
+        written.map_err(|_| ConnectionLost)
+    }
+
+    /// Says goodbye: what is left to be sent is sent as far as the client takes it at once.
+    pub async fn close(mut self) {
+        let _client_may_be_gone = self.write_out().await;
+        let _client_may_be_gone = self.stream.shutdown().await;
+    }
+
+    async fn next_copy_input(&mut self) -> Result<CopyInput> {
+        loop {
+            let lost = |_| {
+                SqlError::new(SqlState::CONNECTION_FAILURE, "unexpected EOF on client connection with an open transaction")
+                    .fatal()
+            };
+            let frame = self.next_frame().await.map_err(lost)?.map_err(protocol_error)?;
+            match frame.decode().map_err(protocol_error)? {
+                Frontend::CopyData(_) => return Ok(CopyInput::Data(frame.body)),
+                Frontend::CopyDone => return Ok(CopyInput::Done),
+                Frontend::CopyFail(reason) => return Ok(CopyInput::Failed(reason.to_owned())),
+                // Clients may send these before they know that a COPY began.
+                Frontend::Flush | Frontend::Sync => {}
+                _ => {
+                    return Err(SqlError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        format!("unexpected message type 0x{:02X} during COPY from stdin", frame.kind),
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// A protocol violation as an error reply.
+pub fn protocol_error(error: decode::ProtocolError) -> SqlError {
+    let sql = SqlError::new(error.code, error.message);
+    if error.fatal { sql.fatal() } else { sql }
+}
+
+impl RowSink for Link {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.rows.row(row, &mut self.output)
+    }
+
+    fn stored_row(&mut self, row: logstead_engine::RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        self.rows.stored_row(row, columns, &mut self.output)
+    }
+
+    fn is_full(&self) -> bool {
+        self.output_is_full()
+    }
+}
+
+impl Client for Link {
+    fn open(&mut self, context: Rc<SessionContext>) {
+        self.rows.open(context);
+    }
+
+    fn start_rows(&mut self, columns: &[OutputColumn], formats: &[i16]) {
+        self.rows.start(columns, formats);
+    }
+
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &[i16]) {
+        crate::rows::describe(columns, formats, &mut self.output);
+    }
+
+    fn no_data(&mut self) {
+        encode::no_data(&mut self.output);
+    }
+
+    fn parameter_description(&mut self, types: &[u32]) {
+        encode::parameter_description(&mut self.output, types);
+    }
+
+    fn portal_suspended(&mut self) {
+        encode::portal_suspended(&mut self.output);
+    }
+
+    fn command_complete(&mut self, tag: &str) {
+        encode::command_complete(&mut self.output, tag);
+    }
+
+    fn empty_query(&mut self) {
+        encode::empty_query_response(&mut self.output);
+    }
+
+    fn error(&mut self, error: &SqlError) {
+        let severity = if error.fields().fatal { "FATAL" } else { "ERROR" };
+        encode::error_response(&mut self.output, severity, error.fields());
+    }
+
+    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+        encode::notice_response(&mut self.output, severity, fields);
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) {
+        encode::parameter_status(&mut self.output, name, value);
+    }
+
+    fn copy_in(&mut self, columns: usize) {
+        encode::copy_response(&mut self.output, b'G', columns);
+    }
+
+    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput>> {
+        Box::pin(self.next_copy_input())
+    }
+
+    fn copy_out(&mut self, columns: usize) {
+        encode::copy_response(&mut self.output, b'H', columns);
+    }
+
+    fn copy_out_data(&mut self, line: &[u8]) {
+        encode::copy_data(&mut self.output, line);
+    }
+
+    fn copy_out_done(&mut self) {
+        encode::copy_done(&mut self.output);
+    }
+
+    fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {
+        Box::pin(self.write_out())
+    }
+
+    fn discard(&mut self) {
+        self.output.clear();
+    }
+}
