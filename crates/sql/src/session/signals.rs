@@ -1,40 +1,42 @@
-//! How the world outside its worker reaches a session: cancel and terminate.
+//! How the world outside its worker reaches a session: cancel, stop, terminate.
 //!
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (traps T13).
 
+use crate::error::SqlError;
+use crate::exec::{Cancel, CancelReason};
+use logstead_types::SqlState;
 use parking_lot::Mutex;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, Waker};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Waker;
+
+const STOP: u8 = 1;
+const TERMINATE: u8 = 2;
 
 /// Flags of one session, set from any thread.
 #[derive(Default)]
 pub struct Signals {
-    cancel: AtomicBool,
-    terminate: AtomicBool,
+    cancel: Cancel,
+    state: AtomicU8,
     waker: Mutex<Option<Waker>>,
-}
-
-/// Why a statement was interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
-    /// The client asked for it.
-    Cancel,
-    /// The server is shutting down and the grace time is over.
-    Terminate,
 }
 
 impl Signals {
     /// Asks the running statement, if any, to end.
     pub fn cancel(&self) {
-        self.cancel.store(true, Ordering::SeqCst);
+        self.cancel.cancel(CancelReason::User);
         self.wake();
     }
 
-    /// Asks the session to end.
+    /// Asks the session to end when it is next idle outside a transaction.
+    pub fn stop(&self) {
+        self.state.fetch_max(STOP, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Asks the session to end now.
     pub fn terminate(&self) {
-        self.terminate.store(true, Ordering::SeqCst);
+        self.state.fetch_max(TERMINATE, Ordering::SeqCst);
+        self.cancel.cancel(CancelReason::Shutdown);
         self.wake();
     }
 
@@ -44,19 +46,27 @@ impl Signals {
         }
     }
 
-    /// Forgets a cancel request that came before the statement that now starts.
-    pub fn clear_cancel(&self) {
-        self.cancel.store(false, Ordering::SeqCst);
-    }
-
-    /// The cancel flag, for code that looks at it between batches.
-    pub fn cancel_flag(&self) -> &AtomicBool {
+    /// What statements look at.
+    pub fn statement(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Has `terminate` been called?
-    pub fn is_terminated(&self) -> bool {
-        self.terminate.load(Ordering::SeqCst)
+    /// A statement begins: a cancel request that came before it is forgotten.
+    pub fn begin_statement(&self) {
+        self.cancel.clear();
+        if self.must_end_now() {
+            self.cancel.cancel(CancelReason::Shutdown);
+        }
+    }
+
+    /// Must a session end that waits for its client, in a transaction or not?
+    pub fn must_end(&self, in_transaction: bool) -> bool {
+        let least = if in_transaction { TERMINATE } else { STOP };
+        self.state.load(Ordering::SeqCst) >= least
+    }
+
+    fn must_end_now(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == TERMINATE
     }
 
     /// From now on wakes this task. Call before looking at the flags.
@@ -67,23 +77,9 @@ impl Signals {
             _ => *kept = Some(waker.clone()),
         }
     }
+}
 
-    /// Runs `work` until it is done or interrupted; an interrupted future is dropped where it stands.
-    pub async fn interruptible<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupt> {
-        let mut work = pin!(work);
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(value) = work.as_mut().poll(cx) {
-                return Poll::Ready(Ok(value));
-            }
-            self.register(cx.waker());
-            if self.cancel.swap(false, Ordering::SeqCst) {
-                return Poll::Ready(Err(Interrupt::Cancel));
-            }
-            if self.terminate.load(Ordering::SeqCst) {
-                return Poll::Ready(Err(Interrupt::Terminate));
-            }
-            Poll::Pending
-        })
-        .await
-    }
+/// 57P01, as PostgreSQL says it.
+pub fn shutting_down() -> SqlError {
+    SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command").fatal()
 }

@@ -8,9 +8,10 @@ use super::{Scope, Setting, TABLE, find, unknown};
 use crate::error::{Result, SqlError};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
-use std::collections::BTreeMap;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 type Values = BTreeMap<String, String>;
 
@@ -18,7 +19,7 @@ type Values = BTreeMap<String, String>;
 #[derive(Clone, Debug)]
 pub struct Typed {
     /// TimeZone.
-    pub time_zone: TimeZone,
+    pub time_zone: &'static TimeZone,
     /// extra_float_digits.
     pub extra_float_digits: i32,
     /// bytea_output is hex.
@@ -74,7 +75,7 @@ impl SessionSettings {
             now: empty,
             savepoints: Vec::new(),
             typed: Typed {
-                time_zone: TimeZone::UTC,
+                time_zone: &TimeZone::UTC,
                 extra_float_digits: 1,
                 bytea_hex: true,
                 search_path: Rc::from([]),
@@ -275,7 +276,7 @@ impl SessionSettings {
         let path = split_identifiers(self.canonical_value("search_path").unwrap_or("")).unwrap_or_default();
         let path: Vec<String> =
             path.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s }).filter(|s| !s.is_empty()).collect();
-        let zone = self.canonical_value("timezone").and_then(read_time_zone).map_or(TimeZone::UTC, |(_, zone)| zone);
+        let zone = self.canonical_value("timezone").and_then(read_time_zone).map_or(&TimeZone::UTC, |(_, zone)| zone);
         let quiet = self.canonical_value("client_min_messages").unwrap_or("notice");
         self.typed = Typed {
             time_zone: zone,
@@ -344,9 +345,30 @@ pub(super) fn split_identifiers(value: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Reads a time zone: a name of the database, UTC's other names, a POSIX form, or hours east of Greenwich.
-pub(super) fn read_time_zone(value: &str) -> Option<(String, TimeZone)> {
+/// Different time zones that one process will remember: all names of the database and as many made-up ones.
+const TIME_ZONES_MAX: usize = 4096;
+
+/// Reads a time zone, canonical name and rules. Each is read once and kept for the life of the process, so that a session
+/// switches zones for the price of a lookup; their number is bounded.
+pub(super) fn read_time_zone(value: &str) -> Option<(String, &'static TimeZone)> {
+    type Zones = HashMap<String, (String, &'static TimeZone)>;
+    static ZONES: OnceLock<Mutex<Zones>> = OnceLock::new();
     let value = value.trim();
+    let mut zones = ZONES.get_or_init(Mutex::default).lock();
+    if let Some(known) = zones.get(value) {
+        return Some(known.clone());
+    }
+    let (name, zone) = parse_time_zone(value)?;
+    if zones.len() >= TIME_ZONES_MAX {
+        return None;
+    }
+    let kept = (name, &*Box::leak(Box::new(zone)));
+    zones.insert(value.to_owned(), kept.clone());
+    Some(kept)
+}
+
+/// Parses a time zone: a name of the database, UTC's other names, a POSIX form, or hours east of Greenwich.
+fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
     let upper = value.to_ascii_uppercase();
     if matches!(upper.as_str(), "UTC" | "DEFAULT" | "LOCAL") {
         return Some(("UTC".to_owned(), TimeZone::UTC));

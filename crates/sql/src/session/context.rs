@@ -1,0 +1,207 @@
+//! What functions, planning and output see of a session.
+
+use super::instance::Instance;
+use crate::catalog::Catalog;
+use crate::error::{Result, SqlError};
+use crate::func::Context;
+use crate::settings::{self, SessionSettings};
+use crate::value::{Datum, Oid, OutputStyle};
+use jiff::tz::TimeZone;
+use logstead_types::{Csn, SqlState};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
+pub struct SessionContext {
+    pub(super) instance: Arc<Instance>,
+    pub(super) database: String,
+    pub(super) user: String,
+    pub(super) pid: i32,
+    pub(super) settings: RefCell<SessionSettings>,
+    pub(super) transaction_time: Cell<i64>,
+    pub(super) statement_time: Cell<i64>,
+    /// The catalog that the running statement was planned with.
+    pub(super) catalog: RefCell<Arc<Catalog>>,
+    /// Values nextval and setval gave to this session, by sequence; and the last sequence used.
+    pub(super) sequence_values: RefCell<HashMap<Oid, i64>>,
+    pub(super) last_sequence: Cell<Option<Oid>>,
+    /// Newest CSN that sequence calls of this transaction depend on (traps T10); taken over by the transaction.
+    pub(super) depends_on: Cell<Csn>,
+    /// The running transaction may not write.
+    pub(super) read_only: Cell<bool>,
+    /// Style of output, refreshed when a setting changes.
+    time_zone: Cell<&'static TimeZone>,
+    extra_float_digits: Cell<i32>,
+    bytea_escape: Cell<bool>,
+}
+
+impl SessionContext {
+    pub(super) fn new(
+        instance: Arc<Instance>,
+        database: String,
+        user: String,
+        pid: i32,
+        settings: SessionSettings,
+        catalog: Arc<Catalog>,
+    ) -> SessionContext {
+        let context = SessionContext {
+            instance,
+            database,
+            user,
+            pid,
+            settings: RefCell::new(settings),
+            transaction_time: Cell::new(0),
+            statement_time: Cell::new(0),
+            catalog: RefCell::new(catalog),
+            sequence_values: RefCell::default(),
+            last_sequence: Cell::new(None),
+            depends_on: Cell::new(Csn::ZERO),
+            read_only: Cell::new(false),
+            time_zone: Cell::new(&TimeZone::UTC),
+            extra_float_digits: Cell::new(1),
+            bytea_escape: Cell::new(false),
+        };
+        context.refresh_style();
+        context
+    }
+
+    /// How values print for this client.
+    pub fn output_style(&self) -> OutputStyle<'_> {
+        OutputStyle {
+            time_zone: self.time_zone.get(),
+            extra_float_digits: self.extra_float_digits.get(),
+            bytea_escape: self.bytea_escape.get(),
+            names: Some(self),
+        }
+    }
+
+    /// Takes over settings that changed.
+    pub(super) fn refresh_style(&self) {
+        let settings = self.settings.borrow();
+        let typed = settings.typed();
+        self.time_zone.set(typed.time_zone);
+        self.extra_float_digits.set(typed.extra_float_digits);
+        self.bytea_escape.set(!typed.bytea_hex);
+    }
+
+    fn used(&self, sequence: Oid, value: i64) {
+        self.sequence_values.borrow_mut().insert(sequence, value);
+        self.last_sequence.set(Some(sequence));
+    }
+
+    fn may_write(&self, function: &str) -> Result<()> {
+        if self.read_only.get() {
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {function}() in a read-only transaction"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn depend(&self, csn: Csn) {
+        self.depends_on.set(self.depends_on.get().max(csn));
+    }
+
+    fn sequence_name(&self, sequence: Oid) -> String {
+        self.relation_name(sequence).unwrap_or_else(|| sequence.to_string())
+    }
+}
+
+impl Context for SessionContext {
+    fn transaction_time(&self) -> i64 {
+        self.transaction_time.get()
+    }
+
+    fn statement_time(&self) -> i64 {
+        self.statement_time.get()
+    }
+
+    fn clock_time(&self) -> i64 {
+        self.instance.env.clock.now_micros_since_2000()
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        self.time_zone.get()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.instance.env.random.u64()
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn user(&self) -> &str {
+        &self.user
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings.borrow().show(name)
+    }
+
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        self.settings.borrow_mut().set(name, value, local)?;
+        self.refresh_style();
+        self.setting(name).ok_or_else(|| settings::unknown(name))
+    }
+
+    fn search_path(&self) -> Vec<String> {
+        self.settings.borrow().typed().search_path.to_vec()
+    }
+
+    fn nextval(&self, sequence: Oid) -> Result<i64> {
+        self.may_write("nextval")?;
+        let (value, csn) = self.instance.store.nextval(&self.catalog.borrow(), sequence)?;
+        self.depend(csn);
+        self.used(sequence, value);
+        Ok(value)
+    }
+
+    fn currval(&self, sequence: Oid) -> Result<i64> {
+        self.sequence_values.borrow().get(&sequence).copied().ok_or_else(|| {
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("currval of sequence \"{}\" is not yet defined in this session", self.sequence_name(sequence)),
+            )
+        })
+    }
+
+    fn lastval(&self) -> Result<i64> {
+        let value = self.last_sequence.get().and_then(|s| self.sequence_values.borrow().get(&s).copied());
+        value.ok_or_else(|| {
+            SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "lastval is not yet defined in this session")
+        })
+    }
+
+    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
+        self.may_write("setval")?;
+        let csn = self.instance.store.setval(&self.catalog.borrow(), sequence, value, is_called)?;
+        self.depend(csn);
+        if is_called {
+            self.used(sequence, value);
+        }
+        Ok(value)
+    }
+
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        let path = self.search_path();
+        crate::catalog::relation_by_name(&self.catalog.borrow(), name, &path)
+    }
+
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        let path = self.search_path();
+        crate::catalog::relation_name(&self.catalog.borrow(), relation, &path)
+    }
+
+    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        let catalog = Arc::clone(&self.catalog.borrow());
+        crate::catalog::catalog_call(name, args, &crate::catalog::VirtualContext { catalog: &catalog, session: self })
+    }
+}

@@ -1,0 +1,177 @@
+//! What all sessions of a server share, and what the sessions of one worker share.
+
+use super::cache::Caches;
+use super::signals::Signals;
+use crate::catalog::CatalogStore;
+use crate::error::{Result, SqlError};
+use logstead_engine::{Engine, Worker};
+use logstead_env::Env;
+use logstead_types::SqlState;
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+/// One running server: what its sessions share across workers.
+pub struct Instance {
+    /// Storage.
+    pub engine: Engine,
+    /// Catalogs.
+    pub store: Arc<CatalogStore>,
+    /// Clock and random numbers.
+    pub env: Env,
+    /// Configured values by lower-case name, canonical: the defaults of every session.
+    pub settings: Arc<BTreeMap<String, String>>,
+    /// More sessions than this are refused.
+    pub connections_max: usize,
+    sessions: Mutex<HashMap<i32, Entry>>,
+    session_count: AtomicUsize,
+    next_pid: AtomicI32,
+    stopping: AtomicBool,
+}
+
+struct Entry {
+    secret: i32,
+    signals: Arc<Signals>,
+}
+
+impl Instance {
+    /// A server over an open engine and catalog.
+    pub fn new(
+        engine: Engine,
+        store: Arc<CatalogStore>,
+        env: Env,
+        settings: BTreeMap<String, String>,
+        connections_max: usize,
+    ) -> Instance {
+        Instance {
+            engine,
+            store,
+            env,
+            settings: Arc::new(settings),
+            connections_max,
+            sessions: Mutex::default(),
+            session_count: AtomicUsize::new(0),
+            // Numbers that look like process ids to tools; they are never used as such.
+            next_pid: AtomicI32::new(1000),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes a place for a session: its number, secret and signals.
+    pub(super) fn admit(&self) -> Result<(i32, i32, Arc<Signals>)> {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down").fatal());
+        }
+        if self.session_count.fetch_add(1, Ordering::SeqCst) >= self.connections_max {
+            self.session_count.fetch_sub(1, Ordering::SeqCst);
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already").fatal());
+        }
+        let secret = self.env.random.u64() as i32;
+        let signals = Arc::new(Signals::default());
+        let mut sessions = self.sessions.lock();
+        let pid = loop {
+            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+            if pid != 0 && !sessions.contains_key(&pid) {
+                break pid;
+            }
+        };
+        sessions.insert(pid, Entry { secret, signals: Arc::clone(&signals) });
+        Ok((pid, secret, signals))
+    }
+
+    pub(super) fn forget(&self, pid: i32) {
+        if self.sessions.lock().remove(&pid).is_some() {
+            self.session_count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// CancelRequest: a wrong secret is ignored, silently as in PostgreSQL.
+    pub fn cancel(&self, pid: i32, secret: i32) {
+        if let Some(entry) = self.sessions.lock().get(&pid)
+            && entry.secret == secret
+        {
+            entry.signals.cancel();
+        }
+    }
+
+    /// Open sessions.
+    pub fn session_count(&self) -> usize {
+        self.session_count.load(Ordering::SeqCst)
+    }
+
+    /// Shutdown begins: new sessions are refused, idle ones end, those in a transaction may finish it.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.sessions.lock().values().for_each(|entry| entry.signals.stop());
+    }
+
+    /// The grace time is over: every session ends.
+    pub fn terminate_all(&self) {
+        self.sessions.lock().values().for_each(|entry| entry.signals.terminate());
+    }
+}
+
+/// What the sessions of one worker share. Lives on that worker's thread.
+pub struct WorkerSessions {
+    /// The server.
+    pub instance: Arc<Instance>,
+    /// The engine's handle of this worker.
+    pub worker: Worker,
+    pub(super) caches: RefCell<Caches>,
+    working: Cell<usize>,
+    progress: Cell<u64>,
+}
+
+impl WorkerSessions {
+    /// For the thread that calls.
+    pub fn new(instance: Arc<Instance>, worker: Worker) -> Rc<WorkerSessions> {
+        Rc::new(WorkerSessions {
+            instance,
+            worker,
+            caches: RefCell::default(),
+            working: Cell::new(0),
+            progress: Cell::new(0),
+        })
+    }
+
+    /// CancelRequest.
+    pub fn cancel(&self, pid: i32, secret: i32) {
+        self.instance.cancel(pid, secret);
+    }
+
+    /// Sessions in the middle of a request: neither waiting for their client nor for a commit. While there are any, the
+    /// worker has better things to do than to wait for the disk.
+    pub fn working(&self) -> usize {
+        self.working.get()
+    }
+
+    /// Rises whenever a session takes a step.
+    pub fn progress(&self) -> u64 {
+        self.progress.get()
+    }
+
+    pub(super) fn step(&self) {
+        self.progress.set(self.progress.get().wrapping_add(1));
+    }
+}
+
+/// Counts its session as working while it lives.
+pub(super) struct Working(Rc<WorkerSessions>);
+
+impl Working {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Working {
+        worker.step();
+        worker.working.set(worker.working.get() + 1);
+        Working(Rc::clone(worker))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.step();
+        self.0.working.set(self.0.working.get().saturating_sub(1));
+    }
+}
