@@ -18,6 +18,7 @@ pub mod expr;
 pub mod func;
 pub mod parse;
 pub mod plan;
+pub mod settings;
 pub mod value;
 
 pub use error::{Result, SqlError};

@@ -31,11 +31,19 @@ pub struct ProtocolError {
 
 impl ProtocolError {
     fn fatal(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { code: SqlState::PROTOCOL_VIOLATION, message: message.into(), fatal: true }
+        ProtocolError {
+            code: SqlState::PROTOCOL_VIOLATION,
+            message: message.into(),
+            fatal: true,
+        }
     }
 
     fn body(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { code: SqlState::PROTOCOL_VIOLATION, message: message.into(), fatal: false }
+        ProtocolError {
+            code: SqlState::PROTOCOL_VIOLATION,
+            message: message.into(),
+            fatal: false,
+        }
     }
 }
 
@@ -71,7 +79,9 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// Takes the first packet off `buffer`, if it has arrived whole.
 pub fn take_first_packet(buffer: &mut BytesMut) -> Result<Option<FirstPacket>> {
-    let Some(length) = peek_u32(buffer, 0) else { return Ok(None) };
+    let Some(length) = peek_u32(buffer, 0) else {
+        return Ok(None);
+    };
     let length = length as usize;
     if !(8..=STARTUP_BYTES_MAX).contains(&length) {
         return Err(ProtocolError::fatal("invalid length of startup packet"));
@@ -100,7 +110,11 @@ pub fn take_first_packet(buffer: &mut BytesMut) -> Result<Option<FirstPacket>> {
                     fatal: true,
                 });
             }
-            let bad = || ProtocolError::fatal("invalid startup packet layout: expected terminator as last byte");
+            let bad = || {
+                ProtocolError::fatal(
+                    "invalid startup packet layout: expected terminator as last byte",
+                )
+            };
             let mut parameters = Vec::new();
             loop {
                 let name = body.str().map_err(|_| bad())?;
@@ -129,13 +143,21 @@ pub struct Frame {
 
 /// Takes the next message off `buffer`, if it has arrived whole.
 pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
-    let Some(&kind) = buffer.first() else { return Ok(None) };
+    let Some(&kind) = buffer.first() else {
+        return Ok(None);
+    };
     let limit = match kind {
         b'Q' | b'P' | b'B' | b'd' | b'F' => LARGE_BYTES_MAX,
         b'S' | b'H' | b'E' | b'D' | b'C' | b'X' | b'c' | b'f' | b'p' => SMALL_BYTES_MAX,
-        _ => return Err(ProtocolError::fatal(format!("invalid frontend message type {kind}"))),
+        _ => {
+            return Err(ProtocolError::fatal(format!(
+                "invalid frontend message type {kind}"
+            )));
+        }
     };
-    let Some(length) = peek_u32(buffer, 1) else { return Ok(None) };
+    let Some(length) = peek_u32(buffer, 1) else {
+        return Ok(None);
+    };
     let length = length as usize;
     if length < 4 {
         return Err(ProtocolError::fatal("invalid message length"));
@@ -143,7 +165,9 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
     if length > limit {
         return Err(ProtocolError {
             code: SqlState::PROGRAM_LIMIT_EXCEEDED,
-            message: format!("message of {length} bytes is longer than the {limit} bytes allowed for its type"),
+            message: format!(
+                "message of {length} bytes is longer than the {limit} bytes allowed for its type"
+            ),
             fatal: true,
         });
     }
@@ -151,7 +175,10 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
         return Ok(None);
     }
     buffer.advance(5);
-    Ok(Some(Frame { kind, body: buffer.split_to(length - 4).freeze() }))
+    Ok(Some(Frame {
+        kind,
+        body: buffer.split_to(length - 4).freeze(),
+    }))
 }
 
 fn peek_u32(buffer: &[u8], at: usize) -> Option<u32> {
@@ -263,9 +290,17 @@ impl Frame {
                 Frontend::Password
             }
             b'X' => Frontend::Terminate,
-            kind => return Err(ProtocolError::fatal(format!("invalid frontend message type {kind}"))),
+            kind => {
+                return Err(ProtocolError::fatal(format!(
+                    "invalid frontend message type {kind}"
+                )));
+            }
         };
-        if body.rest.is_empty() { Ok(message) } else { Err(ProtocolError::body("invalid message format")) }
+        if body.rest.is_empty() {
+            Ok(message)
+        } else {
+            Err(ProtocolError::body("invalid message format"))
+        }
     }
 }
 
@@ -333,7 +368,9 @@ impl<'a> Body<'a> {
         match kind {
             b'S' => Ok(Target::Statement(name)),
             b'P' => Ok(Target::Portal(name)),
-            _ => Err(ProtocolError::body(format!("invalid message subtype {kind}"))),
+            _ => Err(ProtocolError::body(format!(
+                "invalid message subtype {kind}"
+            ))),
         }
     }
 
@@ -370,7 +407,13 @@ impl<'a> Body<'a> {
                 values.len()
             )));
         }
-        Ok(Bind { portal, statement, formats, values, result_formats })
+        Ok(Bind {
+            portal,
+            statement,
+            formats,
+            values,
+            result_formats,
+        })
     }
 }
 
@@ -378,10 +421,17 @@ impl<'a> Body<'a> {
 fn invalid_utf8(text: &[u8], error: std::str::Utf8Error) -> ProtocolError {
     let start = error.valid_up_to();
     let length = error.error_len().unwrap_or(text.len() - start).clamp(1, 4);
-    let bytes: Vec<String> = text[start..].iter().take(length).map(|b| format!("0x{b:02x}")).collect();
+    let bytes: Vec<String> = text[start..]
+        .iter()
+        .take(length)
+        .map(|b| format!("0x{b:02x}"))
+        .collect();
     ProtocolError {
         code: SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-        message: format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")),
+        message: format!(
+            "invalid byte sequence for encoding \"UTF8\": {}",
+            bytes.join(" ")
+        ),
         fatal: false,
     }
 }

@@ -58,7 +58,7 @@ impl SessionContext {
             last_sequence: Cell::new(None),
             depends_on: Cell::new(Csn::ZERO),
             read_only: Cell::new(false),
-            time_zone: Cell::new(&TimeZone::UTC),
+            time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
         };

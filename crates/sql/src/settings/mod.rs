@@ -12,6 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use session::UTC;
 pub use session::{SessionSettings, Typed};
 pub use table::TABLE;
 
@@ -62,12 +63,35 @@ impl Unit {
     fn suffixes(self) -> &'static [(&'static str, i64, i64)] {
         match self {
             Unit::None => &[],
-            Unit::Milliseconds => {
-                &[("d", 86_400_000, 1), ("h", 3_600_000, 1), ("min", 60_000, 1), ("s", 1_000, 1), ("ms", 1, 1), ("us", 1, 1_000)]
-            }
-            Unit::Seconds => &[("d", 86_400, 1), ("h", 3_600, 1), ("min", 60, 1), ("s", 1, 1), ("ms", 1, 1_000)],
-            Unit::Kibibytes => &[("TB", 1 << 30, 1), ("GB", 1 << 20, 1), ("MB", 1 << 10, 1), ("kB", 1, 1), ("B", 1, 1 << 10)],
-            Unit::Bytes => &[("TB", 1 << 40, 1), ("GB", 1 << 30, 1), ("MB", 1 << 20, 1), ("kB", 1 << 10, 1), ("B", 1, 1)],
+            Unit::Milliseconds => &[
+                ("d", 86_400_000, 1),
+                ("h", 3_600_000, 1),
+                ("min", 60_000, 1),
+                ("s", 1_000, 1),
+                ("ms", 1, 1),
+                ("us", 1, 1_000),
+            ],
+            Unit::Seconds => &[
+                ("d", 86_400, 1),
+                ("h", 3_600, 1),
+                ("min", 60, 1),
+                ("s", 1, 1),
+                ("ms", 1, 1_000),
+            ],
+            Unit::Kibibytes => &[
+                ("TB", 1 << 30, 1),
+                ("GB", 1 << 20, 1),
+                ("MB", 1 << 10, 1),
+                ("kB", 1, 1),
+                ("B", 1, 1 << 10),
+            ],
+            Unit::Bytes => &[
+                ("TB", 1 << 40, 1),
+                ("GB", 1 << 30, 1),
+                ("MB", 1 << 20, 1),
+                ("kB", 1 << 10, 1),
+                ("B", 1, 1),
+            ],
         }
     }
 }
@@ -114,7 +138,12 @@ pub struct Setting {
 /// Finds a setting by name; case makes no difference.
 pub fn find(name: &str) -> Option<&'static Setting> {
     static INDEX: OnceLock<HashMap<String, &'static Setting>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| TABLE.iter().map(|s| (s.name.to_ascii_lowercase(), s)).collect());
+    let index = INDEX.get_or_init(|| {
+        TABLE
+            .iter()
+            .map(|s| (s.name.to_ascii_lowercase(), s))
+            .collect()
+    });
     match index.get(name) {
         Some(setting) => Some(setting),
         None => index.get(name.to_ascii_lowercase().as_str()).copied(),
@@ -123,7 +152,10 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 
 /// 42704 for a name that is no setting.
 pub fn unknown(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    )
 }
 
 impl Setting {
@@ -181,8 +213,12 @@ impl Setting {
 
     /// A canonical value as SHOW prints it: numbers with the largest unit that divides them.
     pub fn show(&self, canonical: &str) -> String {
-        let Kind::Int { unit, .. } = self.kind else { return canonical.to_owned() };
-        let Ok(number) = canonical.parse::<i64>() else { return canonical.to_owned() };
+        let Kind::Int { unit, .. } = self.kind else {
+            return canonical.to_owned();
+        };
+        let Ok(number) = canonical.parse::<i64>() else {
+            return canonical.to_owned();
+        };
         if number <= 0 {
             return canonical.to_owned();
         }
@@ -237,11 +273,17 @@ pub fn parse_bool(value: &str) -> Option<bool> {
 
 fn parse_int(value: &str, unit: Unit) -> Option<i64> {
     let value = value.trim();
-    let digits = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))).unwrap_or(value.len());
+    let digits = value
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.')))
+        .unwrap_or(value.len());
     let (number, suffix) = (&value[..digits], value[digits..].trim());
     let (factor, divisor) = match suffix {
         "" => (1, 1),
-        suffix => unit.suffixes().iter().find(|(s, ..)| *s == suffix).map(|(_, f, d)| (*f, *d))?,
+        suffix => unit
+            .suffixes()
+            .iter()
+            .find(|(s, ..)| *s == suffix)
+            .map(|(_, f, d)| (*f, *d))?,
     };
     match number.parse::<i64>() {
         Ok(whole) => {

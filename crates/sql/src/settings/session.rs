@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+/// What sessions begin with.
+pub(crate) static UTC: TimeZone = TimeZone::UTC;
+
 type Values = BTreeMap<String, String>;
 
 /// The values that code reads often, in their own types.
@@ -75,7 +78,7 @@ impl SessionSettings {
             now: empty,
             savepoints: Vec::new(),
             typed: Typed {
-                time_zone: &TimeZone::UTC,
+                time_zone: &UTC,
                 extra_float_digits: 1,
                 bytea_hex: true,
                 search_path: Rc::from([]),
@@ -132,7 +135,10 @@ impl SessionSettings {
             Scope::Internal => "cannot be changed",
             Scope::Server => "cannot be changed without restarting the server",
         };
-        Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{}\" {tail}", setting.name)))
+        Err(SqlError::new(
+            SqlState::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{}\" {tail}", setting.name),
+        ))
     }
 
     /// SET (or SET LOCAL): gives the canonical value.
@@ -155,7 +161,10 @@ impl SessionSettings {
             None if is_custom(&lower) => {}
             None => return Err(unknown(name)),
         }
-        let targets = [Some(&mut self.now), (!local).then_some(&mut self.after_commit)];
+        let targets = [
+            Some(&mut self.now),
+            (!local).then_some(&mut self.after_commit),
+        ];
         for values in targets.into_iter().flatten() {
             match self.initial.get(&lower) {
                 Some(value) => Rc::make_mut(values).insert(lower.clone(), value.clone()),
@@ -177,7 +186,11 @@ impl SessionSettings {
     }
 
     fn canonical_value(&self, lower: &str) -> Option<&str> {
-        let kept = self.now.get(lower).or_else(|| self.server.get(lower)).map(String::as_str);
+        let kept = self
+            .now
+            .get(lower)
+            .or_else(|| self.server.get(lower))
+            .map(String::as_str);
         kept.or_else(|| find(lower).map(|s| s.default))
     }
 
@@ -211,7 +224,8 @@ impl SessionSettings {
 
     /// A savepoint was made.
     pub fn savepoint(&mut self) {
-        self.savepoints.push((Rc::clone(&self.now), Rc::clone(&self.after_commit)));
+        self.savepoints
+            .push((Rc::clone(&self.now), Rc::clone(&self.after_commit)));
     }
 
     /// Back to the savepoint with this index, which stays.
@@ -255,17 +269,25 @@ impl SessionSettings {
             return Vec::new();
         }
         let changed = std::mem::take(&mut self.changed);
-        changed.iter().map(|s| (s.name, self.show(s.name).unwrap_or_default())).collect()
+        changed
+            .iter()
+            .map(|s| (s.name, self.show(s.name).unwrap_or_default()))
+            .collect()
     }
 
     /// Every reported setting: what a new client is told.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        TABLE.iter().filter(|s| s.reported).map(|s| (s.name, self.show(s.name).unwrap_or_default()))
+        TABLE
+            .iter()
+            .filter(|s| s.reported)
+            .map(|s| (s.name, self.show(s.name).unwrap_or_default()))
     }
 
     fn number(&self, lower: &str) -> i64 {
         // Canonical numbers read back (the invariant of this module).
-        self.canonical_value(lower).and_then(|v| v.parse().ok()).unwrap_or(0)
+        self.canonical_value(lower)
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0)
     }
 
     fn is_on(&self, lower: &str) -> bool {
@@ -273,11 +295,20 @@ impl SessionSettings {
     }
 
     fn refresh(&mut self) {
-        let path = split_identifiers(self.canonical_value("search_path").unwrap_or("")).unwrap_or_default();
-        let path: Vec<String> =
-            path.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s }).filter(|s| !s.is_empty()).collect();
-        let zone = self.canonical_value("timezone").and_then(read_time_zone).map_or(&TimeZone::UTC, |(_, zone)| zone);
-        let quiet = self.canonical_value("client_min_messages").unwrap_or("notice");
+        let path = split_identifiers(self.canonical_value("search_path").unwrap_or(""))
+            .unwrap_or_default();
+        let path: Vec<String> = path
+            .into_iter()
+            .map(|s| if s == "$user" { self.user.clone() } else { s })
+            .filter(|s| !s.is_empty())
+            .collect();
+        let zone = self
+            .canonical_value("timezone")
+            .and_then(read_time_zone)
+            .map_or(&UTC, |(_, zone)| zone);
+        let quiet = self
+            .canonical_value("client_min_messages")
+            .unwrap_or("notice");
         self.typed = Typed {
             time_zone: zone,
             extra_float_digits: self.number("extra_float_digits") as i32,
@@ -288,7 +319,10 @@ impl SessionSettings {
             idle_in_transaction_ms: self.number("idle_in_transaction_session_timeout") as u64,
             idle_session_ms: self.number("idle_session_timeout") as u64,
             work_mem_bytes: (self.number("work_mem") as usize).saturating_mul(1024),
-            default_isolation: self.canonical_value("default_transaction_isolation").unwrap_or("").to_owned(),
+            default_isolation: self
+                .canonical_value("default_transaction_isolation")
+                .unwrap_or("")
+                .to_owned(),
             default_read_only: self.is_on("default_transaction_read_only"),
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
@@ -300,7 +334,9 @@ fn is_custom(lower: &str) -> bool {
     let mut parts = lower.split('.');
     let word = |part: &str| {
         part.starts_with(|c: char| c.is_alphabetic() || c == '_')
-            && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+            && part
+                .chars()
+                .all(|c| c.is_alphanumeric() || c == '_' || c == '$')
     };
     lower.contains('.') && parts.all(word)
 }
@@ -380,13 +416,21 @@ fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
         let seconds = (hours * 3600.0).round() as i64;
         let (sign, opposite) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
         let (h, m) = (seconds.abs() / 3600, seconds.abs() / 60 % 60);
-        let digits = if m == 0 { format!("{h:02}") } else { format!("{h:02}:{m:02}") };
-        let zone = jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?).ok()?.to_time_zone();
+        let digits = if m == 0 {
+            format!("{h:02}")
+        } else {
+            format!("{h:02}:{m:02}")
+        };
+        let zone = jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?)
+            .ok()?
+            .to_time_zone();
         return Some((format!("<{sign}{digits}>{opposite}{digits}"), zone));
     }
     if let Ok(zone) = TimeZone::get(value) {
         let name = zone.iana_name().unwrap_or(value).to_owned();
         return Some((name, zone));
     }
-    TimeZone::posix(value).ok().map(|zone| (value.to_owned(), zone))
+    TimeZone::posix(value)
+        .ok()
+        .map(|zone| (value.to_owned(), zone))
 }

@@ -2,107 +2,481 @@
 
 use super::{Kind, Scope, Setting, Unit};
 
-const MS: Kind = Kind::Int { min: 0, max: i32::MAX as i64, unit: Unit::Milliseconds };
+const MS: Kind = Kind::Int {
+    min: 0,
+    max: i32::MAX as i64,
+    unit: Unit::Milliseconds,
+};
 
-const fn session(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Setting {
-    Setting { name, kind, default, scope: Scope::Session, reported: false, doc }
+const fn session(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        scope: Scope::Session,
+        reported: false,
+        doc,
+    }
 }
 
-const fn server(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Setting {
-    Setting { name, kind, default, scope: Scope::Server, reported: false, doc }
+const fn server(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        scope: Scope::Server,
+        reported: false,
+        doc,
+    }
 }
 
 const fn fact(name: &'static str, default: &'static str, doc: &'static str) -> Setting {
-    Setting { name, kind: Kind::Text, default, scope: Scope::Internal, reported: false, doc }
+    Setting {
+        name,
+        kind: Kind::Text,
+        default,
+        scope: Scope::Internal,
+        reported: false,
+        doc,
+    }
 }
 
 const fn reported(setting: Setting) -> Setting {
-    Setting { reported: true, ..setting }
+    Setting {
+        reported: true,
+        ..setting
+    }
 }
 
-const ISOLATION: Kind = Kind::Enum(&["serializable", "repeatable read", "read committed", "read uncommitted"]);
-const MESSAGES: Kind = Kind::Enum(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]);
+const ISOLATION: Kind = Kind::Enum(&[
+    "serializable",
+    "repeatable read",
+    "read committed",
+    "read uncommitted",
+]);
+const MESSAGES: Kind = Kind::Enum(&[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
+]);
 
 /// All settings, by name. What nobody should tune is a constant in the code, not a row here.
 pub static TABLE: &[Setting] = &[
-    reported(session("application_name", Kind::Checked(application_name), "", "Sets the application name to be reported in statistics and logs.")),
-    session("backslash_quote", Kind::Enum(&["safe_encoding", "on", "off"]), "safe_encoding", "Sets whether \"\\'\" is allowed in string literals."),
-    fact("block_size", "8192", "Shows the size of a disk block, as clients expect it."),
-    session("bytea_output", Kind::Enum(&["escape", "hex"]), "hex", "Sets the output format for bytea."),
-    session("check_function_bodies", Kind::Bool, "on", "Checks routine bodies when they are created."),
-    reported(session("client_encoding", Kind::Checked(client_encoding), "UTF8", "Sets the client's character set encoding; UTF8 only.")),
-    session("client_min_messages", MESSAGES, "notice", "Sets the message levels that are sent to the client."),
-    server("data_directory", Kind::Text, "./logstead-data", "Directory that holds the log; made if there is none."),
-    reported(session("DateStyle", Kind::Checked(date_style), "ISO, MDY", "Sets the display format for date and time values; ISO only.")),
-    session("default_table_access_method", Kind::Enum(&["heap"]), "heap", "Sets the default table access method for new tables."),
-    session("default_tablespace", Kind::Enum(&["", "pg_default"]), "", "Sets the default tablespace to create tables and indexes in."),
-    session("default_toast_compression", Kind::Enum(&["pglz", "lz4"]), "pglz", "Sets the default compression method for compressible values."),
-    session("default_transaction_deferrable", Kind::Bool, "off", "Sets the default deferrable status of new transactions."),
-    session("default_transaction_isolation", ISOLATION, "read committed", "Sets the transaction isolation level of each new transaction."),
-    reported(session("default_transaction_read_only", Kind::Bool, "off", "Sets the default read-only status of new transactions.")),
-    session("default_with_oids", Kind::Enum(&["off"]), "off", "Kept for old clients; tables have no OIDs."),
-    session("escape_string_warning", Kind::Bool, "on", "Warns about backslash escapes in ordinary string literals."),
-    session("extra_float_digits", Kind::Int { min: -15, max: 3, unit: Unit::None }, "1", "Sets the number of digits displayed for floating-point values."),
-    session("idle_in_transaction_session_timeout", MS, "0", "Ends a session that idles in an open transaction for longer; 0 is never."),
-    session("idle_session_timeout", MS, "0", "Ends a session that idles outside a transaction for longer; 0 is never."),
-    reported(fact("in_hot_standby", "off", "Shows whether hot standby is currently active.")),
-    reported(fact("integer_datetimes", "on", "Shows whether datetimes are integer based.")),
-    reported(session("IntervalStyle", Kind::Enum(&["postgres"]), "postgres", "Sets the display format for interval values; postgres only.")),
-    reported(fact("is_superuser", "on", "Shows whether the current user is a superuser.")),
-    session("jit", Kind::Bool, "off", "Accepted for clients that switch it; nothing is compiled just in time.")
-,
+    reported(session(
+        "application_name",
+        Kind::Checked(application_name),
+        "",
+        "Sets the application name to be reported in statistics and logs.",
+    )),
+    session(
+        "backslash_quote",
+        Kind::Enum(&["safe_encoding", "on", "off"]),
+        "safe_encoding",
+        "Sets whether \"\\'\" is allowed in string literals.",
+    ),
+    fact(
+        "block_size",
+        "8192",
+        "Shows the size of a disk block, as clients expect it.",
+    ),
+    session(
+        "bytea_output",
+        Kind::Enum(&["escape", "hex"]),
+        "hex",
+        "Sets the output format for bytea.",
+    ),
+    session(
+        "check_function_bodies",
+        Kind::Bool,
+        "on",
+        "Checks routine bodies when they are created.",
+    ),
+    reported(session(
+        "client_encoding",
+        Kind::Checked(client_encoding),
+        "UTF8",
+        "Sets the client's character set encoding; UTF8 only.",
+    )),
+    session(
+        "client_min_messages",
+        MESSAGES,
+        "notice",
+        "Sets the message levels that are sent to the client.",
+    ),
+    server(
+        "data_directory",
+        Kind::Text,
+        "./logstead-data",
+        "Directory that holds the log; made if there is none.",
+    ),
+    reported(session(
+        "DateStyle",
+        Kind::Checked(date_style),
+        "ISO, MDY",
+        "Sets the display format for date and time values; ISO only.",
+    )),
+    session(
+        "default_table_access_method",
+        Kind::Enum(&["heap"]),
+        "heap",
+        "Sets the default table access method for new tables.",
+    ),
+    session(
+        "default_tablespace",
+        Kind::Enum(&["", "pg_default"]),
+        "",
+        "Sets the default tablespace to create tables and indexes in.",
+    ),
+    session(
+        "default_toast_compression",
+        Kind::Enum(&["pglz", "lz4"]),
+        "pglz",
+        "Sets the default compression method for compressible values.",
+    ),
+    session(
+        "default_transaction_deferrable",
+        Kind::Bool,
+        "off",
+        "Sets the default deferrable status of new transactions.",
+    ),
+    session(
+        "default_transaction_isolation",
+        ISOLATION,
+        "read committed",
+        "Sets the transaction isolation level of each new transaction.",
+    ),
+    reported(session(
+        "default_transaction_read_only",
+        Kind::Bool,
+        "off",
+        "Sets the default read-only status of new transactions.",
+    )),
+    session(
+        "default_with_oids",
+        Kind::Enum(&["off"]),
+        "off",
+        "Kept for old clients; tables have no OIDs.",
+    ),
+    session(
+        "escape_string_warning",
+        Kind::Bool,
+        "on",
+        "Warns about backslash escapes in ordinary string literals.",
+    ),
+    session(
+        "extra_float_digits",
+        Kind::Int {
+            min: -15,
+            max: 3,
+            unit: Unit::None,
+        },
+        "1",
+        "Sets the number of digits displayed for floating-point values.",
+    ),
+    session(
+        "idle_in_transaction_session_timeout",
+        MS,
+        "0",
+        "Ends a session that idles in an open transaction for longer; 0 is never.",
+    ),
+    session(
+        "idle_session_timeout",
+        MS,
+        "0",
+        "Ends a session that idles outside a transaction for longer; 0 is never.",
+    ),
+    reported(fact(
+        "in_hot_standby",
+        "off",
+        "Shows whether hot standby is currently active.",
+    )),
+    reported(fact(
+        "integer_datetimes",
+        "on",
+        "Shows whether datetimes are integer based.",
+    )),
+    reported(session(
+        "IntervalStyle",
+        Kind::Enum(&["postgres"]),
+        "postgres",
+        "Sets the display format for interval values; postgres only.",
+    )),
+    reported(fact(
+        "is_superuser",
+        "on",
+        "Shows whether the current user is a superuser.",
+    )),
+    session(
+        "jit",
+        Kind::Bool,
+        "off",
+        "Accepted for clients that switch it; nothing is compiled just in time.",
+    ),
     fact("lc_collate", "C", "Shows the collation order locale."),
-    fact("lc_ctype", "C.UTF-8", "Shows the character classification and case conversion locale."),
-    session("lc_messages", Kind::Enum(&["C"]), "C", "Sets the language in which messages are displayed."),
-    session("lc_monetary", Kind::Enum(&["C"]), "C", "Sets the locale for formatting monetary amounts."),
-    session("lc_numeric", Kind::Enum(&["C"]), "C", "Sets the locale for formatting numbers."),
-    session("lc_time", Kind::Enum(&["C"]), "C", "Sets the locale for formatting date and time values."),
-    server("listen", Kind::Text, "127.0.0.1:5433", "Address and port to listen on: a loopback address, as there is no authentication yet. Port 0: the system chooses."),
-    session("lock_timeout", MS, "0", "Sets the maximum allowed duration of any wait for a lock; 0 is for ever."),
-    server("log_level", Kind::Enum(&["error", "warn", "info", "debug", "trace"]), "info", "How much the server writes to its standard error."),
-    server("max_connections", Kind::Int { min: 1, max: 1_000_000, unit: Unit::None }, "10000", "Most connections at the same time; one more is refused with 53300."),
-    fact("max_identifier_length", "63", "Shows the maximum identifier length."),
-    fact("max_index_keys", "32", "Shows the maximum number of index keys."),
-    session("plan_cache_mode", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), "auto", "Accepted for clients that set it; prepared statements are always planned once."),
-    session("quote_all_identifiers", Kind::Bool, "off", "When generating SQL fragments, quote all identifiers."),
-    session("role", Kind::Checked(role), "none", "Sets the current role."),
-    session("row_security", Kind::Bool, "on", "Enables row security; there are no policies yet."),
-    session("search_path", Kind::Checked(search_path), "\"$user\", public", "Sets the schema search order for names that are not schema-qualified."),
-    server("segment_size", Kind::Int { min: 1 << 20, max: 1 << 32, unit: Unit::Bytes }, "67108864", "Size of one log segment, made ready ahead of time."),
-    reported(fact("server_encoding", "UTF8", "Shows the server (database) character set encoding.")),
-    reported(fact("server_version", "15.0", "Shows the PostgreSQL version whose behaviour is the specification.")),
-    fact("server_version_num", "150000", "Shows the server version as an integer."),
-    reported(fact("session_authorization", "postgres", "Shows the session user.")),
-    server("shutdown_grace", Kind::Int { min: 0, max: 86_400, unit: Unit::Seconds }, "10", "How long open transactions may go on after SIGTERM."),
-    reported(session("standard_conforming_strings", Kind::Checked(only_on), "on", "Causes '...' strings to treat backslashes literally; always on.")),
-    session("statement_timeout", MS, "0", "Sets the maximum allowed duration of any statement; 0 is for ever."),
-    session("synchronize_seqscans", Kind::Bool, "on", "Accepted for pg_dump; scans start at the beginning anyway."),
-    session("synchronous_commit", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), "on", "Accepted for clients that set it; a commit is always durable when it is acknowledged."),
-    reported(session("TimeZone", Kind::Checked(time_zone), "UTC", "Sets the time zone for displaying and interpreting time stamps.")),
-    session("transaction_deferrable", Kind::Bool, "off", "Deferrable status of the current transaction."),
-    session("transaction_isolation", ISOLATION, "read committed", "Isolation level of the current transaction."),
-    session("transaction_read_only", Kind::Bool, "off", "Read-only status of the current transaction."),
-    fact("transaction_timeout", "0", "Kept for clients that read it; there is no such limit."),
-    session("work_mem", Kind::Int { min: 64, max: i32::MAX as i64, unit: Unit::Kibibytes }, "65536", "Sets the memory a sort or hash table is planned for; a statement fails with 53200 far beyond it."),
-    server("workers", Kind::Int { min: 0, max: 1024, unit: Unit::None }, "0", "Worker threads, each pinned to a core and with a lane of its own; 0 is one per core."),
-    session("xmloption", Kind::Enum(&["content", "document"]), "content", "Sets whether XML data is to be considered as documents or fragments."),
+    fact(
+        "lc_ctype",
+        "C.UTF-8",
+        "Shows the character classification and case conversion locale.",
+    ),
+    session(
+        "lc_messages",
+        Kind::Enum(&["C"]),
+        "C",
+        "Sets the language in which messages are displayed.",
+    ),
+    session(
+        "lc_monetary",
+        Kind::Enum(&["C"]),
+        "C",
+        "Sets the locale for formatting monetary amounts.",
+    ),
+    session(
+        "lc_numeric",
+        Kind::Enum(&["C"]),
+        "C",
+        "Sets the locale for formatting numbers.",
+    ),
+    session(
+        "lc_time",
+        Kind::Enum(&["C"]),
+        "C",
+        "Sets the locale for formatting date and time values.",
+    ),
+    server(
+        "listen",
+        Kind::Text,
+        "127.0.0.1:5433",
+        "Address and port to listen on: a loopback address, as there is no authentication yet. Port 0: the system chooses.",
+    ),
+    session(
+        "lock_timeout",
+        MS,
+        "0",
+        "Sets the maximum allowed duration of any wait for a lock; 0 is for ever.",
+    ),
+    server(
+        "log_level",
+        Kind::Enum(&["error", "warn", "info", "debug", "trace"]),
+        "info",
+        "How much the server writes to its standard error.",
+    ),
+    server(
+        "max_connections",
+        Kind::Int {
+            min: 1,
+            max: 1_000_000,
+            unit: Unit::None,
+        },
+        "10000",
+        "Most connections at the same time; one more is refused with 53300.",
+    ),
+    fact(
+        "max_identifier_length",
+        "63",
+        "Shows the maximum identifier length.",
+    ),
+    fact(
+        "max_index_keys",
+        "32",
+        "Shows the maximum number of index keys.",
+    ),
+    session(
+        "plan_cache_mode",
+        Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]),
+        "auto",
+        "Accepted for clients that set it; prepared statements are always planned once.",
+    ),
+    session(
+        "quote_all_identifiers",
+        Kind::Bool,
+        "off",
+        "When generating SQL fragments, quote all identifiers.",
+    ),
+    session(
+        "role",
+        Kind::Checked(role),
+        "none",
+        "Sets the current role.",
+    ),
+    session(
+        "row_security",
+        Kind::Bool,
+        "on",
+        "Enables row security; there are no policies yet.",
+    ),
+    session(
+        "search_path",
+        Kind::Checked(search_path),
+        "\"$user\", public",
+        "Sets the schema search order for names that are not schema-qualified.",
+    ),
+    server(
+        "segment_size",
+        Kind::Int {
+            min: 1 << 20,
+            max: 1 << 32,
+            unit: Unit::Bytes,
+        },
+        "67108864",
+        "Size of one log segment, made ready ahead of time.",
+    ),
+    reported(fact(
+        "server_encoding",
+        "UTF8",
+        "Shows the server (database) character set encoding.",
+    )),
+    reported(fact(
+        "server_version",
+        "15.0",
+        "Shows the PostgreSQL version whose behaviour is the specification.",
+    )),
+    fact(
+        "server_version_num",
+        "150000",
+        "Shows the server version as an integer.",
+    ),
+    reported(fact(
+        "session_authorization",
+        "postgres",
+        "Shows the session user.",
+    )),
+    server(
+        "shutdown_grace",
+        Kind::Int {
+            min: 0,
+            max: 86_400,
+            unit: Unit::Seconds,
+        },
+        "10",
+        "How long open transactions may go on after SIGTERM.",
+    ),
+    reported(session(
+        "standard_conforming_strings",
+        Kind::Checked(only_on),
+        "on",
+        "Causes '...' strings to treat backslashes literally; always on.",
+    )),
+    session(
+        "statement_timeout",
+        MS,
+        "0",
+        "Sets the maximum allowed duration of any statement; 0 is for ever.",
+    ),
+    session(
+        "synchronize_seqscans",
+        Kind::Bool,
+        "on",
+        "Accepted for pg_dump; scans start at the beginning anyway.",
+    ),
+    session(
+        "synchronous_commit",
+        Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
+        "on",
+        "Accepted for clients that set it; a commit is always durable when it is acknowledged.",
+    ),
+    reported(session(
+        "TimeZone",
+        Kind::Checked(time_zone),
+        "UTC",
+        "Sets the time zone for displaying and interpreting time stamps.",
+    )),
+    session(
+        "transaction_deferrable",
+        Kind::Bool,
+        "off",
+        "Deferrable status of the current transaction.",
+    ),
+    session(
+        "transaction_isolation",
+        ISOLATION,
+        "read committed",
+        "Isolation level of the current transaction.",
+    ),
+    session(
+        "transaction_read_only",
+        Kind::Bool,
+        "off",
+        "Read-only status of the current transaction.",
+    ),
+    fact(
+        "transaction_timeout",
+        "0",
+        "Kept for clients that read it; there is no such limit.",
+    ),
+    session(
+        "work_mem",
+        Kind::Int {
+            min: 64,
+            max: i32::MAX as i64,
+            unit: Unit::Kibibytes,
+        },
+        "65536",
+        "Sets the memory a sort or hash table is planned for; a statement fails with 53200 far beyond it.",
+    ),
+    server(
+        "workers",
+        Kind::Int {
+            min: 0,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "0",
+        "Worker threads, each pinned to a core and with a lane of its own; 0 is one per core.",
+    ),
+    session(
+        "xmloption",
+        Kind::Enum(&["content", "document"]),
+        "content",
+        "Sets whether XML data is to be considered as documents or fragments.",
+    ),
 ];
 
 fn application_name(value: &str) -> Option<String> {
     // As PostgreSQL 15: what is not printable ASCII becomes a question mark, and names have 63 bytes at most.
-    Some(value.chars().flat_map(|c| {
-        let bytes = if (' '..='~').contains(&c) { 1 } else { c.len_utf8() };
-        std::iter::repeat_n(if bytes == 1 && c.is_ascii() && !c.is_ascii_control() { c } else { '?' }, bytes)
-    }).take(63).collect())
+    Some(
+        value
+            .chars()
+            .flat_map(|c| {
+                let bytes = if (' '..='~').contains(&c) {
+                    1
+                } else {
+                    c.len_utf8()
+                };
+                std::iter::repeat_n(
+                    if bytes == 1 && c.is_ascii() && !c.is_ascii_control() {
+                        c
+                    } else {
+                        '?'
+                    },
+                    bytes,
+                )
+            })
+            .take(63)
+            .collect(),
+    )
 }
 
 fn client_encoding(value: &str) -> Option<String> {
-    let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let plain: String = value
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
     matches!(plain.as_str(), "utf8" | "unicode").then(|| "UTF8".to_owned())
 }
 
 fn only_on(value: &str) -> Option<String> {
-    super::parse_bool(value).filter(|on| *on).map(|_| "on".to_owned())
+    super::parse_bool(value)
+        .filter(|on| *on)
+        .map(|_| "on".to_owned())
 }
 
 fn role(value: &str) -> Option<String> {

@@ -12,7 +12,12 @@ fn session() -> SessionSettings {
 #[test]
 fn every_default_is_canonical() {
     for setting in TABLE {
-        assert_eq!(setting.canonical(setting.default).unwrap(), setting.default, "{}", setting.name);
+        assert_eq!(
+            setting.canonical(setting.default).unwrap(),
+            setting.default,
+            "{}",
+            setting.name
+        );
         assert!(!setting.doc.is_empty());
     }
     let names: Vec<String> = TABLE.iter().map(|s| s.name.to_ascii_lowercase()).collect();
@@ -26,7 +31,10 @@ fn numbers_have_units() {
     assert_eq!(timeout.canonical("1.5s").unwrap(), "1500");
     assert_eq!(timeout.show("90000"), "90s");
     assert_eq!(timeout.show("0"), "0");
-    assert_eq!(timeout.canonical("1 parsec").unwrap_err().code().as_str(), "22023");
+    assert_eq!(
+        timeout.canonical("1 parsec").unwrap_err().code().as_str(),
+        "22023"
+    );
     assert_eq!(
         timeout.canonical("-1").unwrap_err().fields().message,
         "-1 ms is outside the valid range for parameter \"statement_timeout\" (0 .. 2147483647)"
@@ -65,16 +73,34 @@ fn changes_are_reported_once() {
 #[test]
 fn errors_are_postgresqls() {
     let mut s = session();
-    assert_eq!(s.set("nonsense", "1", false).unwrap_err().code().as_str(), "42704");
-    assert_eq!(s.set("server_version", "1", false).unwrap_err().code().as_str(), "55P02");
-    assert_eq!(s.set("client_encoding", "LATIN1", false).unwrap_err().code().as_str(), "22023");
+    assert_eq!(
+        s.set("nonsense", "1", false).unwrap_err().code().as_str(),
+        "42704"
+    );
+    assert_eq!(
+        s.set("server_version", "1", false)
+            .unwrap_err()
+            .code()
+            .as_str(),
+        "55P02"
+    );
+    assert_eq!(
+        s.set("client_encoding", "LATIN1", false)
+            .unwrap_err()
+            .code()
+            .as_str(),
+        "22023"
+    );
     s.set("my.value", "x", false).unwrap();
     assert_eq!(s.show("my.value").unwrap(), "x");
 }
 
 #[test]
 fn search_path_is_a_list_of_names() {
-    assert_eq!(split_identifiers("\"$user\", public").unwrap(), ["$user", "public"]);
+    assert_eq!(
+        split_identifiers("\"$user\", public").unwrap(),
+        ["$user", "public"]
+    );
     assert_eq!(split_identifiers("A, \"B \"\"c\"").unwrap(), ["a", "B \"c"]);
     assert!(split_identifiers("a b").is_none());
     assert!(split_identifiers("a,").is_none());
