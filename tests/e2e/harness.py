@@ -49,6 +49,14 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def alive(pid: int) -> bool:
+    """Whether a process exists and has not ended (a zombie has)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Server:
     """A server process with its data directory; start, stop, kill and start again."""
 
@@ -260,6 +268,9 @@ class PostgresServer(Server):
         command = [self.program("initdb"), "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync"]
         command += ["-E", "UTF8", "--locale=C.UTF-8", "--lc-messages=C"]
         if self.waldir:
+            self.waldir.mkdir(exist_ok=True)
+            if os.geteuid() == 0:
+                shutil.chown(self.waldir, "postgres", "postgres")
             command += ["-X", str(self.waldir)]
         done = subprocess.run(command, capture_output=True, text=True, cwd="/", **self._identity())
         if done.returncode != 0:
@@ -306,6 +317,8 @@ class PostgresServer(Server):
             return
         children = []
         if self.running():
+            # Stopped first, so that no backend is born between the listing and the kill.
+            self.process.send_signal(signal.SIGSTOP)
             listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
             children = [int(pid) for pid in listing.stdout.split()]
         super().kill()
@@ -314,6 +327,8 @@ class PostgresServer(Server):
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        # The shared memory must be free before the next start.
+        wait_until(lambda: not any(alive(pid) for pid in children), what="the backends' end")
 
 
 KINDS = {"logstead": LogsteadServer, "postgres": PostgresServer}

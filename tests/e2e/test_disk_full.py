@@ -1,0 +1,94 @@
+"""A full disk: writers get 53100, readers go on, nothing acknowledged is lost, and with room again the server goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+from harness import PostgresServer, wait_until
+
+IMAGE_BYTES = 384 << 20
+ROW_BYTES = 50_000
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, small, with a ballast file to make and take room."""
+    if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
+        pytest.skip("needs root, to mount a small file system")
+    image, mounted = tmp_path / "disk.img", tmp_path / "disk"
+    mounted.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(IMAGE_BYTES)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+    if subprocess.run(["mount", "-o", "loop", str(image), str(mounted)], capture_output=True).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+def fill(disk, leave_bytes: int):
+    """Takes all room but some."""
+    ballast = disk / "ballast"
+    free = shutil.disk_usage(disk).free
+    with open(ballast, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(free - leave_bytes, 4096))
+    return ballast
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_disk_full(server_kind, small_disk, tmp_path):
+    if server_kind is PostgresServer:
+        # PostgreSQL stops altogether when its log cannot grow: give the log another disk.
+        server = PostgresServer(small_disk / "server", waldir=tmp_path / "wal")
+    else:
+        server = server_kind(small_disk / "server")
+    try:
+        server.start()
+        server.execute("CREATE TABLE full_t (id int PRIMARY KEY, pad bytea)", "ALTER TABLE full_t ALTER COLUMN pad SET STORAGE EXTERNAL"
+                       if server.name == "postgres" else "SELECT 1")  # fmt: skip
+        acknowledged = set()
+
+        def insert(number: int) -> bool:
+            with server.connect(autocommit=True) as connection:
+                try:
+                    connection.execute("INSERT INTO full_t VALUES (%s, %s)", (number, os.urandom(ROW_BYTES)))
+                except psycopg.Error as error:
+                    assert error.sqlstate == "53100", error
+                    assert not connection.closed
+                    # The session goes on, and reads.
+                    assert connection.execute("SELECT count(*) FROM full_t").fetchone()[0] >= len(acknowledged)
+                    return False
+                acknowledged.add(number)
+                return True
+
+        for number in range(10):
+            assert insert(number)
+        ballast = fill(small_disk, leave_bytes=8 << 20)
+        number = 10
+        while insert(number):
+            number += 1
+            assert number < IMAGE_BYTES // ROW_BYTES, "the disk never became full"
+        # Still full: writers are refused again and again, a transaction as a whole, readers go on.
+        for attempt in range(5):
+            insert(100_000 + attempt)
+        ids = {found for (found,) in server.execute("SELECT id FROM full_t")}
+        assert ids == acknowledged
+        assert server.execute("SELECT count(*) FROM full_t WHERE length(pad) = %d" % ROW_BYTES) == [(len(acknowledged),)]
+        # Room again: the same server goes on.
+        ballast.unlink()
+        retry = iter(range(200_000, 300_000))
+        wait_until(lambda: insert(next(retry)), what="writing goes on when there is room")
+        for more in range(300_000, 300_020):
+            assert insert(more)
+        server.restart_after_kill()
+        assert {found for (found,) in server.execute("SELECT id FROM full_t")} == acknowledged
+        assert server.stop() == 0
+    finally:
+        server.kill()

@@ -1,0 +1,367 @@
+"""Running the server: start, settings, SIGTERM, a damaged log, a second server, and what it says about all that."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import time
+import uuid
+
+import psycopg
+import pytest
+from harness import TIMEOUT_S, ServerError, wait_until
+from rawwire import Wire, rows
+
+logstead_only = pytest.mark.logstead_only
+
+
+def refused(server, *arguments: str, env: dict[str, str] | None = None) -> str:
+    """What a server says that must not start; it must end by itself, not with a panic."""
+    with pytest.raises(ServerError):
+        server.start(arguments=arguments, env=env)
+    status = server.process.wait(TIMEOUT_S)
+    said = server.output_text()
+    assert status != 0
+    assert "panicked" not in said, said
+    return said
+
+
+# -- start ------------------------------------------------------------------------------------------------------------
+
+
+@logstead_only
+def test_start_says_where_everything_is(private_server):
+    server = private_server.start()
+    said = server.output_text()
+    assert f"listening on 127.0.0.1:{server.port}" in said
+    wait_until(lambda: "psql" in server.output_text(), what="the line that says how to connect")
+    assert str(server.data) in server.output_text() or server.data.name in server.output_text()
+    assert f"-p {server.port}" in server.output_text()
+
+
+def test_data_survives_a_restart(private_server):
+    server = private_server.start()
+    server.execute("CREATE TABLE kept (id serial PRIMARY KEY, v text)", "INSERT INTO kept (v) VALUES ('a'), ('b')")
+    assert server.stop() == 0
+    server.start()
+    assert server.execute("INSERT INTO kept (v) VALUES ('c') RETURNING id") == [(3,)]
+    server.restart_after_kill()
+    assert server.execute("SELECT id, v FROM kept ORDER BY id")[:2] == [(1, "a"), (2, "b")]
+    assert server.execute("SELECT v FROM kept WHERE id = 3") == [("c",)]
+
+
+@logstead_only
+def test_restarts_without_work_in_between(private_server):
+    """Many restarts, clean and not, change nothing."""
+    server = private_server.start()
+    server.execute("CREATE TABLE kept (id int PRIMARY KEY)", "INSERT INTO kept VALUES (1)")
+    for number in range(20):
+        if number % 2:
+            server.kill()
+        else:
+            assert server.stop() == 0
+        server.start()
+    assert server.execute("SELECT * FROM kept") == [(1,)]
+
+
+@logstead_only
+def test_other_worker_counts_read_the_same_log(private_server):
+    """The number of lanes may change between starts."""
+    server = private_server
+    expected = 0
+    for workers in ["1", "4", "2", "3", "1"]:
+        server.start(arguments=["--workers", workers])
+        server.execute("CREATE TABLE IF NOT EXISTS w (id serial PRIMARY KEY, n int)")
+        for _ in range(8):
+            server.execute("INSERT INTO w (n) VALUES (1)", "UPDATE w SET n = n + 1")
+        expected += 8
+        assert server.execute("SELECT count(*) FROM w") == [(expected,)]
+        server.kill()
+    server.start()
+    assert server.execute("SELECT count(*), max(n) FROM w") == [(expected, expected + 1)]
+
+
+@logstead_only
+def test_second_server_on_the_same_data_is_refused(private_server, server_kind):
+    server = private_server.start()
+    second = server_kind(server.root)
+    said = refused(second)
+    assert re.search(r"in use|lock|another", said), said
+    assert server.execute("SELECT 1") == [(1,)]
+
+
+@logstead_only
+def test_port_in_use_is_a_clear_error(private_server):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refused(private_server, "--listen", f"127.0.0.1:{port}")
+        assert str(port) in said
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+@logstead_only
+@pytest.mark.parametrize(
+    ("arguments", "env", "named"),
+    [
+        (["--workers", "0"], {}, "workers"),
+        (["--workers", "many"], {}, "workers"),
+        (["--workers", "-3"], {}, "3"),
+        (["--listen", "nonsense"], {}, "listen"),
+        (["--no-such-flag"], {}, "no-such-flag"),
+        (["--config", "missing.toml"], {}, "missing.toml"),
+        ([], {"LOGSTEAD_WORKERS": "abc"}, "workers"),
+        ([], {"LOGSTEAD_NO_SUCH_SETTING": "1"}, "no_such_setting"),
+    ],
+    ids=["zero", "word", "negative", "listen", "flag", "no-file", "environment", "unknown-environment"],
+)
+def test_bad_settings_are_clear_errors(private_server, arguments, env, named):
+    assert named in refused(private_server, *arguments, env=env).lower()
+
+
+@logstead_only
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ("no_such_setting = 1", "no_such_setting"),
+        ("workers = 'two'", "workers"),
+        ("workers = 0", "workers"),
+        ("workers = [", "settings.toml"),
+        ("listen = 5", "listen"),
+    ],
+)
+def test_bad_settings_files_are_clear_errors(private_server, tmp_path, toml, named):
+    file = tmp_path / "settings.toml"
+    file.write_text(toml + "\n")
+    assert named in refused(private_server, "--config", str(file))
+
+
+@logstead_only
+def test_where_settings_come_from(private_server, tmp_path):
+    """Command line before environment before file."""
+    file = tmp_path / "settings.toml"
+    file.write_text("workers = 3\n")
+    server = private_server
+    for arguments, env, expected in [
+        (["--config", str(file)], {}, "3"),
+        (["--config", str(file)], {"LOGSTEAD_WORKERS": "2"}, "2"),
+        (["--config", str(file), "--workers", "1"], {"LOGSTEAD_WORKERS": "2"}, "1"),
+    ]:
+        server.start(arguments=arguments, env=env)
+        assert server.execute("SHOW workers") == [(expected,)]
+        assert server.stop() == 0
+
+
+def test_show_all(server, is_postgres):
+    found = {row[0]: row[1] for row in server.execute("SHOW ALL")}
+    for name in ["server_version", "TimeZone", "DateStyle", "statement_timeout", "client_encoding", "application_name"]:
+        assert name in found, sorted(found)
+    if not is_postgres:
+        assert found["workers"].isdigit()
+        assert all(row[2] for row in server.execute("SHOW ALL")), "a setting without a description"
+
+
+@logstead_only
+def test_help_and_version(server_kind):
+    binary = server_kind.binary()
+    for arguments in (["--help"], ["serve", "--help"], ["log", "--help"], ["--version"]):
+        done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert done.returncode == 0 and "logstead" in done.stdout
+    assert subprocess.run([binary, "nonsense"], capture_output=True, timeout=TIMEOUT_S).returncode != 0
+
+
+@logstead_only
+def test_no_listening_beyond_loopback_without_authentication(private_server):
+    assert re.search("loopback|authentication", refused(private_server, "--listen", "0.0.0.0:0"))
+
+
+# -- SIGTERM ----------------------------------------------------------------------------------------------------------
+
+
+def test_sigterm_lets_transactions_end(private_server):
+    server = private_server.start()
+    server.execute("CREATE TABLE term (id int PRIMARY KEY)")
+    connection = server.connect()
+    connection.execute("INSERT INTO term VALUES (1)")
+    server.process.terminate()
+
+    def refuses():
+        try:
+            server.connect(connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return True
+        return False
+
+    wait_until(refuses, what="new connections are refused")
+    connection.execute("INSERT INTO term VALUES (2)")
+    connection.commit()
+    connection.close()
+    assert server.process.wait(TIMEOUT_S) == 0
+    server.start()
+    assert server.execute("SELECT id FROM term ORDER BY id") == [(1,), (2,)]
+
+
+@logstead_only
+def test_sigterm_ends_idle_sessions(private_server):
+    server = private_server.start()
+    with Wire(server) as idle:
+        assert rows(idle.simple("SELECT 1")) == [[b"1"]]
+        started = time.monotonic()
+        server.process.terminate()
+        last = idle.closed()
+        assert [message.fields["C"] for message in last if message.kind == "E"] == ["57P01"]
+        assert server.process.wait(TIMEOUT_S) == 0
+        assert time.monotonic() - started < TIMEOUT_S
+
+
+@logstead_only
+@pytest.mark.slow
+def test_sigterm_does_not_wait_for_ever(private_server):
+    """A transaction that never ends is rolled back after the grace time; so is one that waits for its lock."""
+    server = private_server.start()
+    server.execute("CREATE TABLE term (id int PRIMARY KEY)", "INSERT INTO term VALUES (0)")
+    with Wire(server) as forgotten, Wire(server) as waiting:
+        forgotten.simple("BEGIN")
+        forgotten.simple("UPDATE term SET id = 5")
+        from rawwire import query
+
+        waiting.send(query("UPDATE term SET id = 6"))
+        time.sleep(0.2)
+        assert server.stop(timeout_s=120) == 0
+    server.start()
+    assert server.execute("SELECT id FROM term") in ([(0,)], [(6,)])
+
+
+def test_sigterm_under_load_loses_nothing(private_server):
+    """pgbench is cut off; everything it was told is committed is there."""
+    server = private_server.start()
+    server.run("pgbench", "-i", "-q", "-s", 1)
+    load = subprocess.Popen(
+        ["pgbench", "-n", "-c", "4", "-T", "60", "-M", "prepared"],
+        env=server.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: server.execute("SELECT count(*) FROM pgbench_history")[0][0] > 50, what="pgbench runs")
+        if server.name == "postgres":
+            load.terminate()
+        assert server.stop(timeout_s=120) == 0
+        load.wait(TIMEOUT_S)
+    finally:
+        load.kill()
+        load.communicate()
+    server.start()
+    from test_pgbench import check_books
+
+    assert check_books(server) > 50
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+def log(server, *arguments: str) -> subprocess.CompletedProcess:
+    """`logstead log ...`"""
+    return subprocess.run([server.binary(), "log", *arguments], capture_output=True, text=True, timeout=300)
+
+
+def places(server, needle: bytes) -> list[tuple]:
+    """Every file and offset below the data directory where some bytes stand."""
+    found = []
+    for path in sorted(server.data.rglob("*")):
+        if path.is_file():
+            content, at = path.read_bytes(), -1
+            while (at := content.find(needle, at + 1)) >= 0:
+                found.append((path, at))
+    assert found, f"{needle!r} is nowhere in {server.data}"
+    return found
+
+
+@pytest.fixture
+def written(private_server):
+    """A server that was killed after 300 commits of one session; the marks of the 100th and of the last."""
+    server = private_server.start()
+    marks = [uuid.uuid4().hex for _ in range(300)]
+    server.execute("CREATE TABLE log_t (id int PRIMARY KEY, mark text)")
+    with server.connect(autocommit=True) as connection:
+        for number, mark in enumerate(marks):
+            connection.execute("INSERT INTO log_t VALUES (%s, %s)", (number, mark))
+    server.kill()
+    return server, marks[100].encode(), marks[-1].encode()
+
+
+@logstead_only
+def test_log_verify_and_dump(written):
+    server, middle, _ = written
+    verified = log(server, "verify", str(server.data))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert re.search(r"lane", verified.stdout) and re.search(r"block", verified.stdout)
+    dumped = log(server, "dump", str(server.data))
+    assert dumped.returncode == 0, dumped.stderr
+    assert len(dumped.stdout.splitlines()) > 300
+    assert re.search(r"(?i)csn", dumped.stdout)
+    # Reading changes nothing, and the server still starts.
+    server.start()
+    assert server.execute("SELECT count(*) FROM log_t") == [(300,)]
+
+
+@logstead_only
+def test_log_commands_on_nothing(private_server, server_kind, tmp_path):
+    for what in ("verify", "dump"):
+        done = log(private_server, what, str(tmp_path / "nowhere"))
+        assert done.returncode != 0 and "nowhere" in done.stdout + done.stderr
+        assert "panicked" not in done.stderr
+
+
+@logstead_only
+def test_flipped_byte_in_the_middle(written):
+    """Corruption before good blocks: the start is refused, with the place, until the loss is accepted."""
+    server, middle, _ = written
+    for path, at in places(server, middle):
+        with open(path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] ^ 0x01]))
+    verified = log(server, "verify", str(server.data))
+    said = refused(server)
+    for text in (verified.stdout + verified.stderr, said):
+        assert re.search(r"(?i)lane \D{0,3}\d+", text), text
+        assert re.search(r"(?i)block \D{0,3}\d+", text), text
+        assert re.search(r"(?i)offset \D{0,3}\d+", text), text
+    assert verified.returncode != 0
+    assert "--accept-data-loss" in said
+    # Refused again, without having changed anything.
+    assert "--accept-data-loss" in refused(server)
+    server.start(arguments=["--accept-data-loss"])
+    ids = [number for (number,) in server.execute("SELECT id FROM log_t ORDER BY id")]
+    assert ids == list(range(len(ids))) and len(ids) <= 100, "what survives is what came before the damage"
+    server.execute("INSERT INTO log_t VALUES (1000, 'new')")
+    server.restart_after_kill()
+    assert server.execute("SELECT mark FROM log_t WHERE id = 1000") == [("new",)]
+    assert server.execute("SELECT count(*) FROM log_t") == [(len(ids) + 1,)]
+
+
+@logstead_only
+@pytest.mark.parametrize("tear", ["zeros", "noise", "half"])
+def test_torn_tail_is_no_error(written, tear):
+    """A last block that was only partly written is the end of the lane, nothing more."""
+    server, _, last = written
+    for path, at in places(server, last):
+        size = path.stat().st_size
+        with open(path, "r+b") as file:
+            file.seek(at)
+            length = min(size - at, 16384)
+            if tear == "half":
+                # The rest of the sector is as it was before: zeros; what follows is untouched.
+                file.write(b"\0" * min(length, 512 - at % 512))
+            else:
+                file.write(b"\0" * length if tear == "zeros" else bytes((i * 37 + 11) % 256 for i in range(length)))
+    server.start()
+    ids = [number for (number,) in server.execute("SELECT id FROM log_t ORDER BY id")]
+    assert ids == list(range(299))
+    server.execute("INSERT INTO log_t VALUES (299, 'again')")
+    server.restart_after_kill()
+    assert server.execute("SELECT count(*) FROM log_t") == [(300,)]
