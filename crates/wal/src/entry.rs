@@ -115,7 +115,8 @@ impl<'a> Entry<'a> {
             return Err(FormatError::new("unknown kind of entry", 0));
         }
         let csn = Csn(reader.number()?);
-        if csn == Csn::ZERO {
+        // The largest number stands for "none" where lanes publish their lowest CSN.
+        if csn == Csn::ZERO || csn.get() == u64::MAX {
             return Err(FormatError::new("entry without a CSN", 1));
         }
         let floor = Csn(csn.get().wrapping_sub(reader.number()?));

@@ -1,1 +1,161 @@
-//! (inspect)
+//! Reads a log offline: `logstead log verify DIR` and `logstead log dump DIR`.
+//!
+//! Both take the directory's lock, so they refuse politely while a server runs there, and change nothing.
+
+use crate::entry::{Body, Entries};
+use crate::manifest::Manifest;
+use crate::record::{Record, Records};
+use crate::recovery::{self, LaneScan, RecoveryError, Report, Target};
+use logstead_env::Env;
+use logstead_home::{HomeError, LocalHome, LogHome};
+use logstead_types::{Csn, Epoch, LaneId};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What a good log holds.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// What a recovery would find.
+    pub report: Report,
+    /// Records in the surviving entries.
+    pub records: u64,
+    /// The first CSN that a server would draw.
+    pub next_csn: Csn,
+}
+
+/// An offline look failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The log is bad or cannot be read.
+    #[error(transparent)]
+    Log(#[from] RecoveryError),
+    /// The dump cannot be written.
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl From<HomeError> for InspectError {
+    fn from(error: HomeError) -> InspectError {
+        InspectError::Log(RecoveryError::Home(error))
+    }
+}
+
+/// Reads the whole log in `dir` as a recovery would, and decodes every record.
+pub fn verify(dir: &Path, env: &Env) -> Result<Verified, RecoveryError> {
+    verify_home(&LocalHome::open_read_only(dir, env)?)
+}
+
+/// The same for any home.
+pub fn verify_home(home: &dyn LogHome) -> Result<Verified, RecoveryError> {
+    let (manifest, _) =
+        recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
+    let mut records = 0;
+    let replayed = recovery::replay(home, &manifest, false, &mut |_, bytes| {
+        for record in Records::new(bytes) {
+            record?;
+            records += 1;
+        }
+        Ok(())
+    })?;
+    let next_csn = replayed.marks.last().map_or(Csn(1), |mark| mark.next);
+    Ok(Verified { manifest, report: replayed.report, records, next_csn })
+}
+
+/// Writes everything in the log of `dir` as text, lane by lane; also what a recovery would drop.
+pub fn dump(dir: &Path, env: &Env, out: &mut impl Write) -> Result<(), InspectError> {
+    dump_home(&LocalHome::open_read_only(dir, env)?, out)
+}
+
+/// The same for any home.
+pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), InspectError> {
+    let (manifest, _) =
+        recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
+    out.write_all(&manifest.encode())?;
+    let target = |epoch: Epoch, lane: LaneId, first_segment: u64, blocks| Target {
+        database: manifest.database,
+        epoch,
+        lane,
+        first_segment,
+        blocks,
+    };
+    for mark in &manifest.marks {
+        for span in &mark.spans {
+            dump_lane(home, target(mark.epoch, span.lane, span.first_segment, Some(span.blocks)), out)?;
+        }
+    }
+    for origin in &manifest.lanes {
+        dump_lane(home, target(manifest.epoch, origin.lane, origin.first_segment, None), out)?;
+    }
+    Ok(())
+}
+
+fn dump_lane(home: &dyn LogHome, target: Target, out: &mut impl Write) -> Result<(), InspectError> {
+    writeln!(out, "\nepoch {} lane {}", target.epoch, target.lane)?;
+    let mut scan = LaneScan::new(home, target)?;
+    while let Some(block) = scan.next()? {
+        let header = &block.header;
+        writeln!(
+            out,
+            "block {} at {}: {} entries, {} bytes, CSN {}..{}, durable through {}",
+            header.block,
+            block.at,
+            header.entries,
+            header.payload_len,
+            header.csn_lowest,
+            header.csn_highest,
+            header.durable_through
+        )?;
+        for entry in Entries::new(block.payload) {
+            match entry {
+                Ok(entry) => {
+                    let list: Vec<u64> = entry.deps.list.iter().map(|csn| csn.get()).collect();
+                    writeln!(out, "  entry {} floor {} list {list:?}", entry.csn, entry.deps.floor)?;
+                    match entry.body {
+                        Body::Inline(records) => dump_records(records, out)?,
+                        Body::Side(side) => writeln!(
+                            out,
+                            "    in side segment {:016x} of lane {}, {} bytes, crc {:08x}",
+                            side.id, side.lane, side.length, side.crc
+                        )?,
+                    }
+                }
+                Err(error) => writeln!(out, "  bad entry: {error}")?,
+            }
+        }
+    }
+    match scan.corruption()? {
+        Some(corruption) => writeln!(out, "CORRUPT: {corruption}")?,
+        None => writeln!(out, "end at {} after {} blocks", scan.at(), scan.blocks())?,
+    }
+    Ok(())
+}
+
+fn dump_records(records: &[u8], out: &mut impl Write) -> Result<(), InspectError> {
+    if records.is_empty() {
+        writeln!(out, "    void")?;
+    }
+    for record in Records::new(records) {
+        match record {
+            Ok(Record::Insert { table, rid, row }) => {
+                writeln!(out, "    insert table {table} rid {rid} {}", Hex(row))?;
+            }
+            Ok(Record::Update { table, rid, delta }) => {
+                writeln!(out, "    update table {table} rid {rid} {}", Hex(delta))?;
+            }
+            Ok(Record::Delete { table, rid }) => writeln!(out, "    delete table {table} rid {rid}")?,
+            Err(error) => writeln!(out, "    bad record: {error}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as hexadecimal digits.
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

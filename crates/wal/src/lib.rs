@@ -27,7 +27,7 @@ mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
-    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneStart, NoRoom, Room,
+    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener, LaneStart, NoRoom, Room,
     SideDone,
 };
 pub use record::{Record, Records};

@@ -1,1 +1,272 @@
-//! (manifest)
+//! The manifest: which database this is, which epoch writes where, and the recovery marks of the epochs before.
+//!
+//! A text of lines, so that a person can read it; the last line is the CRC-32C of everything before it.
+//!
+//! ```text
+//! logstead manifest 1
+//! database 00000000075bcd15
+//! epoch 3
+//! lane 0 first-segment 12
+//! mark epoch 2 base 100 first-unaccounted 151 next 160
+//! span lane 0 first-segment 9 end-segment 11 end-offset 4096 blocks 7
+//! discarded lane 0 first-segment 4 last-segment 5
+//! crc 89abcdef
+//! ```
+//!
+//! Invariants:
+//! - An epoch's lanes are in the manifest before its first block is written, so every block lies in a span that the
+//!   manifest names.
+//! - A mark settles its epoch for good: entries at or above `first_unaccounted` survive only by the rule of
+//!   [`recovery`](crate::recovery), evaluated over exactly the blocks inside the spans; what lies behind a span's end is
+//!   never read again (Aurora's truncation ranges).
+//! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before.
+
+use crate::FormatError;
+use logstead_home::Position;
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
+use std::fmt::Write as _;
+
+/// The format this code writes, and the only one it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The name under which the home keeps the manifest.
+pub const NAME: &str = "manifest";
+
+/// Where a lane begins in the present epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its first segment in this epoch.
+    pub first_segment: u64,
+}
+
+/// What one lane wrote in a past epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its first segment in that epoch.
+    pub first_segment: u64,
+    /// Where it ended: nothing from here on counts.
+    pub end: Position,
+    /// Number of its blocks.
+    pub blocks: u64,
+}
+
+/// What became of a past epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Its first CSN.
+    pub base: Csn,
+    /// Its first CSN that no entry accounts for.
+    pub first_unaccounted: Csn,
+    /// First CSN of the epoch after it: above every CSN seen.
+    pub next: Csn,
+    /// What its lanes wrote.
+    pub spans: Vec<Span>,
+}
+
+/// Segments given up by a start that accepted a loss of data: not read, and not removed, so that an expert may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    /// The lane.
+    pub lane: LaneId,
+    /// First of them.
+    pub first_segment: u64,
+    /// Last of them.
+    pub last_segment: u64,
+}
+
+/// The manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Which database this is.
+    pub database: DatabaseId,
+    /// The epoch that writes, or wrote last.
+    pub epoch: Epoch,
+    /// Its lanes.
+    pub lanes: Vec<Origin>,
+    /// The epochs before that wrote anything.
+    pub marks: Vec<Mark>,
+    /// Segments given up.
+    pub discarded: Vec<Discarded>,
+}
+
+impl Manifest {
+    /// First CSN of the present epoch.
+    pub fn base(&self) -> Csn {
+        self.marks.last().map_or(Csn(1), |mark| mark.next)
+    }
+
+    /// True if the segment was given up by a start that accepted a loss.
+    pub fn is_discarded(&self, lane: LaneId, segment: u64) -> bool {
+        let covers = |gone: &Discarded| gone.lane == lane && (gone.first_segment..=gone.last_segment).contains(&segment);
+        self.discarded.iter().any(covers)
+    }
+
+    /// The manifest's text.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = String::new();
+        self.write(&mut out);
+        let crc = crc32c::crc32c(out.as_bytes());
+        out.push_str(&format!("crc {crc:08x}\n"));
+        out.into_bytes()
+    }
+
+    fn write(&self, out: &mut String) {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "logstead manifest {FORMAT_VERSION}");
+        let _ = writeln!(out, "database {:016x}", self.database.get());
+        let _ = writeln!(out, "epoch {}", self.epoch);
+        for origin in &self.lanes {
+            let _ = writeln!(out, "lane {} first-segment {}", origin.lane, origin.first_segment);
+        }
+        for mark in &self.marks {
+            let Mark { epoch, base, first_unaccounted, next, spans } = mark;
+            let _ =
+                writeln!(out, "mark epoch {epoch} base {base} first-unaccounted {first_unaccounted} next {next}");
+            for Span { lane, first_segment, end, blocks } in spans {
+                let _ = writeln!(
+                    out,
+                    "span lane {lane} first-segment {first_segment} end-segment {} end-offset {} blocks {blocks}",
+                    end.segment, end.offset
+                );
+            }
+        }
+        for Discarded { lane, first_segment, last_segment } in &self.discarded {
+            let _ =
+                writeln!(out, "discarded lane {lane} first-segment {first_segment} last-segment {last_segment}");
+        }
+    }
+
+    /// Reads a manifest's text, checking its checksum and its rules.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, FormatError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| FormatError::new("no text", error.valid_up_to()))?;
+        if !text.starts_with("logstead manifest ") {
+            return Err(FormatError::new("no manifest", 0));
+        }
+        let mut parser = Parser { text, at: 0 };
+        let version: u32 = parser.line("logstead manifest #", 10)?[0].try_into().unwrap_or(u32::MAX);
+        if version != FORMAT_VERSION {
+            return Err(FormatError::new("unknown format version", 0));
+        }
+        check_crc(text)?;
+        let manifest = parser.manifest()?;
+        manifest.check().map_err(|what| FormatError::new(what, 0))?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let mut base = Csn(1);
+        let mut epoch = Epoch(0);
+        for mark in &self.marks {
+            if mark.epoch <= epoch || mark.epoch >= self.epoch {
+                return Err("marks are not in the order of their epochs");
+            }
+            if mark.base != base || mark.first_unaccounted < base || mark.next < mark.first_unaccounted {
+                return Err("the CSNs of a mark do not follow one another");
+            }
+            if mark.spans.iter().any(|span| span.end.segment < span.first_segment) {
+                return Err("a span ends before it begins");
+            }
+            (epoch, base) = (mark.epoch, mark.next);
+        }
+        Ok(())
+    }
+}
+
+fn check_crc(text: &str) -> Result<(), FormatError> {
+    let error = |at| FormatError::new("wrong checksum", at);
+    let at = text.rfind("crc ").ok_or(error(text.len()))?;
+    let line = text[at..].strip_prefix("crc ").and_then(|rest| rest.strip_suffix('\n')).ok_or(error(at))?;
+    let crc = if line.len() == 8 { u32::from_str_radix(line, 16).ok() } else { None };
+    if crc != Some(crc32c::crc32c(&text.as_bytes()[..at])) {
+        return Err(error(at));
+    }
+    Ok(())
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn next_is(&self, word: &str) -> bool {
+        self.text[self.at..].strip_prefix(word).is_some_and(|rest| rest.starts_with(' '))
+    }
+
+    /// Reads one line of the given shape: words must match, each `#` is a number.
+    fn line(&mut self, shape: &'static str, radix: u32) -> Result<Vec<u64>, FormatError> {
+        let error = FormatError::new("a line is not as expected", self.at);
+        let rest = &self.text[self.at..];
+        let end = rest.find('\n').ok_or(error.clone())?;
+        let mut words = rest[..end].split(' ');
+        let mut numbers = Vec::new();
+        for expected in shape.split(' ') {
+            let word = words.next().ok_or(error.clone())?;
+            if expected == "#" {
+                numbers.push(u64::from_str_radix(word, radix).map_err(|_| error.clone())?);
+            } else if expected != word {
+                return Err(error);
+            }
+        }
+        if words.next().is_some() {
+            return Err(error);
+        }
+        self.at += end + 1;
+        Ok(numbers)
+    }
+
+    fn lane(&self, number: u64) -> Result<LaneId, FormatError> {
+        u16::try_from(number).map(LaneId).map_err(|_| FormatError::new("lane number too large", self.at))
+    }
+
+    fn epoch(&self, number: u64) -> Result<Epoch, FormatError> {
+        u32::try_from(number).map(Epoch).map_err(|_| FormatError::new("epoch too large", self.at))
+    }
+
+    fn manifest(&mut self) -> Result<Manifest, FormatError> {
+        let database = DatabaseId(self.line("database #", 16)?[0]);
+        let epoch = self.line("epoch #", 10)?[0];
+        let epoch = self.epoch(epoch)?;
+        let mut manifest =
+            Manifest { database, epoch, lanes: Vec::new(), marks: Vec::new(), discarded: Vec::new() };
+        while self.next_is("lane") {
+            let n = self.line("lane # first-segment #", 10)?;
+            manifest.lanes.push(Origin { lane: self.lane(n[0])?, first_segment: n[1] });
+        }
+        while self.next_is("mark") {
+            let n = self.line("mark epoch # base # first-unaccounted # next #", 10)?;
+            let mut mark = Mark {
+                epoch: self.epoch(n[0])?,
+                base: Csn(n[1]),
+                first_unaccounted: Csn(n[2]),
+                next: Csn(n[3]),
+                spans: Vec::new(),
+            };
+            while self.next_is("span") {
+                let n = self.line("span lane # first-segment # end-segment # end-offset # blocks #", 10)?;
+                mark.spans.push(Span {
+                    lane: self.lane(n[0])?,
+                    first_segment: n[1],
+                    end: Position { segment: n[2], offset: n[3] },
+                    blocks: n[4],
+                });
+            }
+            manifest.marks.push(mark);
+        }
+        while self.next_is("discarded") {
+            let n = self.line("discarded lane # first-segment # last-segment #", 10)?;
+            let lane = self.lane(n[0])?;
+            manifest.discarded.push(Discarded { lane, first_segment: n[1], last_segment: n[2] });
+        }
+        if !self.next_is("crc") {
+            return Err(FormatError::new("a line is not as expected", self.at));
+        }
+        Ok(manifest)
+    }
+}

@@ -94,7 +94,7 @@ pub enum LaneEvent {
 }
 
 /// Hears what happens to a lane.
-pub type Listener = Box<dyn Fn(LaneEvent) + Send + Sync>;
+pub type LaneListener = Box<dyn Fn(LaneEvent) + Send + Sync>;
 
 /// Told where the records were put, or why not.
 pub type SideDone = Box<dyn FnOnce(Result<SideRef, NoRoom>) + Send>;
@@ -134,7 +134,7 @@ struct Shared {
     inline_offered: bool,
     first_not_durable: AtomicU64,
     side_ids: AtomicU64,
-    listener: OnceLock<Listener>,
+    listener: OnceLock<LaneListener>,
     state: Mutex<State>,
 }
 
@@ -381,7 +381,7 @@ impl Lane {
 
     /// Sets who hears of this lane's events; only the first call counts. The listener is called without any lock held,
     /// possibly inside `flush`, `room` and `push`'s callers' threads, and must not block.
-    pub fn set_listener(&self, listener: Listener) {
+    pub fn set_listener(&self, listener: LaneListener) {
         let _only_the_first_counts = self.shared.listener.set(listener);
     }
 

@@ -1,1 +1,224 @@
-//! (recovery)
+//! How a database comes back from its log.
+//!
+//! 1. Read the manifest (or make the first one).
+//! 2. Read every lane of every epoch up to its end; settled epochs end where their mark says.
+//! 3. Hand the survivors to the caller, in CSN order.
+//! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
+//!    the disk (T7).
+//! 5. Write the recovery mark and the next epoch's lanes, in one atomic step.
+//! 6. Give back what nothing needs, open the new lanes on fresh segments.
+//!
+//! Invariants: nothing but rewriting what is there happens before step 5, and step 5 is atomic, so a crash anywhere gives
+//! the same survivors at the next attempt. Steps after 5 can be repeated or left out without effect on the data.
+//!
+//! Does not: know what records mean.
+
+mod errors;
+mod merge;
+mod replay;
+mod scan;
+
+pub use errors::{ApplyError, Corruption, RecoveryError};
+pub(crate) use replay::{Replayed, read_manifest, replay};
+pub(crate) use scan::{LaneScan, Target};
+
+use crate::lane::{Lane, LaneConfig, LaneStart};
+use crate::manifest::{self, Manifest, Origin};
+use logstead_env::Env;
+use logstead_home::{Buffer, HomeError, LogHome, NoRoom, Position, Tag};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How to open a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Number of lanes from now on; it may differ from before.
+    pub lanes: u16,
+    /// Their sizes.
+    pub lane: LaneConfig,
+    /// Start although acknowledged data is gone, dropping everything from the first hole on.
+    pub accept_data_loss: bool,
+}
+
+/// Where a lane of some epoch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneReport {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The lane.
+    pub lane: LaneId,
+    /// Its number of blocks.
+    pub blocks: u64,
+    /// Its end.
+    pub end: Position,
+}
+
+/// What recovery found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// There was no log; this is a new one.
+    pub created: bool,
+    /// Entries handed over.
+    pub entries: u64,
+    /// Bytes of records in them.
+    pub bytes: u64,
+    /// Entries found and not handed over: none of them was acknowledged.
+    pub entries_dropped: u64,
+    /// The lanes of every epoch.
+    pub lanes: Vec<LaneReport>,
+    /// The loss that was accepted, if one was.
+    pub loss: Option<Corruption>,
+}
+
+/// A log that is open for writing.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Which database it is.
+    pub database: DatabaseId,
+    /// This life of the server.
+    pub epoch: Epoch,
+    /// The lanes, by number.
+    pub lanes: Vec<Lane>,
+    /// The first CSN to draw.
+    pub next_csn: Csn,
+    /// What was found.
+    pub report: Report,
+}
+
+/// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of one entry per call, see
+/// [`Records`](crate::Records); void entries are left out), and returns the lanes of the new epoch.
+pub fn open(
+    home: &Arc<dyn LogHome>,
+    env: &Env,
+    options: &Options,
+    apply: &mut dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError>,
+) -> Result<Recovered, RecoveryError> {
+    if options.lanes == 0 {
+        return Err(RecoveryError::Options("a log needs at least one lane".to_owned()));
+    }
+    let (manifest, tag, replayed) = match read_manifest(home.as_ref())? {
+        Some((manifest, tag)) => {
+            let replayed = replay(home.as_ref(), &manifest, options.accept_data_loss, apply)?;
+            (manifest, Some(tag), replayed)
+        }
+        None => (first_manifest(home.as_ref(), env)?, None, Replayed::nothing()),
+    };
+    rewrite_tails(home.as_ref(), &replayed)?;
+    let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, tag.is_none())?;
+    write_manifest(home.as_ref(), tag, &next)?;
+    if replayed.report.loss.is_none() {
+        give_back(home.as_ref(), &next, &replayed)?;
+    }
+    let mut lanes = Vec::new();
+    for origin in &next.lanes {
+        home.open_lane(origin.lane, origin.first_segment).map_err(|error| no_room(home.as_ref(), error))?;
+        let start = LaneStart { database: next.database, epoch: next.epoch, lane: origin.lane };
+        lanes.push(Lane::new(Arc::clone(home), start, options.lane));
+    }
+    let report = Report { created: tag.is_none(), ..replayed.report };
+    Ok(Recovered { database: next.database, epoch: next.epoch, lanes, next_csn: next.base(), report })
+}
+
+fn no_room(home: &dyn LogHome, error: NoRoom) -> RecoveryError {
+    match error {
+        NoRoom::DiskFull | NoRoom::Busy => RecoveryError::DiskFull(home.describe()),
+        NoRoom::Failed(error) => from_home(home, error),
+    }
+}
+
+fn from_home(home: &dyn LogHome, error: HomeError) -> RecoveryError {
+    if error.is_disk_full() { RecoveryError::DiskFull(home.describe()) } else { RecoveryError::Home(error) }
+}
+
+fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryError> {
+    if !home.lanes()?.is_empty() {
+        return Err(RecoveryError::NoManifest(home.describe()));
+    }
+    let database = DatabaseId(env.random.u64());
+    Ok(Manifest { database, epoch: Epoch(0), lanes: Vec::new(), marks: Vec::new(), discarded: Vec::new() })
+}
+
+/// T7: what recovery builds on must be on the disk, not only in the cache it was read from.
+fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), RecoveryError> {
+    for end in &replayed.last_ends {
+        for unsure in &end.unsure {
+            let len = usize::try_from(unsure.len).unwrap_or(usize::MAX);
+            let mut block = Buffer::zeroed(len);
+            let count = home.read(end.lane, unsure.at, &mut block)?;
+            if count != len {
+                let what = format!("read lane {} {}", end.lane, unsure.at);
+                return Err(HomeError::io(what, std::io::ErrorKind::UnexpectedEof.into()).into());
+            }
+            home.rewrite(end.lane, unsure.at, &block, len).map_err(|error| from_home(home, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn next_manifest(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    replayed: &Replayed,
+    lanes: u16,
+    created: bool,
+) -> Result<Manifest, RecoveryError> {
+    let epoch = manifest.epoch.get().checked_add(1);
+    let epoch = Epoch(epoch.ok_or(RecoveryError::Options("the log has used up its epochs".to_owned()))?);
+    let mut discarded = manifest.discarded.clone();
+    discarded.extend_from_slice(&replayed.discarded);
+    let mut next =
+        Manifest { database: manifest.database, epoch, lanes: Vec::new(), marks: replayed.marks.clone(), discarded };
+    for lane in (0..lanes).map(LaneId) {
+        // A number is never used twice, also if its segment is gone.
+        let listed = home.segments(lane)?.last().map_or(0, |info| info.segment + 1);
+        let marked = next.marks.iter().flat_map(|mark| &mark.spans).filter(|span| span.lane == lane);
+        let marked = marked.map(|span| span.end.segment + 1).max().unwrap_or(0);
+        let begun = manifest.lanes.iter().find(|origin| origin.lane == lane && !created);
+        let begun = begun.map_or(0, |origin| origin.first_segment + 1);
+        next.lanes.push(Origin { lane, first_segment: listed.max(marked).max(begun) });
+    }
+    Ok(next)
+}
+
+fn write_manifest(home: &dyn LogHome, tag: Option<Tag>, manifest: &Manifest) -> Result<(), RecoveryError> {
+    let bytes = manifest.encode();
+    let written = match tag {
+        Some(tag) => home.compare_and_swap(manifest::NAME, tag, &bytes),
+        None => home.put_if_absent(manifest::NAME, &bytes),
+    };
+    written.map(|_| ()).map_err(|error| from_home(home, error))
+}
+
+/// Removes segments and side segments that no epoch needs, and the unused ends of those that are settled. What to
+/// remove follows from the manifest; the listing only says what is there.
+fn give_back(home: &dyn LogHome, manifest: &Manifest, replayed: &Replayed) -> Result<(), RecoveryError> {
+    let mut ends: Vec<(LaneId, u64, Position)> = Vec::new();
+    for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
+        ends.push((span.lane, span.first_segment, span.end));
+    }
+    let live: HashSet<(LaneId, u64)> = replayed.sides.iter().map(|side| (side.lane, side.id)).collect();
+    for lane in home.lanes()? {
+        let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
+        for info in home.segments(lane)? {
+            let segment = info.segment;
+            if manifest.is_discarded(lane, segment) || origin.is_some_and(|origin| segment >= origin.first_segment) {
+                continue;
+            }
+            let within = |&&(of, first, end): &&(LaneId, u64, Position)| {
+                of == lane && (first..=end.segment).contains(&segment)
+            };
+            match ends.iter().find(within) {
+                Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => home.seal(lane, end)?,
+                Some(_) => {}
+                None => home.trim(lane, segment)?,
+            }
+        }
+        for id in home.sides(lane)? {
+            if id >> 32 < u64::from(manifest.epoch.get()) && !live.contains(&(lane, id)) {
+                home.remove_side(lane, id)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Why a log cannot be brought back.
+
+use logstead_home::{HomeError, Position};
+use logstead_types::{BlockNo, Csn, Epoch, LaneId};
+
+/// What the caller of recovery says when it cannot apply an entry.
+pub type ApplyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A place where the log is not what it was when it was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Corruption {
+    /// The lane.
+    pub lane: LaneId,
+    /// The epoch that wrote it.
+    pub epoch: Epoch,
+    /// The first bad block.
+    pub block: BlockNo,
+    /// Where it lies or should lie.
+    pub at: Position,
+    /// What is wrong with it.
+    pub what: String,
+    /// How we know that it was durable, so that this is no torn tail.
+    pub proof: String,
+}
+
+impl std::fmt::Display for Corruption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Corruption { lane, epoch, block, at, what, proof } = self;
+        write!(
+            f,
+            "lane {lane}, block {block}, byte offset {} of segment {} (epoch {epoch}): {what}; {proof}",
+            at.offset, at.segment
+        )
+    }
+}
+
+/// Recovery failed; nothing was changed that would make another attempt come out differently.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// A block that had been acknowledged is bad.
+    #[error(
+        "the log is corrupt: {0}. Restore from a copy, or start with --accept-data-loss to drop this and everything after it"
+    )]
+    Corrupt(Box<Corruption>),
+    /// The manifest is unreadable.
+    #[error("the manifest of {home} is not readable ({what}). Restore it from a copy")]
+    BadManifest {
+        /// Which home.
+        home: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There are segments and no manifest.
+    #[error("{0} holds log segments but no manifest: it is not a complete Logstead log. Restore the manifest, or choose another directory")]
+    NoManifest(String),
+    /// There is nothing.
+    #[error("{0} holds no Logstead log")]
+    NoLog(String),
+    /// No space for the new epoch's segments.
+    #[error("the disk that holds {0} is full: free some space and start again")]
+    DiskFull(String),
+    /// The home failed.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The caller could not apply an entry.
+    #[error("the entry with CSN {csn} cannot be applied: {source}")]
+    Apply {
+        /// Which entry.
+        csn: Csn,
+        /// What the caller says.
+        source: ApplyError,
+    },
+    /// Settings that make no sense.
+    #[error("{0}")]
+    Options(String),
+}

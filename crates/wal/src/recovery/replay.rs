@@ -1,0 +1,154 @@
+//! Reads a whole log, epoch after epoch, changing nothing: the common part of recovery and of `log verify`.
+
+use super::errors::RecoveryError;
+use super::merge::{self, Apply, Known, LaneEnd, Merged};
+use super::scan::{LaneScan, Target};
+use super::{LaneReport, Report};
+use crate::entry::SideRef;
+use crate::manifest::{self, Discarded, Manifest, Mark, Span};
+use logstead_home::{LogHome, Position, Tag};
+use logstead_types::{Csn, Epoch, LaneId};
+
+/// What reading the log has told.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    /// The marks of every epoch that wrote something, the last one included.
+    pub(crate) marks: Vec<Mark>,
+    /// How the lanes of the last, unsettled epoch ended.
+    pub(crate) last_ends: Vec<LaneEnd>,
+    /// Side segments that survivors need.
+    pub(crate) sides: Vec<SideRef>,
+    /// Segments given up now.
+    pub(crate) discarded: Vec<Discarded>,
+    pub(crate) report: Report,
+}
+
+impl Replayed {
+    pub(crate) fn nothing() -> Replayed {
+        Replayed {
+            marks: Vec::new(),
+            last_ends: Vec::new(),
+            sides: Vec::new(),
+            discarded: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    fn count(&mut self, epoch: Epoch, merged: &Merged) {
+        let report = &mut self.report;
+        report.entries += merged.entries;
+        report.bytes += merged.bytes;
+        report.entries_dropped += merged.dropped;
+        let lane = |end: &LaneEnd| LaneReport { epoch, lane: end.lane, blocks: end.blocks, end: end.end };
+        report.lanes.extend(merged.ends.iter().map(lane));
+        self.sides.extend_from_slice(&merged.sides);
+    }
+
+    fn discard(&mut self, lane: LaneId, first_segment: u64, last_segment: u64) {
+        if first_segment <= last_segment {
+            self.discarded.push(Discarded { lane, first_segment, last_segment });
+        }
+    }
+
+    /// Records a loss in `epoch`: what lies behind each hole there, and everything that later epochs wrote, is given up.
+    fn give_up_after(&mut self, home: &dyn LogHome, manifest: &Manifest, merged: &Merged) -> Result<(), RecoveryError> {
+        self.report.loss.clone_from(&merged.loss);
+        let epoch = self.marks.last().map(|mark| mark.epoch);
+        for end in merged.ends.iter().filter(|end| end.corruption.is_some()) {
+            // A settled epoch's successor may live in the segments behind; those are given up below or by their own span.
+            let settled = manifest.marks.iter().filter(|mark| Some(mark.epoch) == epoch).flat_map(|mark| &mark.spans);
+            let settled = settled.filter(|span| span.lane == end.lane).map(|span| span.end.segment).next();
+            let last = settled.or(end.last_segment).unwrap_or(end.end.segment);
+            self.discard(end.lane, end.end.segment, last);
+        }
+        for span in manifest.marks.iter().filter(|mark| Some(mark.epoch) > epoch).flat_map(|mark| &mark.spans) {
+            self.discard(span.lane, span.first_segment, span.end.segment);
+        }
+        if epoch != Some(manifest.epoch) {
+            for origin in &manifest.lanes {
+                let last = home.segments(origin.lane)?.last().map_or(0, |info| info.segment);
+                self.discard(origin.lane, origin.first_segment, last);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The manifest and its tag, if there is one.
+pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
+    let Some((bytes, tag)) = home.get(manifest::NAME)? else { return Ok(None) };
+    let bad = |error: crate::FormatError| RecoveryError::BadManifest { home: home.describe(), what: error.to_string() };
+    Ok(Some((Manifest::decode(&bytes).map_err(bad)?, tag)))
+}
+
+/// Reads every epoch in order and hands the survivors to `apply`.
+pub(crate) fn replay(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    accept_data_loss: bool,
+    apply: &mut Apply<'_>,
+) -> Result<Replayed, RecoveryError> {
+    let mut replayed = Replayed::nothing();
+    for mark in &manifest.marks {
+        let target = |span: &Span| Target {
+            database: manifest.database,
+            epoch: mark.epoch,
+            lane: span.lane,
+            first_segment: span.first_segment,
+            blocks: Some(span.blocks),
+        };
+        let scans: Result<Vec<_>, _> = mark.spans.iter().map(|span| LaneScan::new(home, target(span))).collect();
+        let known = Known { base: mark.base, first_unaccounted: Some(mark.first_unaccounted), accept_data_loss };
+        let merged = merge::merge(home, scans?, known, apply)?;
+        replayed.count(mark.epoch, &merged);
+        if merged.loss.is_some() {
+            // Later epochs were built on what is lost and cannot survive it; their CSNs are not drawn again.
+            replayed.marks.push(new_mark(mark.epoch, mark.base, &merged, manifest.base()));
+            replayed.give_up_after(home, manifest, &merged)?;
+            return Ok(replayed);
+        }
+        replayed.marks.push(mark.clone());
+    }
+    let scans: Result<Vec<_>, _> = manifest
+        .lanes
+        .iter()
+        .map(|origin| Target {
+            database: manifest.database,
+            epoch: manifest.epoch,
+            lane: origin.lane,
+            first_segment: origin.first_segment,
+            blocks: None,
+        })
+        .map(|target| LaneScan::new(home, target))
+        .collect();
+    let base = manifest.base();
+    let known = Known { base, first_unaccounted: None, accept_data_loss };
+    let merged = merge::merge(home, scans?, known, apply)?;
+    replayed.count(manifest.epoch, &merged);
+    let mark = new_mark(manifest.epoch, base, &merged, base);
+    if !mark.spans.is_empty() {
+        replayed.marks.push(mark);
+    }
+    if merged.loss.is_some() {
+        replayed.give_up_after(home, manifest, &merged)?;
+    }
+    replayed.last_ends = merged.ends;
+    Ok(replayed)
+}
+
+/// The mark of an epoch just read; lanes that wrote nothing need no span.
+fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
+    let span = |end: &LaneEnd| Span {
+        lane: end.lane,
+        first_segment: end.first_segment,
+        end: if end.blocks == 0 { Position::start_of(end.first_segment) } else { end.end },
+        blocks: end.blocks,
+    };
+    Mark {
+        epoch,
+        base,
+        first_unaccounted: merged.first_unaccounted,
+        next: merged.next.max(next_min),
+        spans: merged.ends.iter().filter(|end| end.blocks > 0).map(span).collect(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Reads the blocks of one lane in one epoch, in order, and tells its end.
+//!
+//! The end is the first place where the next block of the chain is not: neither there nor at the start of the segment
+//! after. That is never an error by itself. It is corruption if something proves that the missing block was durable: a
+//! later block of the same lane and epoch whose `durable_through` covers it (T2), or the recovery mark.
+//!
+//! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
+
+use super::errors::Corruption;
+use crate::FormatError;
+use crate::block::{HEADER_LEN, Header};
+use logstead_home::{Buffer, HomeError, LogHome, Position};
+use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
+
+/// Bytes read at once.
+const WINDOW_LEN: usize = 1 << 20;
+
+/// Which blocks are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) database: DatabaseId,
+    pub(crate) epoch: Epoch,
+    pub(crate) lane: LaneId,
+    pub(crate) first_segment: u64,
+    /// How many blocks there are, if the epoch is settled.
+    pub(crate) blocks: Option<u64>,
+}
+
+/// A good block.
+pub(crate) struct Block<'a> {
+    pub(crate) header: Header,
+    pub(crate) at: Position,
+    pub(crate) payload: &'a [u8],
+}
+
+/// A block that may have been read from a cache that never reached the disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsure {
+    block: u64,
+    pub(crate) at: Position,
+    pub(crate) len: u64,
+}
+
+/// A scan in progress.
+pub(crate) struct LaneScan<'h> {
+    home: &'h dyn LogHome,
+    target: Target,
+    /// Number and size of each segment from the first one on.
+    segments: Vec<(u64, u64)>,
+    at: Position,
+    next_block: u64,
+    previous_header_crc: u32,
+    window: Buffer,
+    window_at: Option<Position>,
+    window_len: usize,
+    unsure: Vec<Unsure>,
+    /// Why the block at the end is none.
+    end: Option<FormatError>,
+}
+
+impl<'h> LaneScan<'h> {
+    pub(crate) fn new(home: &'h dyn LogHome, target: Target) -> Result<LaneScan<'h>, HomeError> {
+        let segments = home.segments(target.lane)?;
+        let segments = segments.iter().filter(|info| info.segment >= target.first_segment);
+        Ok(LaneScan {
+            home,
+            target,
+            segments: segments.map(|info| (info.segment, info.size_bytes)).collect(),
+            at: Position::start_of(target.first_segment),
+            next_block: 0,
+            previous_header_crc: 0,
+            window: Buffer::zeroed(WINDOW_LEN),
+            window_at: None,
+            window_len: 0,
+            unsure: Vec::new(),
+            end: None,
+        })
+    }
+
+    /// The lane.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Where the next block would be; the lane's end once there is none.
+    pub(crate) fn at(&self) -> Position {
+        self.at
+    }
+
+    /// Blocks read so far.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.next_block
+    }
+
+    /// Blocks that no later block says to be durable.
+    pub(crate) fn unsure(&self) -> &[Unsure] {
+        &self.unsure
+    }
+
+    /// The last segment there is.
+    pub(crate) fn last_segment(&self) -> Option<u64> {
+        self.segments.last().map(|&(number, _)| number)
+    }
+
+    fn size_of(&self, segment: u64) -> u64 {
+        let found = self.segments.binary_search_by_key(&segment, |&(number, _)| number);
+        found.map_or(0, |index| self.segments[index].1)
+    }
+
+    /// The next good block, or `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, HomeError> {
+        if self.end.is_some() || self.target.blocks == Some(self.next_block) {
+            return Ok(None);
+        }
+        let mut found = self.try_block(self.at)?;
+        if found.is_err() && self.at.offset > 0 {
+            let after = Position::start_of(self.at.segment + 1);
+            if let Ok(header) = self.try_block(after)? {
+                self.at = after;
+                found = Ok(header);
+            }
+        }
+        match found {
+            Err(why) => {
+                self.end = Some(why);
+                Ok(None)
+            }
+            Ok((header, header_crc)) => {
+                let at = self.at;
+                let len = header.block_len().next_multiple_of(self.home.facts().block_alignment as u64);
+                self.at.offset += len;
+                self.next_block += 1;
+                self.previous_header_crc = header_crc;
+                self.unsure.push(Unsure { block: header.block.get(), at, len });
+                self.unsure.retain(|unsure| unsure.block >= header.durable_through);
+                // `try_block` has left the whole block in the window.
+                let payload = self.window_bytes(at, header.block_len());
+                Ok(Some(Block { header, at, payload: payload.get(HEADER_LEN..).unwrap_or(&[]) }))
+            }
+        }
+    }
+
+    /// The bytes of the window from `at` on, `len` of them or as many as there are.
+    fn window_bytes(&self, at: Position, len: u64) -> &[u8] {
+        let Some(start) = self.window_at.filter(|window| window.segment == at.segment && window.offset <= at.offset)
+        else {
+            return &[];
+        };
+        let skip = usize::try_from(at.offset - start.offset).unwrap_or(usize::MAX).min(self.window_len);
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.window_len - skip);
+        &self.window.as_slice()[skip..skip + len]
+    }
+
+    /// Has `len` bytes from `at` on in the window, or as many as the segment holds.
+    fn load(&mut self, at: Position, len: u64) -> Result<&[u8], HomeError> {
+        let len = len.min(self.size_of(at.segment).saturating_sub(at.offset));
+        if (self.window_bytes(at, len).len() as u64) < len {
+            let wanted = usize::try_from(len).unwrap_or(usize::MAX).max(WINDOW_LEN);
+            if self.window.capacity() < wanted {
+                let alignment = self.home.facts().block_alignment;
+                self.window = Buffer::zeroed(wanted.next_multiple_of(alignment));
+            }
+            self.window_at = None;
+            self.window_len = self.home.read(self.target.lane, at, &mut self.window)?;
+            self.window_at = Some(at);
+        }
+        Ok(self.window_bytes(at, len))
+    }
+
+    /// The header of the next block of the chain, if that block lies whole at `at`.
+    fn try_block(&mut self, at: Position) -> Result<Result<(Header, u32), FormatError>, HomeError> {
+        let Target { database, epoch, lane, .. } = self.target;
+        let (number, previous) = (self.next_block, self.previous_header_crc);
+        let bytes = self.load(at, HEADER_LEN as u64)?;
+        if bytes.is_empty() {
+            return Ok(Err(FormatError::new("the segment ends", 0)));
+        }
+        let (header, crc) = match Header::decode(bytes) {
+            Ok(decoded) => decoded,
+            Err(why) => return Ok(Err(why)),
+        };
+        if (header.database, header.epoch, header.lane) != (database, epoch, lane) {
+            return Ok(Err(FormatError::new("a block of another database, epoch or lane", 10)));
+        }
+        if header.block.get() != number || header.previous_header_crc != previous {
+            return Ok(Err(FormatError::new("a block that does not continue the chain", 24)));
+        }
+        let payload = self.load(at, header.block_len())?.get(HEADER_LEN..).unwrap_or(&[]);
+        Ok(header.check_payload(payload).map(|()| (header, crc)))
+    }
+
+    /// At the end: is the missing block known to have been durable?
+    pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, HomeError> {
+        let why = self.end.clone().unwrap_or(FormatError::new("the lane ends", 0));
+        let corruption = |lane: &Target, block, at, proof| Corruption {
+            lane: lane.lane,
+            epoch: lane.epoch,
+            block: BlockNo(block),
+            at,
+            what: why.to_string(),
+            proof,
+        };
+        if let Some(blocks) = self.target.blocks {
+            let missing = self.next_block < blocks;
+            let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
+            return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
+        }
+        let alignment = self.home.facts().block_alignment as u64;
+        for (segment, size) in self.segments.clone() {
+            let mut at = Position::start_of(segment).max(self.at);
+            while at.segment == segment && at.offset < size {
+                let header = Header::decode(self.load(at, HEADER_LEN as u64)?);
+                if let Ok((header, _)) = header
+                    && (header.database, header.epoch, header.lane)
+                        == (self.target.database, self.target.epoch, self.target.lane)
+                    && header.block.get() > self.next_block
+                    && header.durable_through > self.next_block
+                {
+                    let proof = format!("block {} at {at} says that it was durable", header.block);
+                    return Ok(Some(corruption(&self.target, self.next_block, self.at, proof)));
+                }
+                at.offset += alignment;
+            }
+        }
+        Ok(None)
+    }
+}
