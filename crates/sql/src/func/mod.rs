@@ -3,6 +3,37 @@
 //! Owns: the catalog of built-in functions (they also fill `pg_proc`, `pg_operator`, `pg_cast`, `pg_aggregate`), overload resolution
 //! (manual, chapter 10) and the code of each. Does no name lookup in user schemas and reads no tables.
 
+mod aggregate;
+mod arrays;
+mod cast;
+mod datetime;
+mod format;
+mod math;
+mod numbers;
+mod patterns;
+mod registry;
+mod resolve;
+mod series;
+mod strings;
+mod system;
+mod table_casts;
+mod table_functions;
+mod table_operators;
+mod typmod;
+
+pub use aggregate::AGGREGATES;
+pub use cast::{apply_cast, find_cast};
+// pub use patterns::{like_match, like_prefix};
+pub use registry::{
+    CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid, functions_named, name_of,
+    operator_by_oid,
+};
+pub use resolve::{
+    Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for, is_aggregate, operator_class,
+    resolve_aggregate, resolve_function, resolve_operator, type_cast_call,
+};
+pub use typmod::coerce_typmod;
+
 use crate::error::Result;
 use crate::value::{Datum, Oid, SqlType};
 

@@ -3,10 +3,25 @@
 //! Owns: [`SqlType`], [`Datum`], text and binary input/output, the stored form inside rows, the memcmp-comparable key
 //! form inside indexes. Invariant: `decode(encode(v)) == v` for every form, and keys compare exactly as values do.
 
+pub mod binary_io;
+pub mod calendar;
+pub mod compare;
+pub mod datetime;
+pub mod info;
+pub mod key;
+pub mod numeric;
+mod numeric_math;
+pub mod stored;
+pub mod text_io;
 mod types;
 
+pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
+pub use info::{TypeInfo, format_type};
+pub use numeric::Numeric;
+pub use text_io::OutputStyle;
 pub use types::{Oid, SqlType, oid};
 
+use crate::error::{Result, SqlError};
 use std::sync::Arc;
 
 /// One SQL value. At most 24 bytes; cloning never copies text.
@@ -33,6 +48,8 @@ pub enum Datum {
     Char(u8),
     /// text, varchar, char(n) (blank-padded to n), name, unknown literals: valid UTF-8
     Text(Arc<str>),
+    /// numeric, boxed to keep the enum small
+    Numeric(Box<Numeric>),
     /// bytea
     Bytea(Arc<[u8]>),
     /// date: days since 2000-01-01; `i32::MIN` / `i32::MAX` are -infinity / infinity
@@ -72,3 +89,153 @@ pub struct Array {
     /// Elements, NULLs included.
     pub items: Vec<Datum>,
 }
+
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $t:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&self) -> Result<$t> {
+                match self {
+                    Datum::$variant(v) => Ok(*v),
+                    _ => Err(self.mismatch(stringify!($variant))),
+                }
+            }
+        )*
+    };
+}
+
+impl Datum {
+    /// A text value.
+    pub fn text(s: impl Into<Arc<str>>) -> Datum {
+        Datum::Text(s.into())
+    }
+
+    /// A numeric value.
+    pub fn numeric(n: Numeric) -> Datum {
+        Datum::Numeric(Box::new(n))
+    }
+
+    /// A one-dimensional array with subscripts from 1.
+    pub fn array(element: Oid, items: Vec<Datum>) -> Datum {
+        Datum::Array(Arc::new(Array { element, lower: 1, items }))
+    }
+
+    /// True for SQL NULL.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    fn mismatch(&self, wanted: &str) -> SqlError {
+        SqlError::internal(format!("value {self:?} where {wanted} was expected"))
+    }
+
+    accessors! {
+        /// The boolean inside.
+        as_bool: Bool -> bool;
+        /// The smallint inside.
+        as_i16: Int2 -> i16;
+        /// The integer inside.
+        as_i32: Int4 -> i32;
+        /// The bigint inside.
+        as_i64: Int8 -> i64;
+        /// The real inside.
+        as_f32: Float4 -> f32;
+        /// The double inside.
+        as_f64: Float8 -> f64;
+        /// The OID inside (reg* types too).
+        as_oid: Oid -> u32;
+        /// The "char" byte inside.
+        as_char: Char -> u8;
+        /// The date inside.
+        as_date: Date -> i32;
+        /// The time inside.
+        as_time: Time -> i64;
+        /// The timestamp inside.
+        as_timestamp: Timestamp -> i64;
+        /// The timestamptz inside.
+        as_timestamptz: TimestampTz -> i64;
+    }
+
+    /// The text inside.
+    #[inline]
+    pub fn as_str(&self) -> Result<&str> {
+        match self {
+            Datum::Text(s) => Ok(s),
+            _ => Err(self.mismatch("Text")),
+        }
+    }
+
+    /// The bytes inside.
+    pub fn as_bytes(&self) -> Result<&[u8]> {
+        match self {
+            Datum::Bytea(b) => Ok(b),
+            _ => Err(self.mismatch("Bytea")),
+        }
+    }
+
+    /// The numeric inside.
+    pub fn as_numeric(&self) -> Result<&Numeric> {
+        match self {
+            Datum::Numeric(n) => Ok(n),
+            _ => Err(self.mismatch("Numeric")),
+        }
+    }
+
+    /// The interval inside.
+    pub fn as_interval(&self) -> Result<Interval> {
+        match self {
+            Datum::Interval(v) => Ok(**v),
+            _ => Err(self.mismatch("Interval")),
+        }
+    }
+
+    /// The uuid inside.
+    pub fn as_uuid(&self) -> Result<[u8; 16]> {
+        match self {
+            Datum::Uuid(v) => Ok(**v),
+            _ => Err(self.mismatch("Uuid")),
+        }
+    }
+
+    /// The array inside.
+    pub fn as_array(&self) -> Result<&Array> {
+        match self {
+            Datum::Array(v) => Ok(v),
+            _ => Err(self.mismatch("Array")),
+        }
+    }
+
+    /// Any of the three integer types, widened.
+    pub fn as_integer(&self) -> Result<i64> {
+        match self {
+            Datum::Int2(v) => Ok(i64::from(*v)),
+            Datum::Int4(v) => Ok(i64::from(*v)),
+            Datum::Int8(v) => Ok(*v),
+            _ => Err(self.mismatch("an integer")),
+        }
+    }
+}
+
+impl Interval {
+    /// The length used for comparisons: months of 30 days, days of 24 hours.
+    pub fn span(&self) -> i128 {
+        (i128::from(self.months) * 30 + i128::from(self.days)) * 86_400_000_000 + i128::from(self.micros)
+    }
+}
+
+/// Rough size of a value in memory, for memory limits.
+pub fn size_bytes(d: &Datum) -> usize {
+    24 + match d {
+        Datum::Text(s) => s.len() + 16,
+        Datum::Bytea(b) => b.len() + 16,
+        Datum::Numeric(_) => 48,
+        Datum::Uuid(_) | Datum::Interval(_) => 16,
+        Datum::Array(a) => 48 + a.items.iter().map(size_bytes).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

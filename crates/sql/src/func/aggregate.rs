@@ -1,0 +1,526 @@
+//! Aggregates: their table and their running states.
+//!
+//! DISTINCT, ORDER BY and FILTER are the executor's: a state sees the rows it is to count, in order. Sums of integers are exact
+//! (128 bits), averages and variances of integers and numerics are exact until the last division, as in PostgreSQL.
+
+use super::numbers::{bad_args, out_of_range};
+use super::{Aggregate, AggregateState};
+use crate::error::Result;
+use crate::value::oid::*;
+use crate::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
+use std::cmp::Ordering;
+
+type State = Box<dyn AggregateState>;
+
+const fn a(oid: Oid, name: &'static str, args: &'static [Oid], result: Oid, start: fn(&[SqlType]) -> State) -> Aggregate {
+    Aggregate { oid, name, args, result, start, strict: true }
+}
+
+const fn keeps_nulls(mut g: Aggregate) -> Aggregate {
+    g.strict = false;
+    g
+}
+
+fn count(_: &[SqlType]) -> State {
+    Box::new(Count(0))
+}
+fn sum_int(_: &[SqlType]) -> State {
+    Box::new(SumInt { sum: 0, any: false, wide: false })
+}
+fn sum_wide(_: &[SqlType]) -> State {
+    Box::new(SumInt { sum: 0, any: false, wide: true })
+}
+fn avg_int(_: &[SqlType]) -> State {
+    Box::new(Moments { count: 0, sum: Numeric::ZERO, squares: None, what: What::Avg })
+}
+fn sum_float(_: &[SqlType]) -> State {
+    Box::new(SumFloat { sum: 0.0, any: false })
+}
+fn sum_float4(_: &[SqlType]) -> State {
+    Box::new(SumFloat4(SumFloat { sum: 0.0, any: false }))
+}
+fn sum_numeric(_: &[SqlType]) -> State {
+    Box::new(SumNumeric(None))
+}
+fn sum_interval(_: &[SqlType]) -> State {
+    Box::new(SumInterval { sum: Interval::default(), count: 0, avg: false })
+}
+fn avg_interval(_: &[SqlType]) -> State {
+    Box::new(SumInterval { sum: Interval::default(), count: 0, avg: true })
+}
+fn min(t: &[SqlType]) -> State {
+    Box::new(Extreme { best: Datum::Null, keep: Ordering::Less, ty: t.first().map_or(0, |t| t.oid) })
+}
+fn max(t: &[SqlType]) -> State {
+    Box::new(Extreme { best: Datum::Null, keep: Ordering::Greater, ty: t.first().map_or(0, |t| t.oid) })
+}
+fn bool_and(_: &[SqlType]) -> State {
+    Box::new(Fold { acc: Datum::Null, f: |x, y| Ok(Datum::Bool(x.as_bool()? && y.as_bool()?)) })
+}
+fn bool_or(_: &[SqlType]) -> State {
+    Box::new(Fold { acc: Datum::Null, f: |x, y| Ok(Datum::Bool(x.as_bool()? || y.as_bool()?)) })
+}
+fn bit_and(_: &[SqlType]) -> State {
+    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x & y) })
+}
+fn bit_or(_: &[SqlType]) -> State {
+    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x | y) })
+}
+fn bit_xor(_: &[SqlType]) -> State {
+    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x ^ y) })
+}
+fn string_agg(_: &[SqlType]) -> State {
+    Box::new(StringAgg(None))
+}
+fn bytea_agg(_: &[SqlType]) -> State {
+    Box::new(ByteaAgg(None))
+}
+fn array_agg(t: &[SqlType]) -> State {
+    let element = t.first().map_or(TEXT, |t| if t.oid == UNKNOWN { TEXT } else { t.oid });
+    Box::new(ArrayAgg { element, items: Vec::new(), bytes: 0 })
+}
+fn moments(what: What) -> State {
+    Box::new(Moments { count: 0, sum: Numeric::ZERO, squares: Some(Numeric::ZERO), what })
+}
+fn float_moments(what: What) -> State {
+    Box::new(FloatMoments { n: 0.0, sum: 0.0, sxx: 0.0, what })
+}
+
+/// All aggregates.
+#[rustfmt::skip]
+pub static AGGREGATES: &[Aggregate] = &[
+    keeps_nulls(a(2803, "count", &[], INT8, count)),
+    a(2147, "count", &[ANY], INT8, count),
+    a(2107, "sum", &[INT8], NUMERIC, sum_wide),
+    a(2108, "sum", &[INT4], INT8, sum_int),
+    a(2109, "sum", &[INT2], INT8, sum_int),
+    a(2110, "sum", &[FLOAT4], FLOAT4, sum_float4),
+    a(2111, "sum", &[FLOAT8], FLOAT8, sum_float),
+    a(2113, "sum", &[INTERVAL], INTERVAL, sum_interval),
+    a(2114, "sum", &[NUMERIC], NUMERIC, sum_numeric),
+    a(2100, "avg", &[INT8], NUMERIC, avg_int),
+    a(2101, "avg", &[INT4], NUMERIC, avg_int),
+    a(2102, "avg", &[INT2], NUMERIC, avg_int),
+    a(2103, "avg", &[NUMERIC], NUMERIC, avg_int),
+    a(2104, "avg", &[FLOAT4], FLOAT8, |_| float_moments(What::Avg)),
+    a(2105, "avg", &[FLOAT8], FLOAT8, |_| float_moments(What::Avg)),
+    a(2106, "avg", &[INTERVAL], INTERVAL, avg_interval),
+    a(2115, "max", &[INT8], INT8, max),
+    a(2116, "max", &[INT4], INT4, max),
+    a(2117, "max", &[INT2], INT2, max),
+    a(2118, "max", &[OID], OID, max),
+    a(2119, "max", &[FLOAT4], FLOAT4, max),
+    a(2120, "max", &[FLOAT8], FLOAT8, max),
+    a(2122, "max", &[DATE], DATE, max),
+    a(2123, "max", &[TIME], TIME, max),
+    a(2126, "max", &[TIMESTAMP], TIMESTAMP, max),
+    a(2127, "max", &[TIMESTAMPTZ], TIMESTAMPTZ, max),
+    a(2128, "max", &[INTERVAL], INTERVAL, max),
+    a(2129, "max", &[TEXT], TEXT, max),
+    a(2130, "max", &[NUMERIC], NUMERIC, max),
+    a(2244, "max", &[BPCHAR], BPCHAR, max),
+    a(2050, "max", &[ANYARRAY], ANYARRAY, max),
+    a(2131, "min", &[INT8], INT8, min),
+    a(2132, "min", &[INT4], INT4, min),
+    a(2133, "min", &[INT2], INT2, min),
+    a(2134, "min", &[OID], OID, min),
+    a(2135, "min", &[FLOAT4], FLOAT4, min),
+    a(2136, "min", &[FLOAT8], FLOAT8, min),
+    a(2138, "min", &[DATE], DATE, min),
+    a(2139, "min", &[TIME], TIME, min),
+    a(2142, "min", &[TIMESTAMP], TIMESTAMP, min),
+    a(2143, "min", &[TIMESTAMPTZ], TIMESTAMPTZ, min),
+    a(2144, "min", &[INTERVAL], INTERVAL, min),
+    a(2145, "min", &[TEXT], TEXT, min),
+    a(2146, "min", &[NUMERIC], NUMERIC, min),
+    a(2245, "min", &[BPCHAR], BPCHAR, min),
+    a(2051, "min", &[ANYARRAY], ANYARRAY, min),
+    a(2517, "bool_and", &[BOOL], BOOL, bool_and),
+    a(2518, "bool_or", &[BOOL], BOOL, bool_or),
+    a(2519, "every", &[BOOL], BOOL, bool_and),
+    a(2236, "bit_and", &[INT2], INT2, bit_and),
+    a(2238, "bit_and", &[INT4], INT4, bit_and),
+    a(2240, "bit_and", &[INT8], INT8, bit_and),
+    a(2237, "bit_or", &[INT2], INT2, bit_or),
+    a(2239, "bit_or", &[INT4], INT4, bit_or),
+    a(2241, "bit_or", &[INT8], INT8, bit_or),
+    a(6164, "bit_xor", &[INT2], INT2, bit_xor),
+    a(6165, "bit_xor", &[INT4], INT4, bit_xor),
+    a(6166, "bit_xor", &[INT8], INT8, bit_xor),
+    keeps_nulls(a(3538, "string_agg", &[TEXT, TEXT], TEXT, string_agg)),
+    keeps_nulls(a(3545, "string_agg", &[BYTEA, BYTEA], BYTEA, bytea_agg)),
+    keeps_nulls(a(2335, "array_agg", &[ANYNONARRAY], ANYARRAY, array_agg)),
+    a(2154, "stddev", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2155, "stddev", &[INT4], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2156, "stddev", &[INT2], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2157, "stddev", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevSamp)),
+    a(2158, "stddev", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevSamp)),
+    a(2159, "stddev", &[NUMERIC], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2724, "stddev_pop", &[INT8], NUMERIC, |_| moments(What::StddevPop)),
+    a(2725, "stddev_pop", &[INT4], NUMERIC, |_| moments(What::StddevPop)),
+    a(2726, "stddev_pop", &[INT2], NUMERIC, |_| moments(What::StddevPop)),
+    a(2727, "stddev_pop", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevPop)),
+    a(2728, "stddev_pop", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevPop)),
+    a(2729, "stddev_pop", &[NUMERIC], NUMERIC, |_| moments(What::StddevPop)),
+    a(2712, "stddev_samp", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2713, "stddev_samp", &[INT4], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2714, "stddev_samp", &[INT2], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2715, "stddev_samp", &[FLOAT4], FLOAT8, |_| float_moments(What::StddevSamp)),
+    a(2716, "stddev_samp", &[FLOAT8], FLOAT8, |_| float_moments(What::StddevSamp)),
+    a(2717, "stddev_samp", &[NUMERIC], NUMERIC, |_| moments(What::StddevSamp)),
+    a(2718, "var_pop", &[INT8], NUMERIC, |_| moments(What::VarPop)),
+    a(2719, "var_pop", &[INT4], NUMERIC, |_| moments(What::VarPop)),
+    a(2720, "var_pop", &[INT2], NUMERIC, |_| moments(What::VarPop)),
+    a(2721, "var_pop", &[FLOAT4], FLOAT8, |_| float_moments(What::VarPop)),
+    a(2722, "var_pop", &[FLOAT8], FLOAT8, |_| float_moments(What::VarPop)),
+    a(2723, "var_pop", &[NUMERIC], NUMERIC, |_| moments(What::VarPop)),
+    a(2641, "var_samp", &[INT8], NUMERIC, |_| moments(What::VarSamp)),
+    a(2642, "var_samp", &[INT4], NUMERIC, |_| moments(What::VarSamp)),
+    a(2643, "var_samp", &[INT2], NUMERIC, |_| moments(What::VarSamp)),
+    a(2644, "var_samp", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
+    a(2645, "var_samp", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
+    a(2646, "var_samp", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
+    a(2148, "variance", &[INT8], NUMERIC, |_| moments(What::VarSamp)),
+    a(2149, "variance", &[INT4], NUMERIC, |_| moments(What::VarSamp)),
+    a(2150, "variance", &[INT2], NUMERIC, |_| moments(What::VarSamp)),
+    a(2151, "variance", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
+    a(2152, "variance", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
+    a(2153, "variance", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
+];
+
+struct Count(i64);
+
+impl AggregateState for Count {
+    fn add(&mut self, _: &[Datum]) -> Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(Datum::Int8(self.0))
+    }
+}
+
+/// Sum of integers: to bigint, or to numeric for bigint input.
+struct SumInt {
+    sum: i128,
+    any: bool,
+    wide: bool,
+}
+
+impl AggregateState for SumInt {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_integer()?;
+        // 2^64 rows of the largest bigint still fit.
+        self.sum += i128::from(v);
+        self.any = true;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        if !self.any {
+            return Ok(Datum::Null);
+        }
+        if self.wide {
+            return Ok(Datum::numeric(Numeric::from(self.sum)));
+        }
+        i64::try_from(self.sum).map(Datum::Int8).map_err(|_| out_of_range("bigint"))
+    }
+}
+
+struct SumFloat {
+    sum: f64,
+    any: bool,
+}
+
+struct SumFloat4(SumFloat);
+
+impl AggregateState for SumFloat {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_f64()?;
+        self.any = true;
+        self.sum = super::numbers::checked(self.sum + v, self.sum.is_finite() && v.is_finite())?;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(if self.any { Datum::Float8(self.sum) } else { Datum::Null })
+    }
+}
+
+impl AggregateState for SumFloat4 {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_f32()?;
+        self.0.any = true;
+        let sum = self.0.sum as f32 + v;
+        self.0.sum = super::numbers::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(if self.0.any { Datum::Float4(self.0.sum as f32) } else { Datum::Null })
+    }
+}
+
+struct SumNumeric(Option<Numeric>);
+
+impl AggregateState for SumNumeric {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_numeric()?;
+        self.0 = Some(match &self.0 {
+            Some(sum) => sum.add(v)?,
+            None => v.clone(),
+        });
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(self.0.take().map_or(Datum::Null, Datum::numeric))
+    }
+}
+
+struct SumInterval {
+    sum: Interval,
+    count: i64,
+    avg: bool,
+}
+
+impl AggregateState for SumInterval {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_interval()?;
+        self.sum = super::datetime::add_intervals(&self.sum, &v)?;
+        self.count += 1;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        if self.count == 0 {
+            return Ok(Datum::Null);
+        }
+        let v = if self.avg { super::datetime::scale_interval(&self.sum, 1.0 / self.count as f64)? } else { self.sum };
+        Ok(Datum::Interval(Box::new(v)))
+    }
+}
+
+/// min and max.
+struct Extreme {
+    best: Datum,
+    keep: Ordering,
+    ty: Oid,
+}
+
+impl AggregateState for Extreme {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?;
+        if self.best.is_null() || compare_as(self.ty, v, &self.best) == self.keep {
+            self.best = v.clone();
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(std::mem::take(&mut self.best))
+    }
+    fn size_bytes(&self) -> usize {
+        size_bytes(&self.best)
+    }
+}
+
+/// An associative operation over the non-NULL values.
+struct Fold {
+    acc: Datum,
+    f: fn(&Datum, &Datum) -> Result<Datum>,
+}
+
+impl AggregateState for Fold {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?;
+        self.acc = if self.acc.is_null() { v.clone() } else { (self.f)(&self.acc, v)? };
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(std::mem::take(&mut self.acc))
+    }
+}
+
+fn bitwise(x: &Datum, y: &Datum, f: fn(i64, i64) -> i64) -> Result<Datum> {
+    match (x, y) {
+        (Datum::Int2(x), Datum::Int2(y)) => Ok(Datum::Int2(f(i64::from(*x), i64::from(*y)) as i16)),
+        (Datum::Int4(x), Datum::Int4(y)) => Ok(Datum::Int4(f(i64::from(*x), i64::from(*y)) as i32)),
+        (Datum::Int8(x), Datum::Int8(y)) => Ok(Datum::Int8(f(*x, *y))),
+        _ => Err(bad_args(&[x.clone(), y.clone()])),
+    }
+}
+
+/// Values joined by the delimiter of each but the first; NULL values are left out with their delimiter.
+struct StringAgg(Option<String>);
+
+impl AggregateState for StringAgg {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let [value, delimiter] = args else { return Err(bad_args(args)) };
+        if value.is_null() {
+            return Ok(());
+        }
+        match &mut self.0 {
+            None => self.0 = Some(value.as_str()?.to_owned()),
+            Some(s) => {
+                if !delimiter.is_null() {
+                    s.push_str(delimiter.as_str()?);
+                }
+                s.push_str(value.as_str()?);
+            }
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(self.0.take().map_or(Datum::Null, Datum::text))
+    }
+    fn size_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, String::capacity)
+    }
+}
+
+struct ByteaAgg(Option<Vec<u8>>);
+
+impl AggregateState for ByteaAgg {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let [value, delimiter] = args else { return Err(bad_args(args)) };
+        if value.is_null() {
+            return Ok(());
+        }
+        match &mut self.0 {
+            None => self.0 = Some(value.as_bytes()?.to_vec()),
+            Some(s) => {
+                if !delimiter.is_null() {
+                    s.extend_from_slice(delimiter.as_bytes()?);
+                }
+                s.extend_from_slice(value.as_bytes()?);
+            }
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        Ok(self.0.take().map_or(Datum::Null, |b| Datum::Bytea(b.into())))
+    }
+    fn size_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, Vec::capacity)
+    }
+}
+
+struct ArrayAgg {
+    element: Oid,
+    items: Vec<Datum>,
+    bytes: usize,
+}
+
+impl AggregateState for ArrayAgg {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?;
+        self.bytes += size_bytes(v);
+        self.items.push(v.clone());
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        if self.items.is_empty() {
+            return Ok(Datum::Null);
+        }
+        Ok(Datum::array(self.element, std::mem::take(&mut self.items)))
+    }
+    fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Avg,
+    VarPop,
+    VarSamp,
+    StddevPop,
+    StddevSamp,
+}
+
+/// Count, sum and sum of squares, exact.
+struct Moments {
+    count: i64,
+    sum: Numeric,
+    squares: Option<Numeric>,
+    what: What,
+}
+
+fn as_numeric(d: &Datum) -> Result<Numeric> {
+    match d {
+        Datum::Numeric(n) => Ok((**n).clone()),
+        _ => Ok(Numeric::from(d.as_integer()?)),
+    }
+}
+
+impl AggregateState for Moments {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = as_numeric(args.first().ok_or_else(|| bad_args(args))?)?;
+        self.sum = self.sum.add(&v)?;
+        if let Some(s) = &self.squares {
+            self.squares = Some(s.add(&v.mul(&v)?)?);
+        }
+        self.count += 1;
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
+        if self.count == 0 || (sample && self.count == 1) {
+            return Ok(Datum::Null);
+        }
+        let n = Numeric::from(self.count);
+        let Some(squares) = &self.squares else { return self.sum.div(&n).map(Datum::numeric) };
+        if !self.sum.is_finite() || !squares.is_finite() {
+            return Ok(Datum::numeric(Numeric::NaN));
+        }
+        // (n * sum(x^2) - sum(x)^2) / (n * (n or n - 1))
+        let top = n.mul(squares)?.sub(&self.sum.mul(&self.sum)?)?;
+        if top.signum() <= 0 {
+            return Ok(Datum::numeric(Numeric::ZERO));
+        }
+        let m = Numeric::from(if sample { self.count - 1 } else { self.count });
+        let variance = top.div(&n.mul(&m)?)?;
+        Ok(Datum::numeric(if matches!(self.what, What::StddevPop | What::StddevSamp) { variance.sqrt()? } else { variance }))
+    }
+}
+
+/// Count, sum and sum of squared differences (Youngs and Cramer), as PostgreSQL keeps them.
+struct FloatMoments {
+    n: f64,
+    sum: f64,
+    sxx: f64,
+    what: What,
+}
+
+impl AggregateState for FloatMoments {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = match args {
+            [Datum::Float8(v)] => *v,
+            [Datum::Float4(v)] => f64::from(*v),
+            _ => return Err(bad_args(args)),
+        };
+        let finite = self.sum.is_finite() && v.is_finite();
+        let before = self.n;
+        self.n += 1.0;
+        self.sum += v;
+        if before > 0.0 {
+            let t = v * self.n - self.sum;
+            self.sxx += t * t / (self.n * before);
+            if self.sum.is_infinite() || self.sxx.is_infinite() {
+                super::numbers::checked(f64::INFINITY, finite)?;
+                self.sxx = f64::NAN;
+            }
+        } else if !v.is_finite() {
+            self.sxx = f64::NAN;
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
+        if self.n == 0.0 || (sample && self.n <= 1.0) {
+            return Ok(Datum::Null);
+        }
+        Ok(Datum::Float8(match self.what {
+            What::Avg => self.sum / self.n,
+            What::VarPop => self.sxx / self.n,
+            What::VarSamp => self.sxx / (self.n - 1.0),
+            What::StddevPop => (self.sxx / self.n).sqrt(),
+            What::StddevSamp => (self.sxx / (self.n - 1.0)).sqrt(),
+        }))
+    }
+}

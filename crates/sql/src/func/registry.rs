@@ -1,0 +1,146 @@
+//! The tables of built-in functions, operators and casts, and their lookup.
+//!
+//! Owns: the assembled registry, built once. Rows are in `table_*.rs`, with PostgreSQL's OIDs; tests check that every operator and
+//! cast finds its function.
+
+use super::aggregate::AGGREGATES;
+use super::{Aggregate, CastContext, Function, table_casts, table_functions, table_operators};
+use crate::value::Oid;
+use foldhash::HashMap;
+use std::sync::OnceLock;
+
+/// One row of `pg_operator`.
+#[derive(Debug)]
+pub struct Operator {
+    /// `oid`
+    pub oid: Oid,
+    /// `oprname`
+    pub name: &'static str,
+    /// `oprleft`; 0 for prefix operators
+    pub left: Oid,
+    /// `oprright`
+    pub right: Oid,
+    /// `oprresult`
+    pub result: Oid,
+    /// `oprcode`
+    pub function: Oid,
+    /// `oprcom`; 0 for none
+    pub commutator: Oid,
+    /// `oprnegate`; 0 for none
+    pub negator: Oid,
+}
+
+/// One row of `pg_cast`.
+#[derive(Debug)]
+pub struct CastRow {
+    /// `castsource`
+    pub source: Oid,
+    /// `casttarget`
+    pub target: Oid,
+    /// `castfunc`; 0 for none
+    pub function: Oid,
+    /// `castcontext`
+    pub context: CastContext,
+    /// `castmethod` is `i`: through text
+    pub via_text: bool,
+}
+
+struct Registry {
+    functions: HashMap<Oid, &'static Function>,
+    functions_by_name: HashMap<&'static str, Vec<&'static Function>>,
+    operators: HashMap<Oid, &'static Operator>,
+    operators_by_name: HashMap<&'static str, Vec<&'static Operator>>,
+    operators_by_function: HashMap<Oid, &'static Operator>,
+    casts: HashMap<(Oid, Oid), &'static CastRow>,
+    aggregates_by_name: HashMap<&'static str, Vec<&'static Aggregate>>,
+}
+
+fn tables() -> impl Iterator<Item = &'static Function> {
+    table_functions::FUNCTIONS.iter().chain(table_operators::FUNCTIONS).chain(table_casts::FUNCTIONS)
+}
+
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let mut r = Registry {
+            functions: HashMap::default(),
+            functions_by_name: HashMap::default(),
+            operators: HashMap::default(),
+            operators_by_name: HashMap::default(),
+            operators_by_function: HashMap::default(),
+            casts: HashMap::default(),
+            aggregates_by_name: HashMap::default(),
+        };
+        for f in tables() {
+            r.functions.entry(f.oid).or_insert(f);
+            r.functions_by_name.entry(f.name).or_default().push(f);
+        }
+        for o in table_operators::OPERATORS {
+            r.operators.insert(o.oid, o);
+            r.operators_by_function.entry(o.function).or_insert(o);
+            r.operators_by_name.entry(o.name).or_default().push(o);
+        }
+        for c in table_casts::CASTS {
+            r.casts.insert((c.source, c.target), c);
+        }
+        for a in AGGREGATES {
+            r.aggregates_by_name.entry(a.name).or_default().push(a);
+        }
+        r
+    })
+}
+
+/// All functions (those with default arguments appear once per number of arguments).
+pub fn all_functions() -> impl Iterator<Item = &'static Function> {
+    tables()
+}
+
+/// All operators.
+pub fn all_operators() -> &'static [Operator] {
+    table_operators::OPERATORS
+}
+
+/// All casts between different types.
+pub fn cast_rows() -> &'static [CastRow] {
+    table_casts::CASTS
+}
+
+/// Function with this OID.
+pub fn function_by_oid(oid: Oid) -> Option<&'static Function> {
+    registry().functions.get(&oid).copied()
+}
+
+/// Functions of this name.
+pub fn functions_named(name: &str) -> impl Iterator<Item = &'static Function> {
+    registry().functions_by_name.get(name).into_iter().flatten().copied()
+}
+
+/// Operators of this name.
+pub(super) fn operators_named(name: &str) -> &'static [&'static Operator] {
+    registry().operators_by_name.get(name).map_or(&[], |v| v.as_slice())
+}
+
+/// Operator with this OID.
+pub fn operator_by_oid(oid: Oid) -> Option<&'static Operator> {
+    registry().operators.get(&oid).copied()
+}
+
+/// The operator that a function is the code of.
+pub(super) fn all_operators_of(function: Oid) -> Option<&'static Operator> {
+    registry().operators_by_function.get(&function).copied()
+}
+
+/// Aggregates of this name.
+pub fn aggregates_named(name: &str) -> impl Iterator<Item = &'static Aggregate> {
+    registry().aggregates_by_name.get(name).into_iter().flatten().copied()
+}
+
+/// Name of the function or aggregate with this OID.
+pub fn name_of(oid: Oid) -> Option<&'static str> {
+    function_by_oid(oid).map(|f| f.name).or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
+}
+
+/// `pg_cast` row between two types.
+pub(super) fn cast_row(source: Oid, target: Oid) -> Option<&'static CastRow> {
+    registry().casts.get(&(source, target)).copied()
+}

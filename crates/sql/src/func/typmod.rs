@@ -1,0 +1,67 @@
+//! Type modifiers: bringing a value to its column's length, precision or scale.
+
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, Interval, SqlType, datetime, oid};
+use logstead_types::SqlState;
+
+/// Applies a type's modifier to a value already of the type. Without a modifier, or for NULL, the value stays. An explicit cast cuts
+/// strings; an assignment refuses those that lose more than blanks.
+pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
+    if ty.typmod < 0 {
+        return Ok(d);
+    }
+    match (ty.oid, d) {
+        (_, Datum::Null) => Ok(Datum::Null),
+        (oid::VARCHAR, Datum::Text(s)) if ty.typmod >= 4 => limit(&s, ty.typmod - 4, explicit, "character varying").map(|cut| match cut {
+            Some(end) => Datum::text(&s[..end]),
+            None => Datum::Text(s),
+        }),
+        (oid::BPCHAR, Datum::Text(s)) if ty.typmod >= 4 => {
+            let width = ty.typmod - 4;
+            if let Some(end) = limit(&s, width, explicit, "character")? {
+                return Ok(Datum::text(&s[..end]));
+            }
+            let have = s.chars().count();
+            if have >= width as usize {
+                return Ok(Datum::Text(s));
+            }
+            let mut padded = String::with_capacity(s.len() + width as usize - have);
+            padded.push_str(&s);
+            padded.extend(std::iter::repeat_n(' ', width as usize - have));
+            Ok(Datum::text(padded))
+        }
+        (oid::NUMERIC, Datum::Numeric(n)) => n.apply_typmod(ty.typmod).map(Datum::numeric),
+        (oid::TIMESTAMP, Datum::Timestamp(t)) => Ok(Datum::Timestamp(datetime::round_micros(t, ty.typmod))),
+        (oid::TIMESTAMPTZ, Datum::TimestampTz(t)) => Ok(Datum::TimestampTz(datetime::round_micros(t, ty.typmod))),
+        (oid::TIME, Datum::Time(t)) => Ok(Datum::Time(datetime::round_micros(t, ty.typmod))),
+        (oid::INTERVAL, Datum::Interval(v)) => {
+            let precision = ty.typmod & 0xffff;
+            if precision > 6 {
+                return Ok(Datum::Interval(v));
+            }
+            Ok(Datum::Interval(Box::new(Interval { micros: datetime::round_micros(v.micros, precision), ..*v })))
+        }
+        (array, Datum::Array(a)) if crate::value::info::element_of(array) == Some(a.element) => {
+            let element = SqlType { oid: a.element, typmod: ty.typmod };
+            let items: Result<Vec<Datum>> = a.items.iter().map(|i| coerce_typmod(i.clone(), element, explicit)).collect();
+            Ok(Datum::Array(std::sync::Arc::new(crate::value::Array { element: a.element, lower: a.lower, items: items? })))
+        }
+        (_, d) => Ok(d),
+    }
+}
+
+/// Where to cut a string longer than `width` characters; `None` when it fits.
+fn limit(s: &str, width: i32, explicit: bool, name: &str) -> Result<Option<usize>> {
+    let width = width as usize;
+    if s.len() <= width {
+        return Ok(None);
+    }
+    let Some((end, _)) = s.char_indices().nth(width) else { return Ok(None) };
+    if !explicit && s[end..].bytes().any(|b| b != b' ') {
+        return Err(SqlError::new(
+            SqlState::STRING_DATA_RIGHT_TRUNCATION,
+            format!("value too long for type {name}({width})"),
+        ));
+    }
+    Ok(Some(end))
+}

@@ -1,0 +1,316 @@
+//! Binary wire form of values: PostgreSQL's send and receive functions.
+//!
+//! Owns: [`binary_input`] and [`binary_output`]. Input comes from clients: every length is checked, wrong ones are 22P03 or 08P01.
+
+use super::numeric::Numeric;
+use super::types::{Oid, SqlType, oid};
+use super::{Array, Datum, Interval, calendar, info};
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+fn bad_length() -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+}
+
+fn too_short() -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+}
+
+fn fixed<const N: usize>(b: &[u8]) -> Result<[u8; N]> {
+    if b.len() < N {
+        return Err(too_short());
+    }
+    b.try_into().map_err(|_| bad_length())
+}
+
+fn text(b: &[u8]) -> Result<&str> {
+    let invalid = |bytes: &[u8]| {
+        let list: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
+        SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": {}", list.join(" ")),
+        )
+    };
+    if b.contains(&0) {
+        return Err(invalid(&[0]));
+    }
+    std::str::from_utf8(b).map_err(|e| {
+        let at = e.valid_up_to();
+        let len = e.error_len().unwrap_or(b.len() - at);
+        invalid(&b[at..at + len])
+    })
+}
+
+/// Reads the binary form of a value. The modifier is applied as in an assignment.
+pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
+    let d = match ty.oid {
+        oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(b)?)),
+        oid::INT8 => Datum::Int8(i64::from_be_bytes(fixed(b)?)),
+        oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(b)?)),
+        oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(b)?)),
+        oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(b)?)),
+        oid::BOOL => Datum::Bool(fixed::<1>(b)?[0] != 0),
+        oid::CHAR => Datum::Char(fixed::<1>(b)?[0]),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => Datum::text(text(b)?),
+        oid::NAME => {
+            let t = text(b)?;
+            if t.len() > 63 {
+                return Err(SqlError::new(SqlState::NAME_TOO_LONG, "identifier too long")
+                    .detail("Identifier must be less than 64 characters."));
+            }
+            Datum::text(t)
+        }
+        oid::BYTEA => Datum::Bytea(Arc::from(b)),
+        oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
+        oid::OID | oid::XID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
+            Datum::Oid(u32::from_be_bytes(fixed(b)?))
+        }
+        oid::DATE => {
+            let v = i32::from_be_bytes(fixed(b)?);
+            if v != i32::MIN && v != i32::MAX && !(calendar::DATE_MIN..calendar::DATE_END).contains(&i64::from(v)) {
+                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"));
+            }
+            Datum::Date(v)
+        }
+        oid::TIME => {
+            let v = i64::from_be_bytes(fixed(b)?);
+            if !(0..=calendar::DAY).contains(&v) {
+                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"));
+            }
+            Datum::Time(v)
+        }
+        oid::TIMESTAMP => Datum::Timestamp(moment(b)?),
+        oid::TIMESTAMPTZ => Datum::TimestampTz(moment(b)?),
+        oid::INTERVAL => {
+            let v: [u8; 16] = fixed(b)?;
+            let (micros, rest) = v.split_at(8);
+            Datum::Interval(Box::new(Interval {
+                micros: i64::from_be_bytes(fixed(micros)?),
+                days: i32::from_be_bytes(fixed(&rest[..4])?),
+                months: i32::from_be_bytes(fixed(&rest[4..])?),
+            }))
+        }
+        oid::NUMERIC => Datum::numeric(numeric_input(b)?),
+        _ if info::category(ty.oid) == 'A' => array_input(ty.oid, b)?,
+        _ => {
+            let name = info::format_type_bare(ty.oid);
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("no binary input function available for type {name}"),
+            ));
+        }
+    };
+    if ty.typmod >= 0 { crate::func::coerce_typmod(d, ty, false) } else { Ok(d) }
+}
+
+fn moment(b: &[u8]) -> Result<i64> {
+    let v = i64::from_be_bytes(fixed(b)?);
+    if v == i64::MIN || v == i64::MAX { Ok(v) } else { calendar::check_timestamp(v) }
+}
+
+fn word(b: &mut &[u8]) -> Result<i32> {
+    let (head, tail) = b.split_first_chunk::<4>().ok_or_else(too_short)?;
+    *b = tail;
+    Ok(i32::from_be_bytes(*head))
+}
+
+fn short(b: &mut &[u8]) -> Result<u16> {
+    let (head, tail) = b.split_first_chunk::<2>().ok_or_else(too_short)?;
+    *b = tail;
+    Ok(u16::from_be_bytes(*head))
+}
+
+fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
+    let invalid = |m: String| SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, m);
+    let vector = matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR);
+    let mut b = b;
+    let dimensions = word(&mut b)?;
+    let flags = word(&mut b)?;
+    let element = word(&mut b)? as Oid;
+    if !(0..=6).contains(&dimensions) {
+        return Err(invalid(format!("invalid number of dimensions: {dimensions}")));
+    }
+    if flags != 0 && flags != 1 {
+        return Err(invalid(format!("invalid array flags: {flags}")));
+    }
+    let wanted = info::element_of(ty).unwrap_or(0);
+    if element != wanted {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("binary data has array element type {element} ({}) instead of expected {wanted} ({})", info::format_type_bare(element), info::format_type_bare(wanted)),
+        ));
+    }
+    if dimensions > 1 {
+        return Err(SqlError::unsupported("multidimensional array"));
+    }
+    if dimensions == 0 {
+        return Ok(Datum::Array(Arc::new(Array { element, lower: i32::from(!vector), items: Vec::new() })));
+    }
+    let count = word(&mut b)?;
+    let lower = word(&mut b)?;
+    let count = usize::try_from(count).map_err(|_| bad_length())?;
+    if count > b.len() / 4 {
+        return Err(too_short());
+    }
+    if i64::from(lower) + count as i64 > i64::from(i32::MAX) {
+        return Err(invalid("array lower bound is too large".to_owned()));
+    }
+    let mut items = Vec::with_capacity(count);
+    for _ in 0..count {
+        let len = word(&mut b)?;
+        if len == -1 {
+            items.push(Datum::Null);
+            continue;
+        }
+        let len = usize::try_from(len).map_err(|_| too_short())?;
+        if len > b.len() {
+            return Err(too_short());
+        }
+        let (item, tail) = b.split_at(len);
+        items.push(binary_input(SqlType::of(element), item)?);
+        b = tail;
+    }
+    if !b.is_empty() {
+        return Err(bad_length());
+    }
+    Ok(Datum::Array(Arc::new(Array { element, lower, items })))
+}
+
+const SIGN_NEGATIVE: u16 = 0x4000;
+const SIGN_NAN: u16 = 0xc000;
+const SIGN_INF: u16 = 0xd000;
+const SIGN_NEG_INF: u16 = 0xf000;
+
+fn numeric_input(b: &[u8]) -> Result<Numeric> {
+    let invalid = |m: &str| SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, m);
+    let mut b = b;
+    let count = short(&mut b)?;
+    let weight = short(&mut b)? as i16;
+    let sign = short(&mut b)?;
+    let scale = short(&mut b)?;
+    match sign {
+        SIGN_NAN => return Ok(Numeric::NaN),
+        SIGN_INF => return Ok(Numeric::Infinity),
+        SIGN_NEG_INF => return Ok(Numeric::NegInfinity),
+        0 | SIGN_NEGATIVE => {}
+        _ => return Err(invalid("invalid sign in external \"numeric\" value")),
+    }
+    if u32::from(scale) > super::numeric::SCALE_MAX {
+        return Err(invalid("invalid scale in external \"numeric\" value"));
+    }
+    // Digits are collected as decimal text: exact, whatever their number.
+    let mut text = Vec::with_capacity(usize::from(count) * 4 + 8);
+    if sign == SIGN_NEGATIVE {
+        text.push(b'-');
+    }
+    text.push(b'0');
+    for _ in 0..count {
+        let d = short(&mut b)?;
+        if d > 9999 {
+            return Err(invalid("invalid digit in external \"numeric\" value"));
+        }
+        text.extend_from_slice(format!("{d:04}").as_bytes());
+    }
+    if !b.is_empty() {
+        return Err(bad_length());
+    }
+    let exponent = (i64::from(weight) + 1 - i64::from(count)) * 4;
+    text.extend_from_slice(format!("e{exponent}").as_bytes());
+    let text = String::from_utf8(text).map_err(|_| bad_length())?;
+    let n = Numeric::parse(&text)?;
+    // The declared scale cuts (never rounds) the digits, as numeric_recv does.
+    Ok(if scale == 0 || n.scale() != Some(u32::from(scale)) { rescale(&n, scale) } else { n })
+}
+
+fn rescale(n: &Numeric, scale: u16) -> Numeric {
+    match n.big() {
+        Some((m, s)) if s <= u32::from(scale) => {
+            Numeric::from_big(m * super::numeric::pow10(u32::from(scale) - s), u32::from(scale))
+        }
+        Some((m, s)) => Numeric::from_big(m / super::numeric::pow10(s - u32::from(scale)), u32::from(scale)),
+        None => n.clone(),
+    }
+}
+
+fn numeric_output(n: &Numeric, out: &mut Vec<u8>) {
+    let head = |count: u16, weight: i16, sign: u16, scale: u16, out: &mut Vec<u8>| {
+        out.extend_from_slice(&count.to_be_bytes());
+        out.extend_from_slice(&weight.to_be_bytes());
+        out.extend_from_slice(&sign.to_be_bytes());
+        out.extend_from_slice(&scale.to_be_bytes());
+    };
+    let scale = match n {
+        Numeric::NaN => return head(0, 0, SIGN_NAN, 0, out),
+        Numeric::Infinity => return head(0, 0, SIGN_INF, 0x20, out),
+        Numeric::NegInfinity => return head(0, 0, SIGN_NEG_INF, 0x20, out),
+        Numeric::Small { scale, .. } | Numeric::Big { scale, .. } => *scale,
+    };
+    let (digits, e) = n.digits();
+    if digits.is_empty() {
+        return head(0, 0, 0, scale, out);
+    }
+    let weight = e.div_euclid(4);
+    // Blank digits in front so that groups of four align with the decimal point.
+    let lead = (3 - e.rem_euclid(4)) as usize;
+    let total = (lead + digits.len()).div_ceil(4);
+    let sign = if n.signum() < 0 { SIGN_NEGATIVE } else { 0 };
+    head(total as u16, weight as i16, sign, scale, out);
+    for g in 0..total {
+        let mut v = 0u16;
+        for i in 0..4 {
+            let at = (g * 4 + i).checked_sub(lead);
+            let d = at.and_then(|i| digits.get(i)).map_or(0, |c| c - b'0');
+            v = v * 10 + u16::from(d);
+        }
+        out.extend_from_slice(&v.to_be_bytes());
+    }
+}
+
+/// Appends the binary form. NULL appends nothing.
+pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
+    match d {
+        Datum::Null => {}
+        Datum::Bool(v) => out.push(u8::from(*v)),
+        Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+            out.extend_from_slice(&v.to_be_bytes());
+        }
+        Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Char(v) => out.push(*v),
+        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Bytea(v) => out.extend_from_slice(v),
+        Datum::Uuid(v) => out.extend_from_slice(&**v),
+        Datum::Interval(v) => {
+            out.extend_from_slice(&v.micros.to_be_bytes());
+            out.extend_from_slice(&v.days.to_be_bytes());
+            out.extend_from_slice(&v.months.to_be_bytes());
+        }
+        Datum::Numeric(n) => numeric_output(n, out),
+        Datum::Array(a) => {
+            let element = info::element_of(ty.oid).unwrap_or(a.element);
+            let empty = a.items.is_empty();
+            out.extend_from_slice(&i32::from(!empty).to_be_bytes());
+            out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
+            out.extend_from_slice(&element.to_be_bytes());
+            if empty {
+                return;
+            }
+            out.extend_from_slice(&(a.items.len() as i32).to_be_bytes());
+            out.extend_from_slice(&a.lower.to_be_bytes());
+            for item in &a.items {
+                let at = out.len();
+                out.extend_from_slice(&(-1i32).to_be_bytes());
+                if !item.is_null() {
+                    binary_output(item, SqlType::of(element), out);
+                    let len = (out.len() - at - 4) as i32;
+                    out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+                }
+            }
+        }
+    }
+}
+

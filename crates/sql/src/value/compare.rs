@@ -1,0 +1,178 @@
+//! Equality, order and hashing of values.
+//!
+//! Owns: [`compare`] (a total order over values of one type, and across the integer and float widths), [`hash`] consistent with
+//! it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks.
+
+use super::types::{Oid, oid};
+use super::{Array, Datum, Numeric};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+/// Order of doubles as PostgreSQL sees it: -0 equals 0, NaN equals NaN and is above everything.
+#[inline]
+pub fn compare_f64(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// Total order of two values of the same type; also of two integers or two floats of different widths. NULL is above every value.
+/// Values of unrelated types (a bug of the caller) order by type.
+#[inline]
+pub fn compare(a: &Datum, b: &Datum) -> Ordering {
+    match (a, b) {
+        (Datum::Int4(x), Datum::Int4(y)) => x.cmp(y),
+        (Datum::Int8(x), Datum::Int8(y)) => x.cmp(y),
+        (Datum::Text(x), Datum::Text(y)) => x.as_bytes().cmp(y.as_bytes()),
+        _ => compare_rest(a, b),
+    }
+}
+
+fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
+    use Datum::*;
+    match (a, b) {
+        (Null, Null) => Ordering::Equal,
+        (Null, _) => Ordering::Greater,
+        (_, Null) => Ordering::Less,
+        (Bool(x), Bool(y)) => x.cmp(y),
+        (Int2(x), Int2(y)) => x.cmp(y),
+        (Int2(x), Int4(y)) => i32::from(*x).cmp(y),
+        (Int2(x), Int8(y)) => i64::from(*x).cmp(y),
+        (Int4(x), Int2(y)) => x.cmp(&i32::from(*y)),
+        (Int4(x), Int8(y)) => i64::from(*x).cmp(y),
+        (Int8(x), Int2(y)) => x.cmp(&i64::from(*y)),
+        (Int8(x), Int4(y)) => x.cmp(&i64::from(*y)),
+        (Float4(x), Float4(y)) => compare_f64(f64::from(*x), f64::from(*y)),
+        (Float8(x), Float8(y)) => compare_f64(*x, *y),
+        (Float4(x), Float8(y)) => compare_f64(f64::from(*x), *y),
+        (Float8(x), Float4(y)) => compare_f64(*x, f64::from(*y)),
+        (Numeric(x), Numeric(y)) => x.compare(y),
+        (Oid(x), Oid(y)) => x.cmp(y),
+        (Char(x), Char(y)) => x.cmp(y),
+        (Bytea(x), Bytea(y)) => x.cmp(y),
+        (Date(x), Date(y)) => x.cmp(y),
+        (Time(x), Time(y)) | (Timestamp(x), Timestamp(y)) | (TimestampTz(x), TimestampTz(y)) => x.cmp(y),
+        (Uuid(x), Uuid(y)) => x.cmp(y),
+        (Interval(x), Interval(y)) => x.span().cmp(&y.span()),
+        (Array(x), Array(y)) => compare_arrays(x, y),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn compare_arrays(a: &Array, b: &Array) -> Ordering {
+    for (x, y) in a.items.iter().zip(&b.items) {
+        let o = compare_as(a.element, x, y);
+        if o != Ordering::Equal {
+            return o;
+        }
+    }
+    a.items.len().cmp(&b.items.len())
+}
+
+fn rank(d: &Datum) -> u8 {
+    use Datum::*;
+    match d {
+        Bool(_) => 0,
+        Int2(_) | Int4(_) | Int8(_) => 1,
+        Float4(_) | Float8(_) => 2,
+        Numeric(_) => 3,
+        Oid(_) => 4,
+        Char(_) => 5,
+        Text(_) => 6,
+        Bytea(_) => 7,
+        Date(_) => 8,
+        Time(_) => 9,
+        Timestamp(_) => 10,
+        TimestampTz(_) => 11,
+        Uuid(_) => 12,
+        Interval(_) => 13,
+        Array(_) => 14,
+        Null => 15,
+    }
+}
+
+/// `char(n)` without the trailing blanks that comparisons ignore.
+#[inline]
+pub fn trim_blanks(s: &str) -> &str {
+    s.trim_end_matches(' ')
+}
+
+/// [`compare`] for values of type `ty`.
+#[inline]
+pub fn compare_as(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
+    match (ty, a, b) {
+        (oid::BPCHAR, Datum::Text(x), Datum::Text(y)) => trim_blanks(x).as_bytes().cmp(trim_blanks(y).as_bytes()),
+        _ => compare(a, b),
+    }
+}
+
+/// True unless the values differ: two NULLs are not distinct.
+#[inline]
+pub fn not_distinct(a: &Datum, b: &Datum) -> bool {
+    compare(a, b) == Ordering::Equal
+}
+
+impl PartialEq for Datum {
+    /// "Is not distinct from": NULL equals NULL.
+    fn eq(&self, other: &Datum) -> bool {
+        not_distinct(self, other)
+    }
+}
+
+/// Feeds a hasher; values that compare equal feed the same (across integer and float widths too).
+pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
+    use Datum::*;
+    match d {
+        Null => h.write_u8(0xff),
+        Bool(v) => h.write_u8(u8::from(*v)),
+        Int2(v) => h.write_i64(i64::from(*v)),
+        Int4(v) => h.write_i64(i64::from(*v)),
+        Int8(v) => h.write_i64(*v),
+        Float4(v) => hash_f64(f64::from(*v), h),
+        Float8(v) => hash_f64(*v, h),
+        Numeric(v) => v.hash_value(h),
+        Oid(v) => h.write_u32(*v),
+        Char(v) => h.write_u8(*v),
+        Text(v) => v.as_bytes().hash(h),
+        Bytea(v) => v.hash(h),
+        Date(v) => h.write_i32(*v),
+        Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
+        Uuid(v) => h.write(&**v),
+        Interval(v) => h.write_i128(v.span()),
+        Array(v) => {
+            h.write_usize(v.items.len());
+            for item in &v.items {
+                hash_as(v.element, item, h);
+            }
+        }
+    }
+}
+
+fn hash_f64<H: Hasher>(v: f64, h: &mut H) {
+    let bits = if v == 0.0 {
+        0
+    } else if v.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        v.to_bits()
+    };
+    h.write_u64(bits);
+}
+
+/// [`hash`] for a value of type `ty`, consistent with [`compare_as`].
+pub fn hash_as<H: Hasher>(ty: Oid, d: &Datum, h: &mut H) {
+    match (ty, d) {
+        (oid::BPCHAR, Datum::Text(v)) => trim_blanks(v).as_bytes().hash(h),
+        _ => hash(d, h),
+    }
+}
+
+impl PartialOrd for Numeric {
+    fn partial_cmp(&self, other: &Numeric) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Numeric {
+    fn cmp(&self, other: &Numeric) -> Ordering {
+        self.compare(other)
+    }
+}

@@ -1,0 +1,346 @@
+//! The table of built-in types: what `pg_type` says of each, lookup by SQL name, and printing of type names.
+//!
+//! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], [`format_type`]. Numbers and names are PostgreSQL 15's; clients depend on them.
+
+use super::types::{Oid, SqlType, oid};
+use crate::error::{Result, SqlError};
+use foldhash::HashMap;
+use logstead_types::SqlState;
+use std::sync::OnceLock;
+
+/// One row of `pg_type`.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeInfo {
+    /// `oid`
+    pub oid: Oid,
+    /// `typname`
+    pub name: &'static str,
+    /// `typlen`
+    pub len: i16,
+    /// `typbyval`
+    pub by_value: bool,
+    /// `typtype`: b base, p pseudo
+    pub kind: char,
+    /// `typcategory`
+    pub category: char,
+    /// `typispreferred`
+    pub preferred: bool,
+    /// `typarray`: OID of the array type over this one; 0 for none
+    pub array: Oid,
+    /// `typelem`: element type; 0 for none
+    pub elem: Oid,
+    /// `typalign`
+    pub align: char,
+    /// `typstorage`
+    pub storage: char,
+    /// `typinput`
+    pub input: &'static str,
+    /// `typoutput`
+    pub output: &'static str,
+    /// `typreceive` (empty for none)
+    pub receive: &'static str,
+    /// `typsend` (empty for none)
+    pub send: &'static str,
+    /// `typmodin` (empty for none)
+    pub modin: &'static str,
+    /// `typmodout` (empty for none)
+    pub modout: &'static str,
+}
+
+impl TypeInfo {
+    /// True for types made of elements that are real arrays (`int2vector` and `oidvector` included).
+    pub fn is_array(&self) -> bool {
+        self.category == 'A'
+    }
+
+    /// `typcollation`: default for strings, C for name, none elsewhere.
+    pub fn collation(&self) -> Oid {
+        match (self.oid, self.elem) {
+            (oid::NAME, _) | (_, oid::NAME) => 950,
+            (oid::CHAR, _) | (oid::NAME_ARRAY, _) => 0,
+            (oid::TEXT | oid::VARCHAR | oid::BPCHAR, _) | (_, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => 100,
+            _ => 0,
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
+const fn t(
+    oid: Oid,
+    name: &'static str,
+    len: i16,
+    by_value: bool,
+    kind: char,
+    category: char,
+    preferred: bool,
+    array: Oid,
+    elem: Oid,
+    align: char,
+    storage: char,
+    io: [&'static str; 6],
+) -> TypeInfo {
+    let [input, output, receive, send, modin, modout] = io;
+    TypeInfo { oid, name, len, by_value, kind, category, preferred, array, elem, align, storage, input, output, receive, send, modin, modout }
+}
+
+/// All built-in types, by OID.
+#[rustfmt::skip]
+pub static TYPES: &[TypeInfo] = &[
+    t(16, "bool", 1, true, 'b', 'B', true, 1000, 0, 'c', 'p', ["boolin", "boolout", "boolrecv", "boolsend", "", ""]),
+    t(17, "bytea", -1, false, 'b', 'U', false, 1001, 0, 'i', 'x', ["byteain", "byteaout", "bytearecv", "byteasend", "", ""]),
+    t(18, "char", 1, true, 'b', 'Z', false, 1002, 0, 'c', 'p', ["charin", "charout", "charrecv", "charsend", "", ""]),
+    t(19, "name", 64, false, 'b', 'S', false, 1003, 18, 'c', 'p', ["namein", "nameout", "namerecv", "namesend", "", ""]),
+    t(20, "int8", 8, true, 'b', 'N', false, 1016, 0, 'd', 'p', ["int8in", "int8out", "int8recv", "int8send", "", ""]),
+    t(21, "int2", 2, true, 'b', 'N', false, 1005, 0, 's', 'p', ["int2in", "int2out", "int2recv", "int2send", "", ""]),
+    t(22, "int2vector", -1, false, 'b', 'A', false, 1006, 21, 'i', 'p', ["int2vectorin", "int2vectorout", "int2vectorrecv", "int2vectorsend", "", ""]),
+    t(23, "int4", 4, true, 'b', 'N', false, 1007, 0, 'i', 'p', ["int4in", "int4out", "int4recv", "int4send", "", ""]),
+    t(24, "regproc", 4, true, 'b', 'N', false, 1008, 0, 'i', 'p', ["regprocin", "regprocout", "regprocrecv", "regprocsend", "", ""]),
+    t(25, "text", -1, false, 'b', 'S', true, 1009, 0, 'i', 'x', ["textin", "textout", "textrecv", "textsend", "", ""]),
+    t(26, "oid", 4, true, 'b', 'N', true, 1028, 0, 'i', 'p', ["oidin", "oidout", "oidrecv", "oidsend", "", ""]),
+    t(28, "xid", 4, true, 'b', 'U', false, 1011, 0, 'i', 'p', ["xidin", "xidout", "xidrecv", "xidsend", "", ""]),
+    t(30, "oidvector", -1, false, 'b', 'A', false, 1013, 26, 'i', 'p', ["oidvectorin", "oidvectorout", "oidvectorrecv", "oidvectorsend", "", ""]),
+    t(194, "pg_node_tree", -1, false, 'b', 'Z', false, 0, 0, 'i', 'x', ["pg_node_tree_in", "pg_node_tree_out", "pg_node_tree_recv", "pg_node_tree_send", "", ""]),
+    t(700, "float4", 4, true, 'b', 'N', false, 1021, 0, 'i', 'p', ["float4in", "float4out", "float4recv", "float4send", "", ""]),
+    t(701, "float8", 8, true, 'b', 'N', true, 1022, 0, 'd', 'p', ["float8in", "float8out", "float8recv", "float8send", "", ""]),
+    t(705, "unknown", -2, false, 'p', 'X', false, 0, 0, 'c', 'p', ["unknownin", "unknownout", "unknownrecv", "unknownsend", "", ""]),
+    t(1000, "_bool", -1, false, 'b', 'A', false, 0, 16, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1001, "_bytea", -1, false, 'b', 'A', false, 0, 17, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1002, "_char", -1, false, 'b', 'A', false, 0, 18, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1003, "_name", -1, false, 'b', 'A', false, 0, 19, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1005, "_int2", -1, false, 'b', 'A', false, 0, 21, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1006, "_int2vector", -1, false, 'b', 'A', false, 0, 22, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1007, "_int4", -1, false, 'b', 'A', false, 0, 23, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1008, "_regproc", -1, false, 'b', 'A', false, 0, 24, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1009, "_text", -1, false, 'b', 'A', false, 0, 25, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1011, "_xid", -1, false, 'b', 'A', false, 0, 28, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1013, "_oidvector", -1, false, 'b', 'A', false, 0, 30, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1014, "_bpchar", -1, false, 'b', 'A', false, 0, 1042, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "bpchartypmodin", "bpchartypmodout"]),
+    t(1015, "_varchar", -1, false, 'b', 'A', false, 0, 1043, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "varchartypmodin", "varchartypmodout"]),
+    t(1016, "_int8", -1, false, 'b', 'A', false, 0, 20, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1021, "_float4", -1, false, 'b', 'A', false, 0, 700, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1022, "_float8", -1, false, 'b', 'A', false, 0, 701, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1028, "_oid", -1, false, 'b', 'A', false, 0, 26, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1033, "aclitem", 12, false, 'b', 'U', false, 1034, 0, 'i', 'p', ["aclitemin", "aclitemout", "", "", "", ""]),
+    t(1034, "_aclitem", -1, false, 'b', 'A', false, 0, 1033, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1042, "bpchar", -1, false, 'b', 'S', false, 1014, 0, 'i', 'x', ["bpcharin", "bpcharout", "bpcharrecv", "bpcharsend", "bpchartypmodin", "bpchartypmodout"]),
+    t(1043, "varchar", -1, false, 'b', 'S', false, 1015, 0, 'i', 'x', ["varcharin", "varcharout", "varcharrecv", "varcharsend", "varchartypmodin", "varchartypmodout"]),
+    t(1082, "date", 4, true, 'b', 'D', false, 1182, 0, 'i', 'p', ["date_in", "date_out", "date_recv", "date_send", "", ""]),
+    t(1083, "time", 8, true, 'b', 'D', false, 1183, 0, 'd', 'p', ["time_in", "time_out", "time_recv", "time_send", "timetypmodin", "timetypmodout"]),
+    t(1114, "timestamp", 8, true, 'b', 'D', false, 1115, 0, 'd', 'p', ["timestamp_in", "timestamp_out", "timestamp_recv", "timestamp_send", "timestamptypmodin", "timestamptypmodout"]),
+    t(1115, "_timestamp", -1, false, 'b', 'A', false, 0, 1114, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "timestamptypmodin", "timestamptypmodout"]),
+    t(1182, "_date", -1, false, 'b', 'A', false, 0, 1082, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1183, "_time", -1, false, 'b', 'A', false, 0, 1083, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "timetypmodin", "timetypmodout"]),
+    t(1184, "timestamptz", 8, true, 'b', 'D', true, 1185, 0, 'd', 'p', ["timestamptz_in", "timestamptz_out", "timestamptz_recv", "timestamptz_send", "timestamptztypmodin", "timestamptztypmodout"]),
+    t(1185, "_timestamptz", -1, false, 'b', 'A', false, 0, 1184, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "timestamptztypmodin", "timestamptztypmodout"]),
+    t(1186, "interval", 16, false, 'b', 'T', true, 1187, 0, 'd', 'p', ["interval_in", "interval_out", "interval_recv", "interval_send", "intervaltypmodin", "intervaltypmodout"]),
+    t(1187, "_interval", -1, false, 'b', 'A', false, 0, 1186, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "intervaltypmodin", "intervaltypmodout"]),
+    t(1231, "_numeric", -1, false, 'b', 'A', false, 0, 1700, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "numerictypmodin", "numerictypmodout"]),
+    t(1700, "numeric", -1, false, 'b', 'N', false, 1231, 0, 'i', 'm', ["numeric_in", "numeric_out", "numeric_recv", "numeric_send", "numerictypmodin", "numerictypmodout"]),
+    t(2205, "regclass", 4, true, 'b', 'N', false, 2210, 0, 'i', 'p', ["regclassin", "regclassout", "regclassrecv", "regclasssend", "", ""]),
+    t(2206, "regtype", 4, true, 'b', 'N', false, 2211, 0, 'i', 'p', ["regtypein", "regtypeout", "regtyperecv", "regtypesend", "", ""]),
+    t(2210, "_regclass", -1, false, 'b', 'A', false, 0, 2205, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(2211, "_regtype", -1, false, 'b', 'A', false, 0, 2206, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(2249, "record", -1, false, 'p', 'P', false, 2287, 0, 'd', 'x', ["record_in", "record_out", "record_recv", "record_send", "", ""]),
+    t(2275, "cstring", -2, false, 'p', 'P', false, 1263, 0, 'c', 'p', ["cstring_in", "cstring_out", "cstring_recv", "cstring_send", "", ""]),
+    t(2276, "any", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["any_in", "any_out", "", "", "", ""]),
+    t(2277, "anyarray", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anyarray_in", "anyarray_out", "anyarray_recv", "anyarray_send", "", ""]),
+    t(2278, "void", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["void_in", "void_out", "void_recv", "void_send", "", ""]),
+    t(2283, "anyelement", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anyelement_in", "anyelement_out", "", "", "", ""]),
+    t(2776, "anynonarray", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anynonarray_in", "anynonarray_out", "", "", "", ""]),
+    t(2950, "uuid", 16, false, 'b', 'U', false, 2951, 0, 'c', 'p', ["uuid_in", "uuid_out", "uuid_recv", "uuid_send", "", ""]),
+    t(2951, "_uuid", -1, false, 'b', 'A', false, 0, 2950, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(4089, "regnamespace", 4, true, 'b', 'N', false, 4090, 0, 'i', 'p', ["regnamespacein", "regnamespaceout", "regnamespacerecv", "regnamespacesend", "", ""]),
+    t(4090, "_regnamespace", -1, false, 'b', 'A', false, 0, 4089, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(4096, "regrole", 4, true, 'b', 'N', false, 4097, 0, 'i', 'p', ["regrolein", "regroleout", "regrolerecv", "regrolesend", "", ""]),
+    t(4097, "_regrole", -1, false, 'b', 'A', false, 0, 4096, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(5077, "anycompatible", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anycompatible_in", "anycompatible_out", "", "", "", ""]),
+    t(5078, "anycompatiblearray", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anycompatiblearray_in", "anycompatiblearray_out", "anycompatiblearray_recv", "anycompatiblearray_send", "", ""]),
+    t(5079, "anycompatiblenonarray", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anycompatiblenonarray_in", "anycompatiblenonarray_out", "", "", "", ""]),
+];
+
+fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
+    static INDEX: OnceLock<HashMap<Oid, &'static TypeInfo>> = OnceLock::new();
+    INDEX.get_or_init(|| TYPES.iter().map(|t| (t.oid, t)).collect())
+}
+
+/// The type with this OID.
+pub fn by_oid(oid: Oid) -> Option<&'static TypeInfo> {
+    index().get(&oid).copied()
+}
+
+/// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
+pub fn type_name(oid: Oid) -> &'static str {
+    by_oid(oid).map_or("???", |t| t.name)
+}
+
+/// Category of a type ('N' numeric, 'S' string, 'D' date/time, ...); 'X' for unknown ones.
+pub fn category(oid: Oid) -> char {
+    by_oid(oid).map_or('X', |t| t.category)
+}
+
+/// Element type of an array type (vectors included); `None` for other types.
+pub fn element_of(array: Oid) -> Option<Oid> {
+    by_oid(array).filter(|t| t.category == 'A').map(|t| t.elem)
+}
+
+/// Array type over an element type; `None` if there is none.
+pub fn array_of(element: Oid) -> Option<Oid> {
+    by_oid(element).map(|t| t.array).filter(|&a| a != 0)
+}
+
+/// Type by `pg_type.typname` or by one of SQL's own spellings (lower case, single blanks), with `[]` suffixes for arrays.
+pub fn by_name(name: &str) -> Option<Oid> {
+    static NAMES: OnceLock<HashMap<&'static str, Oid>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let mut m: HashMap<&'static str, Oid> = TYPES.iter().map(|t| (t.name, t.oid)).collect();
+        for &(alias, oid) in ALIASES {
+            m.insert(alias, oid);
+        }
+        m
+    });
+    if let Some(&o) = names.get(name) {
+        return Some(o);
+    }
+    let base = name.strip_suffix("[]")?.trim_end_matches("[]").trim_end();
+    array_of(by_name(base)?)
+}
+
+const ALIASES: &[(&str, Oid)] = &[
+    ("boolean", oid::BOOL),
+    ("bool", oid::BOOL),
+    ("smallint", oid::INT2),
+    ("int", oid::INT4),
+    ("integer", oid::INT4),
+    ("bigint", oid::INT8),
+    ("real", oid::FLOAT4),
+    ("float", oid::FLOAT8),
+    ("double precision", oid::FLOAT8),
+    ("decimal", oid::NUMERIC),
+    ("dec", oid::NUMERIC),
+    // "char" in quotes is its own type and reaches us as `"char"`; the bare word is character(1).
+    ("char", oid::BPCHAR),
+    ("\"char\"", oid::CHAR),
+    ("character", oid::BPCHAR),
+    ("nchar", oid::BPCHAR),
+    ("national character", oid::BPCHAR),
+    ("character varying", oid::VARCHAR),
+    ("char varying", oid::VARCHAR),
+    ("national character varying", oid::VARCHAR),
+    ("timestamp without time zone", oid::TIMESTAMP),
+    ("timestamp with time zone", oid::TIMESTAMPTZ),
+    ("time without time zone", oid::TIME),
+];
+
+/// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
+pub fn format_type(ty: SqlType) -> String {
+    format_with(ty, true)
+}
+
+/// As [`format_type`] with a NULL modifier: error messages, `regtype` and `pg_typeof` print so.
+pub fn format_type_bare(oid: Oid) -> String {
+    format_with(SqlType::of(oid), false)
+}
+
+fn format_with(ty: SqlType, given: bool) -> String {
+    if ty.oid == 0 {
+        return "-".to_owned();
+    }
+    let Some(info) = by_oid(ty.oid) else {
+        return "???".to_owned();
+    };
+    if info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
+        let mut s = format_with(SqlType { oid: info.elem, typmod: ty.typmod }, given);
+        s.push_str("[]");
+        return s;
+    }
+    let m = ty.typmod;
+    let precision = |word: &str, tail: &str| if m >= 0 { format!("{word}({m}){tail}") } else { format!("{word}{tail}") };
+    match ty.oid {
+        oid::BOOL => "boolean".into(),
+        oid::INT2 => "smallint".into(),
+        oid::INT4 => "integer".into(),
+        oid::INT8 => "bigint".into(),
+        oid::FLOAT4 => "real".into(),
+        oid::FLOAT8 => "double precision".into(),
+        oid::CHAR => "\"char\"".into(),
+        oid::NUMERIC if m >= 4 => {
+            let (p, s) = numeric_typmod(m).unwrap_or((0, 0));
+            format!("numeric({p},{s})")
+        }
+        oid::BPCHAR if m >= 4 => format!("character({})", m - 4),
+        oid::BPCHAR if given => "bpchar".into(),
+        oid::BPCHAR => "character".into(),
+        oid::VARCHAR if m >= 4 => format!("character varying({})", m - 4),
+        oid::VARCHAR => "character varying".into(),
+        oid::TIME => precision("time", " without time zone"),
+        oid::TIMESTAMP => precision("timestamp", " without time zone"),
+        oid::TIMESTAMPTZ => precision("timestamp", " with time zone"),
+        oid::INTERVAL => {
+            if m >= 0 && m & 0xffff != 0xffff {
+                format!("interval({})", m & 0xffff)
+            } else {
+                "interval".into()
+            }
+        }
+        oid::ANY => "\"any\"".into(),
+        _ => info.name.into(),
+    }
+}
+
+/// Precision and scale of a numeric modifier; `None` if it has none.
+pub fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
+    if typmod < 4 {
+        return None;
+    }
+    let m = typmod - 4;
+    // The scale is an 11-bit two's complement number since version 15.
+    Some(((m >> 16) & 0xffff, (((m & 0x7ff) ^ 1024) - 1024)))
+}
+
+/// Makes the modifier for a type from the numbers in parentheses, as its `typmodin` does.
+pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
+    let bad = |code, text: String| Err(SqlError::new(code, text));
+    let invalid = SqlState::INVALID_PARAMETER_VALUE;
+    match (ty, args) {
+        (_, []) => Ok(-1),
+        (oid::VARCHAR | oid::BPCHAR, &[n]) => {
+            let word = if ty == oid::VARCHAR { "varchar" } else { "char" };
+            if n < 1 {
+                return bad(invalid, format!("length for type {word} must be at least 1"));
+            }
+            if n > 10_485_760 {
+                return bad(invalid, format!("length for type {word} cannot exceed 10485760"));
+            }
+            Ok(n as i32 + 4)
+        }
+        (oid::NUMERIC, &[p] | &[p, _]) => {
+            let s = args.get(1).copied().unwrap_or(0);
+            if !(1..=1000).contains(&p) {
+                return bad(invalid, format!("NUMERIC precision {p} must be between 1 and 1000"));
+            }
+            if !(-1000..=1000).contains(&s) {
+                return bad(invalid, format!("NUMERIC scale {s} must be between -1000 and 1000"));
+            }
+            Ok((((p as i32) << 16) | (s as i32 & 0x7ff)) + 4)
+        }
+        (oid::NUMERIC, _) => bad(invalid, "invalid NUMERIC type modifier".into()),
+        (oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, &[p]) => {
+            let word = match ty {
+                oid::TIME => "TIME",
+                oid::INTERVAL => "INTERVAL",
+                _ => "TIMESTAMP",
+            };
+            let zone = if ty == oid::TIMESTAMPTZ { " WITH TIME ZONE" } else { "" };
+            if p < 0 {
+                return bad(invalid, format!("{word}({p}){zone} precision must not be negative"));
+            }
+            // PostgreSQL warns and reduces a larger one to 6.
+            let p = p.min(6) as i32;
+            Ok(if ty == oid::INTERVAL { (0x7fff << 16) | p } else { p })
+        }
+        (oid::VARCHAR | oid::BPCHAR | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, _) => {
+            bad(invalid, "invalid type modifier".into())
+        }
+        _ => bad(SqlState::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", type_name(ty))),
+    }
+}

@@ -1,0 +1,243 @@
+//! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations.
+
+use crate::error::{Result, SqlError};
+use crate::value::Interval;
+use crate::value::calendar::{DAY, HOUR, MINUTE, SECOND};
+use logstead_types::SqlState;
+
+struct Sum {
+    months: i64,
+    days: i64,
+    micros: i64,
+}
+
+enum Bad {
+    Syntax,
+    Range,
+}
+
+/// A decimal number split exactly: whole part and millionths of the rest, both signed.
+struct Number {
+    whole: i64,
+    /// Fraction as a double; units carry it down.
+    fraction: f64,
+}
+
+fn number(s: &str) -> Option<Number> {
+    let (neg, body) = match s.as_bytes().first()? {
+        b'-' => (true, &s[1..]),
+        b'+' => (false, &s[1..]),
+        _ => (false, s),
+    };
+    let (whole, frac) = body.split_once('.').unwrap_or((body, ""));
+    if (whole.is_empty() && frac.is_empty()) || !whole.bytes().chain(frac.bytes()).all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let w: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let f: f64 = if frac.is_empty() { 0.0 } else { format!("0.{frac}").parse().ok()? };
+    Some(if neg { Number { whole: -w, fraction: -f } } else { Number { whole: w, fraction: f } })
+}
+
+impl Sum {
+    fn micros(&mut self, n: i64, unit: i64) -> Result<(), Bad> {
+        self.micros = n.checked_mul(unit).and_then(|v| v.checked_add(self.micros)).ok_or(Bad::Range)?;
+        Ok(())
+    }
+
+    fn micros_fraction(&mut self, f: f64, unit: i64) -> Result<(), Bad> {
+        self.micros((f * unit as f64).round_ties_even() as i64, 1)
+    }
+
+    fn days_fraction(&mut self, days: f64) -> Result<(), Bad> {
+        let whole = days.trunc();
+        self.days += whole as i64;
+        self.micros_fraction(days - whole, DAY)
+    }
+
+    fn add(&mut self, n: &Number, unit: &str) -> Result<(), Bad> {
+        let months = |s: &mut Sum, per: i64| -> Result<(), Bad> {
+            s.months = n.whole.checked_mul(per).and_then(|v| v.checked_add(s.months)).ok_or(Bad::Range)?;
+            // Fractions of years and longer count whole months.
+            s.months += (n.fraction * per as f64).round_ties_even() as i64;
+            Ok(())
+        };
+        match unit {
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "useconds" => {
+                self.micros(n.whole, 1)?;
+                self.micros_fraction(n.fraction, 1)
+            }
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" | "mseconds" => {
+                self.micros(n.whole, 1000)?;
+                self.micros_fraction(n.fraction, 1000)
+            }
+            "second" | "seconds" | "s" | "sec" | "secs" => {
+                self.micros(n.whole, SECOND)?;
+                self.micros_fraction(n.fraction, SECOND)
+            }
+            "minute" | "minutes" | "m" | "min" | "mins" => {
+                self.micros(n.whole, MINUTE)?;
+                self.micros_fraction(n.fraction, MINUTE)
+            }
+            "hour" | "hours" | "h" | "hr" | "hrs" => {
+                self.micros(n.whole, HOUR)?;
+                self.micros_fraction(n.fraction, HOUR)
+            }
+            "day" | "days" | "d" => {
+                self.days = self.days.checked_add(n.whole).ok_or(Bad::Range)?;
+                self.micros_fraction(n.fraction, DAY)
+            }
+            "week" | "weeks" | "w" => {
+                self.days = n.whole.checked_mul(7).and_then(|v| v.checked_add(self.days)).ok_or(Bad::Range)?;
+                self.days_fraction(n.fraction * 7.0)
+            }
+            "month" | "months" | "mon" | "mons" => {
+                self.months = self.months.checked_add(n.whole).ok_or(Bad::Range)?;
+                self.days_fraction(n.fraction * 30.0)
+            }
+            "quarter" | "quarters" | "qtr" => months(self, 3),
+            "year" | "years" | "y" | "yr" | "yrs" => months(self, 12),
+            "decade" | "decades" | "dec" | "decs" => months(self, 120),
+            "century" | "centuries" | "c" | "cent" => months(self, 1200),
+            "millennium" | "millennia" | "mil" | "mils" => months(self, 12_000),
+            _ => Err(Bad::Syntax),
+        }
+    }
+
+    fn done(self) -> Result<Interval, Bad> {
+        Ok(Interval {
+            months: i32::try_from(self.months).map_err(|_| Bad::Range)?,
+            days: i32::try_from(self.days).map_err(|_| Bad::Range)?,
+            micros: self.micros,
+        })
+    }
+}
+
+/// `[+-]hh:mm[:ss[.fff]]` in microseconds.
+fn clock(t: &str, sum: &mut Sum) -> Result<(), Bad> {
+    let (sign, body) = match t.as_bytes().first() {
+        Some(b'-') => (-1, &t[1..]),
+        Some(b'+') => (1, &t[1..]),
+        _ => (1, t),
+    };
+    let parts: Vec<&str> = body.split(':').collect();
+    let int = |s: &str| -> Result<i64, Bad> {
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) { Err(Bad::Syntax) } else { s.parse().map_err(|_| Bad::Range) }
+    };
+    let (h, m, s) = match parts.as_slice() {
+        [m, s] if s.contains('.') => (0, int(m)?, *s),
+        [h, m] => (int(h)?, int(m)?, "0"),
+        [h, m, s] => (int(h)?, int(m)?, *s),
+        _ => return Err(Bad::Syntax),
+    };
+    let sec = number(s).ok_or(Bad::Syntax)?;
+    if m > 59 || sec.whole > 60 {
+        return Err(Bad::Range);
+    }
+    sum.micros(sign * h, HOUR)?;
+    sum.micros(sign * m, MINUTE)?;
+    sum.micros(sign * sec.whole, SECOND)?;
+    sum.micros_fraction(sign as f64 * sec.fraction, SECOND)
+}
+
+fn iso(body: &str) -> Result<Sum, Bad> {
+    let mut sum = Sum { months: 0, days: 0, micros: 0 };
+    let (mut rest, mut time, mut any) = (body, false, false);
+    while !rest.is_empty() {
+        if let Some(r) = rest.strip_prefix('t') {
+            (rest, time) = (r, true);
+            continue;
+        }
+        let end = rest.find(|c: char| c.is_ascii_lowercase()).ok_or(Bad::Syntax)?;
+        let n = number(&rest[..end]).ok_or(Bad::Syntax)?;
+        let unit = match (rest.as_bytes()[end], time) {
+            (b'y', false) => "year",
+            (b'm', false) => "month",
+            (b'w', false) => "week",
+            (b'd', false) => "day",
+            (b'h', true) => "hour",
+            (b'm', true) => "minute",
+            (b's', true) => "second",
+            _ => return Err(Bad::Syntax),
+        };
+        sum.add(&n, unit)?;
+        rest = &rest[end + 1..];
+        any = true;
+    }
+    if any { Ok(sum) } else { Err(Bad::Syntax) }
+}
+
+fn verbose(text: &str) -> Result<Sum, Bad> {
+    let mut sum = Sum { months: 0, days: 0, micros: 0 };
+    let mut rest = text.trim_start_matches('@').trim_start();
+    let mut any = false;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+        if rest.is_empty() {
+            break;
+        }
+        if rest == "ago" && any {
+            sum = Sum {
+                months: -sum.months,
+                days: -sum.days,
+                micros: sum.micros.checked_neg().ok_or(Bad::Range)?,
+            };
+            rest = "";
+            continue;
+        }
+        let signed = usize::from(rest.starts_with(['+', '-']));
+        let end = rest[signed..].find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).map_or(rest.len(), |i| i + signed);
+        let token = &rest[..end];
+        rest = &rest[end..];
+        any = true;
+        if token.contains(':') {
+            clock(token, &mut sum)?;
+            continue;
+        }
+        let n = number(token).ok_or(Bad::Syntax)?;
+        // SQL style years-months: 1-2
+        if let Some(tail) = rest.strip_prefix('-') {
+            let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+            let m: i64 = tail[..end].parse().map_err(|_| Bad::Syntax)?;
+            if m > 11 {
+                return Err(Bad::Range);
+            }
+            let sign = if token.starts_with('-') { -1 } else { 1 };
+            sum.add(&n, "year")?;
+            sum.months += sign * m;
+            rest = &tail[end..];
+            continue;
+        }
+        let tail = rest.trim_start();
+        let end = tail.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(tail.len());
+        let unit = &tail[..end];
+        if unit.is_empty() {
+            // "1 04:05:06" counts days; a lone number at the end counts seconds.
+            if tail.contains(':') { sum.add(&n, "day")? } else { sum.add(&n, "second")? }
+            if !tail.is_empty() && !tail.contains(':') {
+                return Err(Bad::Syntax);
+            }
+            continue;
+        }
+        sum.add(&n, unit)?;
+        rest = &tail[end..];
+    }
+    if any { Ok(sum) } else { Err(Bad::Syntax) }
+}
+
+/// `interval` input.
+pub fn parse_interval(text: &str) -> Result<Interval> {
+    let lower = text.trim().to_ascii_lowercase();
+    let read = if !lower.is_ascii() {
+        Err(Bad::Syntax)
+    } else if let Some(body) = lower.strip_prefix('p') {
+        iso(body)
+    } else {
+        verbose(&lower)
+    };
+    read.and_then(Sum::done).map_err(|e| match e {
+        Bad::Syntax => SqlError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\"")),
+        Bad::Range => {
+            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("interval field value out of range: \"{text}\""))
+        }
+    })
+}
