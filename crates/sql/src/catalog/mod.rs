@@ -7,6 +7,11 @@
 //! Invariants: a `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds
 //! `Catalog::csn` to its transaction's dependencies until that CSN is Committed (traps T10).
 
+pub mod calls;
+mod information_schema;
+pub mod pg_catalog;
+pub mod text;
+
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
@@ -33,6 +38,31 @@ pub struct Catalog {
     pub names: HashMap<(Oid, String), Oid>,
     /// Index OID to the OID of its table.
     pub index_tables: HashMap<Oid, Oid>,
+    /// What planning does not need.
+    pub notes: Notes,
+}
+
+/// Parts of the catalog that only system relations and functions show.
+#[derive(Clone, Default)]
+pub struct Notes {
+    /// All databases: OID and name.
+    pub databases: Vec<(Oid, String)>,
+    /// COMMENT ON: (class, object, column number or 0).
+    pub comments: HashMap<(Oid, Oid, i32), Arc<str>>,
+    /// WITH (...) of tables and indexes, as `name=value`.
+    pub options: HashMap<Oid, Vec<String>>,
+    /// What changes without DDL; absent in tests without an engine.
+    pub live: Option<Arc<dyn Live>>,
+}
+
+/// Facts about stored data that no catalog version holds.
+pub trait Live: Send + Sync {
+    /// Last value of a sequence by its storage, and whether it was handed out.
+    fn sequence(&self, storage: TableId) -> Option<(i64, bool)>;
+    /// Rows of a table, roughly.
+    fn table_rows(&self, storage: TableId) -> Option<u64>;
+    /// Bytes of a table, roughly.
+    fn table_bytes(&self, storage: TableId) -> Option<u64>;
 }
 
 /// A schema (namespace).
@@ -213,4 +243,140 @@ impl Catalog {
             }
         }
     }
+
+    /// The catalog of an empty database: the schemas pg_catalog, public and information_schema, and the system relations.
+    pub fn empty(database: Oid, database_name: impl Into<String>) -> Catalog {
+        let schemas = [
+            (11, "pg_catalog"),
+            (2200, "public"),
+            (13_000, "information_schema"),
+        ];
+        let mut catalog = Catalog {
+            version: 1,
+            csn: Csn::ZERO,
+            database,
+            database_name: database_name.into(),
+            schemas: schemas
+                .iter()
+                .map(|(oid, name)| {
+                    (
+                        *oid,
+                        Arc::new(Schema {
+                            oid: *oid,
+                            name: (*name).to_owned(),
+                        }),
+                    )
+                })
+                .collect(),
+            relations: HashMap::new(),
+            names: HashMap::new(),
+            index_tables: HashMap::new(),
+            notes: Notes::default(),
+        };
+        for table in pg_catalog::tables() {
+            catalog.put_relation(Arc::new(Relation::of_virtual(table)));
+        }
+        catalog
+    }
+
+    /// Adds or replaces a relation: its name and its indexes' names follow.
+    pub fn put_relation(&mut self, relation: Arc<Relation>) {
+        self.remove_relation(relation.oid);
+        self.names
+            .insert((relation.schema, relation.name.clone()), relation.oid);
+        for index in &relation.indexes {
+            self.names
+                .insert((relation.schema, index.name.clone()), index.oid);
+            self.index_tables.insert(index.oid, relation.oid);
+        }
+        self.relations.insert(relation.oid, relation);
+    }
+
+    /// Takes a relation and its indexes out.
+    pub fn remove_relation(&mut self, oid: Oid) {
+        let Some(old) = self.relations.remove(&oid) else {
+            return;
+        };
+        self.forget_name(old.schema, &old.name, oid);
+        for index in &old.indexes {
+            self.forget_name(old.schema, &index.name, index.oid);
+            self.index_tables.remove(&index.oid);
+        }
+    }
+
+    /// A name goes only if it still means this object: two changes may be applied in either order.
+    fn forget_name(&mut self, schema: Oid, name: &str, oid: Oid) {
+        let key = (schema, name.to_owned());
+        if self.names.get(&key) == Some(&oid) {
+            self.names.remove(&key);
+        }
+    }
+
+    /// OID of a relation or index by name; `schema` None searches `path` as [`Catalog::relation`] does.
+    pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
+        let find = |schema: &str| {
+            let schema = self.schemas.values().find(|s| s.name == schema)?;
+            self.names.get(&(schema.oid, name.to_owned())).copied()
+        };
+        match schema {
+            Some(schema) => find(schema),
+            None => {
+                let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
+                first
+                    .into_iter()
+                    .chain(path.iter().map(String::as_str))
+                    .find_map(find)
+            }
+        }
+    }
+
+    /// Schema and name of a relation or index.
+    pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
+        if let Some(relation) = self.relations.get(&oid) {
+            return Some((&relation.schema_name, &relation.name));
+        }
+        let table = self.relations.get(self.index_tables.get(&oid)?)?;
+        let index = table.indexes.iter().find(|i| i.oid == oid)?;
+        Some((&table.schema_name, &index.name))
+    }
+
+    /// A schema by name.
+    pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.schemas.values().find(|s| s.name == name)
+    }
 }
+
+impl Relation {
+    /// The relation of a system table.
+    pub fn of_virtual(table: &'static VirtualTable) -> Relation {
+        let column = |(name, ty): &(&str, Oid)| Column {
+            name: (*name).to_owned(),
+            ty: SqlType::of(*ty),
+            not_null: false,
+            default: None,
+            identity: None,
+            sequence: None,
+            dropped: false,
+            missing: Datum::Null,
+        };
+        Relation {
+            oid: table.oid,
+            name: table.name.to_owned(),
+            schema: if table.schema == "pg_catalog" {
+                11
+            } else {
+                13_000
+            },
+            schema_name: table.schema.to_owned(),
+            kind: RelationKind::Virtual(table),
+            columns: table.columns.iter().map(column).collect(),
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            storage: TableId(table.oid),
+            schema_version: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

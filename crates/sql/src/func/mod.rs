@@ -119,6 +119,55 @@ pub trait Context {
     /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+    /// All settings: pg_settings.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+    /// All sessions of the server: pg_stat_activity.
+    fn activity(&self) -> Vec<Activity> {
+        Vec::new()
+    }
+}
+
+/// A row of `pg_settings`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_settings")]
+pub struct Setting {
+    pub name: String,
+    pub value: String,
+    pub unit: Option<String>,
+    pub category: String,
+    pub description: String,
+    /// postmaster, sighup, superuser, user ...
+    pub context: String,
+    /// bool, integer, real, string, enum
+    pub kind: String,
+    pub min: Option<String>,
+    pub max: Option<String>,
+    /// Allowed values of an enum.
+    pub values: Vec<String>,
+    pub default: String,
+    pub reset: String,
+}
+
+/// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_stat_activity")]
+pub struct Activity {
+    pub pid: i32,
+    pub database: String,
+    pub user: String,
+    pub application_name: String,
+    pub client_port: Option<i32>,
+    pub backend_start: i64,
+    pub transaction_start: Option<i64>,
+    pub query_start: Option<i64>,
+    pub state_change: i64,
+    pub wait_event_type: Option<String>,
+    pub wait_event: Option<String>,
+    /// active, idle, idle in transaction ...
+    pub state: String,
+    pub query: String,
 }
 
 /// Where a cast is being applied (PostgreSQL's castcontext).

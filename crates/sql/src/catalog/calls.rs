@@ -1,0 +1,541 @@
+//! Functions that read the catalog: definitions as text, visibility, privileges, comments, sizes.
+//!
+//! The function registry declares them; their bodies come here through `Context::catalog_call`. Privileges are all granted:
+//! there is one role, and it is a superuser.
+
+use super::pg_catalog::{OWNER, OWNER_NAME, PG_CLASS, io_function_name, operator_class};
+use super::text::{fold, quote_ident, split_qualified};
+use super::{
+    Catalog, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, VirtualContext,
+};
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, Oid, info};
+use logstead_types::SqlState;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+fn text(value: impl Into<String>) -> Datum {
+    Datum::Text(Arc::from(value.into()))
+}
+
+fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
+    match args.get(at)? {
+        Datum::Oid(oid) => Some(*oid),
+        Datum::Int4(n) => Some(n.cast_unsigned()),
+        Datum::Int8(n) => Oid::try_from(*n).ok(),
+        Datum::Int2(n) => Oid::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+fn int_arg(args: &[Datum], at: usize) -> Option<i64> {
+    match args.get(at)? {
+        Datum::Int2(n) => Some(i64::from(*n)),
+        Datum::Int4(n) => Some(i64::from(*n)),
+        Datum::Int8(n) => Some(*n),
+        _ => None,
+    }
+}
+
+fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
+    match args.get(at)? {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Runs the catalog function `name`. An unknown one is the caller's mistake.
+pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let catalog = cx.catalog;
+    Ok(match name {
+        "pg_get_indexdef" => index_text(catalog, args),
+        "pg_get_constraintdef" => constraint_text(catalog, args),
+        "pg_get_expr" => args.first().cloned().unwrap_or_default(),
+        "pg_get_userbyid" => match oid_arg(args, 0) {
+            Some(OWNER) => text(OWNER_NAME),
+            Some(other) => text(format!("unknown (OID={other})")),
+            None => Datum::Null,
+        },
+        "pg_get_serial_sequence" => serial_sequence(args, cx)?,
+        "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
+        "pg_type_is_visible" => oid_arg(args, 0)
+            .and_then(info::by_oid)
+            .map_or(Datum::Null, |_| Datum::Bool(true)),
+        "pg_function_is_visible"
+        | "pg_operator_is_visible"
+        | "pg_opclass_is_visible"
+        | "pg_opfamily_is_visible"
+        | "pg_collation_is_visible"
+        | "pg_conversion_is_visible"
+        | "pg_statistics_obj_is_visible"
+        | "pg_ts_config_is_visible"
+        | "pg_ts_dict_is_visible"
+        | "pg_ts_parser_is_visible"
+        | "pg_ts_template_is_visible" => Datum::Bool(true),
+        "has_table_privilege"
+        | "has_any_column_privilege"
+        | "has_sequence_privilege"
+        | "has_column_privilege" => relation_privilege(name, args, cx)?,
+        "has_schema_privilege" => schema_privilege(args, cx)?,
+        _ if name.starts_with("has_") && name.ends_with("_privilege") => Datum::Bool(true),
+        "pg_has_role" | "row_security_active" => Datum::Bool(name == "pg_has_role"),
+        "obj_description" => comment(
+            catalog,
+            oid_arg(args, 0),
+            class_of(text_arg(args, 1), catalog, oid_arg(args, 0)),
+            0,
+        ),
+        "shobj_description" => comment(
+            catalog,
+            oid_arg(args, 0),
+            class_of(text_arg(args, 1), catalog, None),
+            0,
+        ),
+        "col_description" => {
+            let sub = int_arg(args, 1)
+                .and_then(|n| i32::try_from(n).ok())
+                .unwrap_or(0);
+            comment(catalog, oid_arg(args, 0), Some(PG_CLASS), sub)
+        }
+        "pg_relation_size" | "pg_table_size" | "pg_total_relation_size" | "pg_indexes_size" => {
+            size(name, catalog, oid_arg(args, 0))
+        }
+        "pg_database_size" => {
+            let tables = catalog.relations.keys().map(|oid| bytes_of(catalog, *oid));
+            Datum::Int8(tables.fold(0, i64::saturating_add))
+        }
+        "to_regclass" => match text_arg(args, 0)
+            .map(|name| relation_by_text(catalog, name, &cx.session.search_path()))
+        {
+            Some(Ok(Some(oid))) => Datum::Oid(oid),
+            _ => Datum::Null,
+        },
+        "to_regtype" => text_arg(args, 0)
+            .and_then(|name| {
+                info::by_name(
+                    name.trim()
+                        .trim_start_matches("pg_catalog.")
+                        .to_lowercase()
+                        .as_str(),
+                )
+            })
+            .map_or(Datum::Null, Datum::Oid),
+        "to_regnamespace" => text_arg(args, 0)
+            .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
+            .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
+        "to_regrole" => text_arg(args, 0)
+            .filter(|n| *n == OWNER_NAME)
+            .map_or(Datum::Null, |_| Datum::Oid(OWNER)),
+        "to_regproc" => Datum::Null,
+        "pg_relation_is_publishable" => Datum::Bool(
+            oid_arg(args, 0)
+                .and_then(|oid| catalog.relations.get(&oid))
+                .is_some_and(|r| matches!(r.kind, RelationKind::Table)),
+        ),
+        "pg_relation_filenode" => oid_arg(args, 0)
+            .and_then(|oid| catalog.relations.get(&oid))
+            .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
+            .map_or(Datum::Null, |r| Datum::Oid(r.storage.get())),
+        "pg_encoding_to_char" => text(match int_arg(args, 0) {
+            Some(6) => "UTF8",
+            Some(0) => "SQL_ASCII",
+            _ => "",
+        }),
+        "pg_char_to_encoding" => Datum::Int4(match text_arg(args, 0) {
+            Some(name)
+                if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") =>
+            {
+                6
+            }
+            _ => -1,
+        }),
+        "pg_tablespace_location" => text(""),
+        "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
+        "pg_is_other_temp_schema" => Datum::Bool(false),
+        "pg_my_temp_schema" => Datum::Oid(0),
+        "pg_sequence_last_value" => oid_arg(args, 0)
+            .and_then(|oid| catalog.relations.get(&oid))
+            .and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage))
+            .filter(|(_, called)| *called)
+            .map_or(Datum::Null, |(last, _)| Datum::Int8(last)),
+        "pg_index_column_has_property" => index_property(catalog, args),
+        "regproc_name" => oid_arg(args, 0)
+            .and_then(io_function_name)
+            .map_or(Datum::Null, text),
+        // Objects that do not exist here have no definition.
+        "pg_get_viewdef"
+        | "pg_get_triggerdef"
+        | "pg_get_ruledef"
+        | "pg_get_functiondef"
+        | "pg_get_partkeydef"
+        | "pg_get_partition_constraintdef"
+        | "pg_get_statisticsobjdef"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_statisticsobjdef_expressions"
+        | "pg_get_function_sqlbody"
+        | "pg_get_function_identity_arguments"
+        | "pg_get_function_arguments"
+        | "pg_get_function_result"
+        | "pg_get_publication_tables"
+        | "pg_partition_root" => functions(name, args),
+        _ => return Err(SqlError::unsupported(format!("function {name}"))),
+    })
+}
+
+/// Argument and result lists of built-in functions.
+fn functions(name: &str, args: &[Datum]) -> Datum {
+    let signature = || super::pg_catalog::signature(oid_arg(args, 0)?);
+    match name {
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
+        }
+        "pg_get_function_result" => signature().map_or(Datum::Null, |(_, result)| text(result)),
+        _ => Datum::Null,
+    }
+}
+
+fn find_index(catalog: &Catalog, index: Oid) -> Option<(&Arc<Relation>, &Arc<IndexDef>)> {
+    let table = catalog.relations.get(catalog.index_tables.get(&index)?)?;
+    Some((table, table.indexes.iter().find(|i| i.oid == index)?))
+}
+
+fn index_text(catalog: &Catalog, args: &[Datum]) -> Datum {
+    let Some((table, index)) = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid)) else {
+        return Datum::Null;
+    };
+    match int_arg(args, 1).unwrap_or(0) {
+        0 => text(index_definition(table, index)),
+        n => usize::try_from(n - 1)
+            .ok()
+            .and_then(|at| index.columns.get(at))
+            .and_then(|key| table.columns.get(key.position))
+            .map_or(text(""), |c| text(quote_ident(&c.name))),
+    }
+}
+
+/// `CREATE INDEX` that would make this index.
+pub(crate) fn index_definition(table: &Relation, index: &IndexDef) -> String {
+    let mut out = format!(
+        "CREATE {}INDEX {} ON {}.{} USING btree (",
+        if index.unique { "UNIQUE " } else { "" },
+        quote_ident(&index.name),
+        quote_ident(&table.schema_name),
+        quote_ident(&table.name),
+    );
+    for (at, key) in index.columns.iter().enumerate() {
+        let name = table
+            .columns
+            .get(key.position)
+            .map_or("?", |c| c.name.as_str());
+        let order = match (key.desc, key.nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        };
+        let _ = write!(
+            out,
+            "{}{}{order}",
+            if at > 0 { ", " } else { "" },
+            quote_ident(name)
+        );
+    }
+    out.push(')');
+    out
+}
+
+/// The constraint as `ALTER TABLE ... ADD CONSTRAINT` would spell it.
+pub(crate) fn constraint_definition(table: &Relation, constraint: &Constraint) -> String {
+    let keys = |index: Oid| {
+        let index = table.indexes.iter().find(|i| i.oid == index);
+        let names = index
+            .into_iter()
+            .flat_map(|i| i.columns.iter())
+            .filter_map(|k| table.columns.get(k.position));
+        names
+            .map(|c| quote_ident(&c.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match &constraint.kind {
+        ConstraintKind::Check(text) => format!("CHECK ({text})"),
+        ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
+        ConstraintKind::Unique(index) => format!("UNIQUE ({})", keys(*index)),
+    }
+}
+
+fn constraint_text(catalog: &Catalog, args: &[Datum]) -> Datum {
+    let Some(wanted) = oid_arg(args, 0) else {
+        return Datum::Null;
+    };
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+    for table in catalog.relations.values() {
+        if let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted) {
+            let definition = constraint_definition(table, constraint);
+            // Pretty printing leaves out the parentheses around the whole expression.
+            let bare = definition
+                .strip_prefix("CHECK ((")
+                .and_then(|d| d.strip_suffix("))"));
+            return match bare.filter(|inner| pretty && balanced(inner)) {
+                Some(inner) => text(format!("CHECK ({inner})")),
+                None => text(definition),
+            };
+        }
+    }
+    Datum::Null
+}
+
+/// True if no parenthesis closes before it opens.
+fn balanced(text: &str) -> bool {
+    let mut depth = 0_i32;
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0
+}
+
+/// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.
+pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Result<Option<Oid>> {
+    if let Ok(number) = name.trim().parse::<Oid>() {
+        return Ok(Some(number));
+    }
+    let parts = split_qualified(name)?;
+    Ok(match parts.as_slice() {
+        [name] => catalog.object_by_name(None, name, path),
+        [schema, name] => catalog.object_by_name(Some(schema), name, path),
+        [database, schema, name] if *database == catalog.database_name => {
+            catalog.object_by_name(Some(schema), name, path)
+        }
+        [_, _, _] => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: \"{name}\""),
+            ));
+        }
+        _ => {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper relation name (too many dotted names): {name}"),
+            ));
+        }
+    })
+}
+
+/// Name of a relation or index as regclass output prints it: qualified only if the path does not find it.
+pub fn relation_text(catalog: &Catalog, relation: Oid, path: &[String]) -> Option<String> {
+    let (schema, name) = catalog.name_of(relation)?;
+    let found = catalog.object_by_name(None, name, path) == Some(relation);
+    Some(if found {
+        quote_ident(name)
+    } else {
+        format!("{}.{}", quote_ident(schema), quote_ident(name))
+    })
+}
+
+fn visible(catalog: &Catalog, relation: Option<Oid>, path: &[String]) -> Datum {
+    let Some(relation) = relation else {
+        return Datum::Null;
+    };
+    match catalog.name_of(relation) {
+        Some((_, name)) => Datum::Bool(catalog.object_by_name(None, name, path) == Some(relation)),
+        None => Datum::Null,
+    }
+}
+
+fn undefined_relation(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
+}
+
+fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let (Some(table), Some(column)) = (text_arg(args, 0), text_arg(args, 1)) else {
+        return Ok(Datum::Null);
+    };
+    let oid = relation_by_text(cx.catalog, table, &cx.session.search_path())?;
+    let relation = oid
+        .and_then(|oid| cx.catalog.relations.get(&oid))
+        .ok_or_else(|| undefined_relation(table))?;
+    let found = relation
+        .columns
+        .iter()
+        .find(|c| !c.dropped && c.name == column)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{column}\" of relation \"{}\" does not exist",
+                    relation.name
+                ),
+            )
+        })?;
+    let sequence = found
+        .sequence
+        .and_then(|oid| cx.catalog.relations.get(&oid));
+    Ok(sequence.map_or(Datum::Null, |s| {
+        text(format!(
+            "{}.{}",
+            quote_ident(&s.schema_name),
+            quote_ident(&s.name)
+        ))
+    }))
+}
+
+/// The argument before the privilege's name; `user` may come first.
+fn privilege_object<'a>(args: &'a [Datum], own: usize) -> Option<&'a Datum> {
+    args.get(args.len().checked_sub(own)?)
+}
+
+fn relation_privilege(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let own = if name == "has_column_privilege" { 3 } else { 2 };
+    if let Some(privilege) = args.last().and_then(|d| match d {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    }) {
+        check_privilege(privilege)?;
+    }
+    Ok(match privilege_object(args, own) {
+        Some(Datum::Text(table)) => {
+            relation_by_text(cx.catalog, table, &cx.session.search_path())?
+                .ok_or_else(|| undefined_relation(table))?;
+            Datum::Bool(true)
+        }
+        Some(Datum::Oid(oid)) => cx
+            .catalog
+            .name_of(*oid)
+            .map_or(Datum::Null, |_| Datum::Bool(true)),
+        _ => Datum::Bool(true),
+    })
+}
+
+fn check_privilege(list: &str) -> Result<()> {
+    const KNOWN: &[&str] = &[
+        "select",
+        "insert",
+        "update",
+        "delete",
+        "truncate",
+        "references",
+        "trigger",
+        "usage",
+        "create",
+        "rule",
+    ];
+    for word in list.split(',') {
+        let lower = word.trim().to_ascii_lowercase();
+        if !KNOWN.contains(&lower.trim_end_matches(" with grant option")) {
+            let message = format!("unrecognized privilege type: \"{}\"", word.trim());
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    Ok(())
+}
+
+fn schema_privilege(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    Ok(match privilege_object(args, 2) {
+        Some(Datum::Text(schema)) if !cx.catalog.schemas.values().any(|s| *s.name == **schema) => {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
+        Some(Datum::Oid(oid)) => cx
+            .catalog
+            .schemas
+            .get(oid)
+            .map_or(Datum::Null, |_| Datum::Bool(true)),
+        _ => Datum::Bool(true),
+    })
+}
+
+/// OID of a system catalog by name; without a name, the class that has a comment on `object`.
+fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Option<Oid> {
+    match name {
+        Some(name) => super::pg_catalog::tables()
+            .find(|t| t.name == name && t.schema == "pg_catalog")
+            .map(|t| t.oid),
+        None => catalog
+            .notes
+            .comments
+            .keys()
+            .find(|(_, o, sub)| Some(*o) == object && *sub == 0)
+            .map(|(class, ..)| *class),
+    }
+}
+
+fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32) -> Datum {
+    let (Some(object), Some(class)) = (object, class) else {
+        return Datum::Null;
+    };
+    match catalog.notes.comments.get(&(class, object, sub)) {
+        Some(comment) => Datum::Text(Arc::clone(comment)),
+        None if class == super::pg_catalog::PG_NAMESPACE && object == 2200 && sub == 0 => {
+            text("standard public schema")
+        }
+        None if class == super::pg_catalog::PG_NAMESPACE && object == 11 && sub == 0 => {
+            text("system catalog schema")
+        }
+        None => Datum::Null,
+    }
+}
+
+/// Bytes of a table's rows.
+fn bytes_of(catalog: &Catalog, relation: Oid) -> i64 {
+    let storage = catalog.relations.get(&relation).map(|r| r.storage);
+    let bytes = storage.and_then(|s| catalog.notes.live.as_ref()?.table_bytes(s));
+    bytes.map_or(0, |b| i64::try_from(b).unwrap_or(i64::MAX))
+}
+
+fn size(name: &str, catalog: &Catalog, relation: Option<Oid>) -> Datum {
+    let Some(relation) = relation.filter(|oid| catalog.name_of(*oid).is_some()) else {
+        return Datum::Null;
+    };
+    Datum::Int8(if name == "pg_indexes_size" {
+        0
+    } else {
+        bytes_of(catalog, relation)
+    })
+}
+
+fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
+    let found = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid));
+    let key = found.and_then(|(table, index)| {
+        let at = usize::try_from(int_arg(args, 1)? - 1).ok()?;
+        let key = index.columns.get(at)?;
+        (operator_class(table.columns.get(key.position)?.ty.oid) != 0).then_some(key)
+    });
+    let (Some(key), Some(property)) = (key, text_arg(args, 2)) else {
+        return Datum::Null;
+    };
+    match property.to_ascii_lowercase().as_str() {
+        "asc" => Datum::Bool(!key.desc),
+        "desc" => Datum::Bool(key.desc),
+        "nulls_first" => Datum::Bool(key.nulls_first),
+        "nulls_last" => Datum::Bool(!key.nulls_first),
+        "orderable" | "search_array" | "search_nulls" | "returnable" => Datum::Bool(true),
+        "distance_orderable" => Datum::Bool(false),
+        _ => Datum::Null,
+    }
+}
+
+/// An object's name parts, folded, with at most a database, a schema and a name.
+pub(crate) fn name_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
+    let parts: Option<Vec<String>> = name.0.iter().map(|p| p.as_ident().map(fold)).collect();
+    match parts.as_deref() {
+        Some([name]) => Ok((None, name.clone())),
+        Some([schema, name]) => Ok((Some(schema.clone()), name.clone())),
+        Some([_, schema, name]) => Ok((Some(schema.clone()), name.clone())),
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper qualified name (too many dotted names): {name}"),
+        )),
+    }
+}

@@ -1,0 +1,104 @@
+//! What a transaction has changed in the catalog: a list that makes the next snapshot out of whichever is current.
+//!
+//! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
+//! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
+
+use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
+use crate::value::Oid;
+use std::sync::Arc;
+
+/// One changed object.
+#[derive(Clone)]
+pub(crate) enum Change {
+    /// A schema made.
+    PutSchema(Arc<Schema>),
+    /// A schema dropped.
+    DropSchema(Oid),
+    /// A table or sequence made or replaced. The indexes listed in a *replaced* table are ignored: they have changes of their own.
+    PutRelation(Arc<Relation>),
+    /// A table or sequence dropped, with its indexes.
+    DropRelation(Oid),
+    /// An index made or replaced.
+    PutIndex(Arc<IndexDef>),
+    /// An index dropped.
+    DropIndex(Oid),
+    /// A comment set or removed.
+    Comment((Oid, Oid, i32), Option<Arc<str>>),
+    /// WITH options of a table or index.
+    Options(Oid, Vec<String>),
+}
+
+impl Change {
+    /// Applies it.
+    pub(crate) fn apply(&self, catalog: &mut Catalog) {
+        match self {
+            Change::PutSchema(schema) => {
+                catalog.schemas.insert(schema.oid, Arc::clone(schema));
+            }
+            Change::DropSchema(oid) => {
+                catalog.schemas.remove(oid);
+                forget_comments(catalog, *oid);
+            }
+            Change::PutRelation(relation) => {
+                let indexes = catalog.relations.get(&relation.oid).map(|old| old.indexes.clone()).unwrap_or_default();
+                let mut new = Relation::clone(relation);
+                new.indexes = indexes;
+                catalog.put_relation(Arc::new(new));
+            }
+            Change::DropRelation(oid) => {
+                if let Some(old) = catalog.relations.get(oid) {
+                    let gone: Vec<_> = old.indexes.iter().map(|i| i.oid).chain([*oid]).collect();
+                    let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
+                    for object in gone.into_iter().chain(constraints) {
+                        catalog.notes.options.remove(&object);
+                        forget_comments(catalog, object);
+                    }
+                }
+                catalog.remove_relation(*oid);
+            }
+            Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| {
+                match indexes.iter_mut().find(|i| i.oid == index.oid) {
+                    Some(old) => *old = Arc::clone(index),
+                    None => indexes.push(Arc::clone(index)),
+                }
+            }),
+            Change::DropIndex(oid) => {
+                if let Some(table) = catalog.index_tables.get(oid).copied() {
+                    edit_indexes(catalog, table, |indexes| indexes.retain(|i| i.oid != *oid));
+                }
+                catalog.notes.options.remove(oid);
+                forget_comments(catalog, *oid);
+            }
+            Change::Comment(key, text) => {
+                match text {
+                    Some(text) => catalog.notes.comments.insert(*key, Arc::clone(text)),
+                    None => catalog.notes.comments.remove(key),
+                };
+            }
+            Change::Options(oid, options) if options.is_empty() => {
+                catalog.notes.options.remove(oid);
+            }
+            Change::Options(oid, options) => {
+                catalog.notes.options.insert(*oid, options.clone());
+            }
+        }
+    }
+}
+
+fn forget_comments(catalog: &mut Catalog, object: Oid) {
+    if !catalog.notes.comments.is_empty() {
+        catalog.notes.comments.retain(|(_, o, _), _| *o != object);
+    }
+}
+
+fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Arc<IndexDef>>)) {
+    let Some(old) = catalog.relations.get(&table) else { return };
+    let mut new = Relation::clone(old);
+    edit(&mut new.indexes);
+    catalog.put_relation(Arc::new(new));
+}
+
+/// True for relations that have rows in the engine.
+pub(crate) fn is_stored(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Table)
+}

@@ -1,0 +1,490 @@
+//! Rows of the views.
+
+use crate::catalog::pg_catalog::cells::{Nil, row};
+use crate::catalog::pg_catalog::{OWNER_NAME, plain_type_name};
+use crate::catalog::{
+    Column, Constraint, ConstraintKind, Relation, RelationKind, SequenceDef, VirtualContext,
+};
+use crate::error::Result;
+use crate::value::{Datum, Oid, SqlType, info, oid};
+use std::sync::Arc;
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "YES" } else { "NO" }
+}
+
+fn relations<'a>(cx: &'a VirtualContext<'_>) -> Vec<&'a Arc<Relation>> {
+    let mut all: Vec<_> = cx
+        .catalog
+        .relations
+        .values()
+        .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
+        .collect();
+    all.sort_unstable_by_key(|r| r.oid);
+    all
+}
+
+fn tables_of<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Relation>> {
+    relations(cx)
+        .into_iter()
+        .filter(|r| matches!(r.kind, RelationKind::Table))
+}
+
+fn live(relation: &Relation) -> impl Iterator<Item = (usize, &Column)> {
+    relation
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| !c.dropped)
+}
+
+/// `information_schema_catalog_name`
+pub(super) fn information_schema_catalog_name(cx: &VirtualContext<'_>) -> Rows {
+    Ok(vec![row![&cx.catalog.database_name]])
+}
+
+/// `schemata`
+pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
+    let mut schemas: Vec<_> = cx.catalog.schemas.values().collect();
+    schemas.sort_unstable_by_key(|s| s.oid);
+    let rows = schemas.into_iter().map(|s| {
+        row![
+            &cx.catalog.database_name,
+            &s.name,
+            OWNER_NAME,
+            Nil,
+            Nil,
+            Nil,
+            Nil
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `tables`
+pub(super) fn tables(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let entry = |schema: &str, name: &str, kind: &str, insertable: bool| {
+        row![
+            database,
+            schema,
+            name,
+            kind,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            yes_no(insertable),
+            "NO",
+            Nil
+        ]
+    };
+    let system = crate::catalog::pg_catalog::tables().map(|t| {
+        let view = crate::catalog::pg_catalog::is_view(t);
+        entry(
+            t.schema,
+            t.name,
+            if view { "VIEW" } else { "BASE TABLE" },
+            !view,
+        )
+    });
+    let user = tables_of(cx).map(|t| entry(&t.schema_name, &t.name, "BASE TABLE", true));
+    Ok(system.chain(user).collect())
+}
+
+/// `views`: there are no user views.
+pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
+    let rows = crate::catalog::pg_catalog::tables()
+        .filter(|t| crate::catalog::pg_catalog::is_view(t))
+        .map(|t| {
+            row![
+                &cx.catalog.database_name,
+                t.schema,
+                t.name,
+                Nil,
+                "NONE",
+                "NO",
+                "NO",
+                "NO",
+                "NO",
+                "NO"
+            ]
+        });
+    Ok(rows.collect())
+}
+
+struct Shape {
+    length: Option<i32>,
+    octets: Option<i32>,
+    precision: Option<i32>,
+    radix: Option<i32>,
+    scale: Option<i32>,
+    datetime: Option<i32>,
+}
+
+fn shape(ty: SqlType) -> Shape {
+    let mut s = Shape {
+        length: None,
+        octets: None,
+        precision: None,
+        radix: None,
+        scale: None,
+        datetime: None,
+    };
+    let binary = |s: &mut Shape, precision, exact: bool| {
+        s.precision = Some(precision);
+        s.radix = Some(2);
+        s.scale = exact.then_some(0);
+    };
+    match ty.oid {
+        oid::INT2 => binary(&mut s, 16, true),
+        oid::INT4 => binary(&mut s, 32, true),
+        oid::INT8 => binary(&mut s, 64, true),
+        oid::FLOAT4 => binary(&mut s, 24, false),
+        oid::FLOAT8 => binary(&mut s, 53, false),
+        oid::NUMERIC => {
+            s.radix = Some(10);
+            if ty.typmod >= 4 {
+                s.precision = Some(((ty.typmod - 4) >> 16) & 0xffff);
+                s.scale = Some((((ty.typmod - 4) & 0x7ff) ^ 1024) - 1024);
+            }
+        }
+        oid::VARCHAR | oid::BPCHAR if ty.typmod >= 4 => {
+            s.length = Some(ty.typmod - 4);
+            s.octets = Some((ty.typmod - 4).saturating_mul(4));
+        }
+        oid::VARCHAR | oid::BPCHAR | oid::TEXT => s.octets = Some(1_073_741_824),
+        oid::DATE => s.datetime = Some(0),
+        oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
+            s.datetime = Some(if ty.typmod < 0 { 6 } else { ty.typmod })
+        }
+        oid::INTERVAL => {
+            let precision = ty.typmod & 0xffff;
+            s.datetime = Some(if ty.typmod < 0 || precision == 0xffff {
+                6
+            } else {
+                precision
+            });
+        }
+        _ => {}
+    }
+    s
+}
+
+fn column_row(
+    database: &str,
+    table: (&str, &str),
+    column: &Column,
+    number: usize,
+    identity: Option<&SequenceDef>,
+    updatable: bool,
+) -> Vec<Datum> {
+    let s = shape(column.ty);
+    let name_collation = column.ty.oid == oid::NAME;
+    let number = i32::try_from(number).unwrap_or(i32::MAX);
+    row![
+        database,
+        table.0,
+        table.1,
+        &column.name,
+        number,
+        column.default.as_ref(),
+        yes_no(!column.not_null),
+        plain_type_name(column.ty.oid),
+        s.length,
+        s.octets,
+        s.precision,
+        s.radix,
+        s.scale,
+        s.datetime,
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+        name_collation.then_some(database),
+        name_collation.then_some("pg_catalog"),
+        name_collation.then_some("C"),
+        Nil,
+        Nil,
+        Nil,
+        database,
+        "pg_catalog",
+        info::type_name(column.ty.oid),
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+        number.to_string(),
+        "NO",
+        yes_no(column.identity.is_some()),
+        column
+            .identity
+            .map(|always| if always { "ALWAYS" } else { "BY DEFAULT" }),
+        identity.map(|i| i.start.to_string()),
+        identity.map(|i| i.increment.to_string()),
+        identity.map(|i| i.max.to_string()),
+        identity.map(|i| i.min.to_string()),
+        yes_no(identity.is_some_and(|i| i.cycle)),
+        "NEVER",
+        Nil,
+        yes_no(updatable),
+    ]
+}
+
+/// `columns`
+pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in crate::catalog::pg_catalog::tables() {
+        let view = crate::catalog::pg_catalog::is_view(table);
+        for (position, (name, ty)) in table.columns.iter().enumerate() {
+            let column = Column {
+                name: (*name).to_owned(),
+                ty: SqlType::of(*ty),
+                not_null: !view && position == 0,
+                default: None,
+                identity: None,
+                sequence: None,
+                dropped: false,
+                missing: Datum::Null,
+            };
+            rows.push(column_row(
+                database,
+                (table.schema, table.name),
+                &column,
+                position + 1,
+                None,
+                !view,
+            ));
+        }
+    }
+    for table in tables_of(cx) {
+        for (position, column) in live(table) {
+            let sequence = column
+                .identity
+                .and(column.sequence)
+                .and_then(|s| cx.catalog.relations.get(&s));
+            let identity = sequence.and_then(|s| match &s.kind {
+                RelationKind::Sequence(definition) => Some(definition),
+                _ => None,
+            });
+            rows.push(column_row(
+                database,
+                (&table.schema_name, &table.name),
+                column,
+                position + 1,
+                identity,
+                true,
+            ));
+        }
+    }
+    Ok(rows)
+}
+
+/// Constraints with PostgreSQL's invented ones for NOT NULL: name, type, clause.
+fn not_null_constraints(table: &Relation) -> impl Iterator<Item = (String, String)> {
+    live(table)
+        .filter(|(_, c)| c.not_null)
+        .map(|(position, c)| {
+            (
+                format!("{}_{}_{}_not_null", table.schema, table.oid, position + 1),
+                format!("{} IS NOT NULL", crate::catalog::text::quote_ident(&c.name)),
+            )
+        })
+}
+
+/// `table_constraints`
+pub(super) fn table_constraints(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        let mut push = |name: &str, kind: &str| {
+            let distinct = (kind == "UNIQUE").then_some("YES");
+            rows.push(row![
+                database,
+                &table.schema_name,
+                name,
+                database,
+                &table.schema_name,
+                &table.name,
+                kind,
+                "NO",
+                "NO",
+                "YES",
+                distinct
+            ]);
+        };
+        for constraint in &table.constraints {
+            push(
+                &constraint.name,
+                match constraint.kind {
+                    ConstraintKind::Check(_) => "CHECK",
+                    ConstraintKind::PrimaryKey(_) => "PRIMARY KEY",
+                    ConstraintKind::Unique(_) => "UNIQUE",
+                },
+            );
+        }
+        not_null_constraints(table).for_each(|(name, _)| push(&name, "CHECK"));
+    }
+    Ok(rows)
+}
+
+/// `check_constraints`
+pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for constraint in &table.constraints {
+            if let ConstraintKind::Check(text) = &constraint.kind {
+                rows.push(row![
+                    database,
+                    &table.schema_name,
+                    &constraint.name,
+                    format!("({text})")
+                ]);
+            }
+        }
+        for (name, clause) in not_null_constraints(table) {
+            rows.push(row![database, &table.schema_name, name, clause]);
+        }
+    }
+    Ok(rows)
+}
+
+fn key_columns<'a>(table: &'a Relation, constraint: &Constraint) -> Vec<&'a Column> {
+    let wanted: Oid = match constraint.kind {
+        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
+        ConstraintKind::Check(_) => return Vec::new(),
+    };
+    let index = table.indexes.iter().find(|i| i.oid == wanted);
+    index.map_or_else(Vec::new, |i| {
+        i.columns
+            .iter()
+            .filter_map(|k| table.columns.get(k.position))
+            .collect()
+    })
+}
+
+/// `key_column_usage`
+pub(super) fn key_column_usage(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for constraint in &table.constraints {
+            for (at, column) in key_columns(table, constraint).into_iter().enumerate() {
+                rows.push(row![
+                    database,
+                    &table.schema_name,
+                    &constraint.name,
+                    database,
+                    &table.schema_name,
+                    &table.name,
+                    &column.name,
+                    i32::try_from(at + 1).unwrap_or(i32::MAX),
+                    Nil
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// `constraint_column_usage`
+pub(super) fn constraint_column_usage(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for constraint in &table.constraints {
+            let columns = match &constraint.kind {
+                ConstraintKind::Check(text) => crate::catalog::text::columns_in(text, table)
+                    .into_iter()
+                    .filter_map(|position| table.columns.get(position))
+                    .collect(),
+                _ => key_columns(table, constraint),
+            };
+            for column in columns {
+                rows.push(row![
+                    database,
+                    &table.schema_name,
+                    &table.name,
+                    &column.name,
+                    database,
+                    &table.schema_name,
+                    &constraint.name
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// `constraint_table_usage`: foreign, primary and unique keys.
+pub(super) fn constraint_table_usage(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for constraint in table
+            .constraints
+            .iter()
+            .filter(|c| !matches!(c.kind, ConstraintKind::Check(_)))
+        {
+            let schema = &table.schema_name;
+            rows.push(row![
+                database,
+                schema,
+                &table.name,
+                database,
+                schema,
+                &constraint.name
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// `referential_constraints`: there are no foreign keys.
+pub(super) fn referential_constraints(_: &VirtualContext<'_>) -> Rows {
+    Ok(Vec::new())
+}
+
+/// `sequences`: those not made by identity columns.
+pub(super) fn sequences(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let identities: std::collections::HashSet<Oid> = tables_of(cx)
+        .flat_map(|t| t.columns.iter())
+        .filter(|c| c.identity.is_some() && !c.dropped)
+        .filter_map(|c| c.sequence)
+        .collect();
+    let rows = relations(cx)
+        .into_iter()
+        .filter(|r| !identities.contains(&r.oid))
+        .filter_map(|r| match &r.kind {
+            RelationKind::Sequence(s) => {
+                let bits = match s.ty {
+                    oid::INT2 => 16_i32,
+                    oid::INT4 => 32,
+                    _ => 64,
+                };
+                Some(row![
+                    database,
+                    &r.schema_name,
+                    &r.name,
+                    plain_type_name(s.ty),
+                    bits,
+                    2_i32,
+                    0_i32,
+                    s.start.to_string(),
+                    s.min.to_string(),
+                    s.max.to_string(),
+                    s.increment.to_string(),
+                    yes_no(s.cycle)
+                ])
+            }
+            _ => None,
+        });
+    Ok(rows.collect())
+}

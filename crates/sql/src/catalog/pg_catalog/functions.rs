@@ -1,0 +1,273 @@
+//! Rows about functions, operators, casts and aggregates: the function registry as PostgreSQL's catalogs show it.
+
+use super::OWNER;
+use super::cells::{Ch, Id, Nil, oidvector, row};
+use super::io_functions::IO_FUNCTIONS;
+use crate::catalog::VirtualContext;
+use crate::error::Result;
+use crate::func::{self, Aggregate, Body, CastContext, Function, Volatility};
+use crate::value::{Datum, Oid, SqlType, info, oid};
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+/// Functions listed once each: several entries of one OID are one function with default arguments.
+fn functions() -> Vec<&'static Function> {
+    let mut seen = HashMap::new();
+    for function in func::all_functions() {
+        let entry = seen.entry(function.oid).or_insert(function);
+        if entry.args.len() < function.args.len() {
+            *entry = function;
+        }
+    }
+    let mut all: Vec<_> = seen.into_values().collect();
+    all.sort_unstable_by_key(|f| f.oid);
+    all
+}
+
+struct ProcRow<'a> {
+    oid: Oid,
+    name: &'a str,
+    args: Vec<Oid>,
+    result: Oid,
+    variadic: Oid,
+    kind: char,
+    strict: bool,
+    set: bool,
+    volatility: char,
+}
+
+fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
+    row![
+        Id(p.oid),
+        p.name,
+        Id(11),
+        Id(OWNER),
+        Id(12),
+        1.0_f32,
+        if p.set { 1000.0_f32 } else { 0.0 },
+        Id(p.variadic),
+        Id(0),
+        Ch(p.kind),
+        false,
+        false,
+        p.strict,
+        p.set,
+        Ch(p.volatility),
+        Ch('s'),
+        i16::try_from(p.args.len()).unwrap_or(i16::MAX),
+        0_i16,
+        Id(p.result),
+        oidvector(p.args.iter().copied()),
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+        p.name,
+        Nil,
+        Nil,
+        Nil,
+        Nil,
+    ]
+}
+
+/// Argument types with the variadic tail as its array.
+fn arguments(function: &Function) -> Vec<Oid> {
+    let tail = function.variadic.map(|element| match element {
+        oid::ANY => oid::ANY,
+        element => info::array_of(element).unwrap_or(element),
+    });
+    function.args.iter().copied().chain(tail).collect()
+}
+
+fn function_row(f: &Function) -> Vec<Datum> {
+    proc_row(&ProcRow {
+        oid: f.oid,
+        name: f.name,
+        args: arguments(f),
+        result: f.result,
+        variadic: f.variadic.unwrap_or(0),
+        kind: 'f',
+        strict: f.strict,
+        set: matches!(f.body, Body::Set(_)),
+        volatility: match f.volatility {
+            Volatility::Immutable => 'i',
+            Volatility::Stable => 's',
+            Volatility::Volatile => 'v',
+        },
+    })
+}
+
+/// `pg_proc`
+pub(super) fn pg_proc(_: &VirtualContext<'_>) -> Rows {
+    static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
+    Ok(ROWS.get_or_init(all_procs).clone())
+}
+
+fn all_procs() -> Vec<Vec<Datum>> {
+    let mut seen = HashSet::new();
+    let mut rows = Vec::new();
+    for f in functions() {
+        seen.insert(f.oid);
+        rows.push(function_row(f));
+    }
+    for a in func::AGGREGATES.iter() {
+        if seen.insert(a.oid) {
+            rows.push(proc_row(&ProcRow {
+                oid: a.oid,
+                name: a.name,
+                args: a.args.to_vec(),
+                result: a.result,
+                variadic: 0,
+                kind: 'a',
+                strict: false,
+                set: false,
+                volatility: 'i',
+            }));
+        }
+    }
+    for (function, name, result) in IO_FUNCTIONS {
+        if seen.insert(*function) {
+            let args = io_arguments(name);
+            rows.push(proc_row(&ProcRow {
+                oid: *function,
+                name,
+                args,
+                result: *result,
+                variadic: 0,
+                kind: 'f',
+                strict: true,
+                set: false,
+                volatility: 'i',
+            }));
+        }
+    }
+    rows
+}
+
+/// What a type's functions take: text in, the type out, a buffer received, the type sent.
+fn io_arguments(name: &str) -> Vec<Oid> {
+    const CSTRING: Oid = 2275;
+    const INTERNAL: Oid = 2281;
+    const CSTRING_ARRAY: Oid = 1263;
+    let printed = info::TYPES
+        .iter()
+        .find(|t| t.output == name || t.send == name);
+    match printed {
+        Some(t) => vec![t.oid],
+        None if name.ends_with("typmodin") => vec![CSTRING_ARRAY],
+        None if name.ends_with("typmodout") => vec![oid::INT4],
+        None if name.ends_with("recv") => vec![INTERNAL],
+        None => vec![CSTRING],
+    }
+}
+
+/// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
+pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
+    let name = |oid: Oid| info::format_type(SqlType::of(oid));
+    if let Some(f) = functions().into_iter().find(|f| f.oid == function) {
+        let mut arguments: Vec<String> = f.args.iter().map(|a| name(*a)).collect();
+        if let Some(element) = f.variadic {
+            let array = info::array_of(element).unwrap_or(element);
+            arguments.push(format!("VARIADIC {}", name(array)));
+        }
+        let set = if matches!(f.body, Body::Set(_)) {
+            "SETOF "
+        } else {
+            ""
+        };
+        return Some((arguments.join(", "), format!("{set}{}", name(f.result))));
+    }
+    if let Some(a) = func::AGGREGATES.iter().find(|a| a.oid == function) {
+        let arguments: Vec<String> = a.args.iter().map(|a| name(*a)).collect();
+        return Some((arguments.join(", "), name(a.result)));
+    }
+    let (_, io, result) = IO_FUNCTIONS.iter().find(|f| f.0 == function)?;
+    let arguments: Vec<String> = io_arguments(io).into_iter().map(name).collect();
+    Some((arguments.join(", "), name(*result)))
+}
+
+/// `pg_operator`
+pub(super) fn pg_operator(_: &VirtualContext<'_>) -> Rows {
+    let rows = func::all_operators().iter().map(|o| {
+        row![
+            Id(o.oid),
+            o.name,
+            Id(11),
+            Id(OWNER),
+            Ch(if o.left == 0 { 'l' } else { 'b' }),
+            o.name == "=",
+            o.name == "=",
+            Id(o.left),
+            Id(o.right),
+            Id(o.result),
+            Id(o.commutator),
+            Id(o.negator),
+            Id(o.function),
+            Id(0),
+            Id(0),
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_cast`. Casts have no number of their own: it follows from their place, as in PostgreSQL's bootstrap.
+pub(super) fn pg_cast(_: &VirtualContext<'_>) -> Rows {
+    let rows = func::cast_rows()
+        .iter()
+        .zip(10_100_u32..)
+        .map(|(c, number)| {
+            let context = match c.context {
+                CastContext::Implicit => 'i',
+                CastContext::Assignment => 'a',
+                CastContext::Explicit => 'e',
+            };
+            let method = match (c.via_text, c.function) {
+                (true, _) => 'i',
+                (false, 0) => 'b',
+                _ => 'f',
+            };
+            row![
+                Id(number),
+                Id(c.source),
+                Id(c.target),
+                Id(c.function),
+                Ch(context),
+                Ch(method)
+            ]
+        });
+    Ok(rows.collect())
+}
+
+/// `pg_aggregate`
+pub(super) fn pg_aggregate(_: &VirtualContext<'_>) -> Rows {
+    let aggregate = |a: &Aggregate| {
+        row![
+            Id(a.oid),
+            Ch('n'),
+            0_i16,
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            false,
+            false,
+            Ch('r'),
+            Ch('r'),
+            Id(0),
+            Id(a.result),
+            0_i32,
+            Id(0),
+            0_i32,
+            Nil,
+            Nil,
+        ]
+    };
+    Ok(func::AGGREGATES.iter().map(aggregate).collect())
+}

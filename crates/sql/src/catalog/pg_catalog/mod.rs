@@ -1,0 +1,68 @@
+//! `pg_catalog`: system relations computed from a catalog snapshot.
+//!
+//! Owns: the list of PostgreSQL 15's system tables and views with their columns, and the functions that give their rows.
+//! Relations of features that do not exist here (triggers, policies, publications ...) are there and empty: clients ask.
+//!
+//! Invariant: a row has exactly the columns of its list, each of its type or NULL (a test walks all of them).
+
+/// The literal list of one schema's relations: `OID name = rows { column TYPE, ... }`.
+macro_rules! virtual_tables {
+    ($schema:literal; $($oid:literal $name:ident = $rows:path { $($column:ident $ty:ident,)* })*) => {
+        &[$($crate::catalog::VirtualTable {
+            oid: $oid,
+            schema: $schema,
+            name: stringify!($name),
+            columns: &[$((stringify!($column), $crate::value::oid::$ty)),*],
+            rows: $rows,
+        }),*]
+    };
+}
+
+pub(crate) use virtual_tables;
+
+mod catalog_views;
+mod catalogs;
+pub(crate) mod cells;
+mod functions;
+mod io_functions;
+mod relations;
+mod shared;
+mod types;
+mod views;
+
+pub(crate) use functions::signature;
+pub(crate) use relations::{
+    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, attrdef_oid,
+};
+pub(crate) use shared::{BTREE, operator_class, operator_class_name};
+pub use types::{io_function_by_name, io_function_name};
+pub(crate) use views::plain_type_name;
+
+use super::{VirtualContext, VirtualTable};
+use crate::error::Result;
+use crate::value::{Datum, Oid};
+
+/// Owner of everything: the one role.
+pub(crate) const OWNER: Oid = 10;
+/// Name of that role.
+pub(crate) const OWNER_NAME: &str = "postgres";
+/// OIDs from here on are views in PostgreSQL's own catalog.
+const FIRST_VIEW: Oid = 10_000;
+
+/// Every system relation of `pg_catalog` and `information_schema`.
+pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
+    catalogs::TABLES
+        .iter()
+        .chain(catalog_views::VIEWS)
+        .chain(super::information_schema::views())
+}
+
+/// True if PostgreSQL has this system relation as a view.
+pub(crate) fn is_view(table: &VirtualTable) -> bool {
+    table.oid >= FIRST_VIEW
+}
+
+/// Rows of a relation that has none.
+pub(crate) fn none(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    Ok(Vec::new())
+}

@@ -1,0 +1,324 @@
+//! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations, languages, settings.
+
+use super::cells::{Ch, Id, Nil, row};
+use super::relations::PG_DATABASE;
+use super::{OWNER, OWNER_NAME};
+use crate::catalog::VirtualContext;
+use crate::error::Result;
+use crate::value::{Datum, Oid, info, oid};
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+/// OID of the B-tree access method.
+pub(crate) const BTREE: Oid = 403;
+const HASH: Oid = 405;
+
+/// (OID, name, type, family, default) of the B-tree operator classes of the types that exist here.
+const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
+    (1978, "int4_ops", oid::INT4, 1976, true),
+    (1979, "int2_ops", oid::INT2, 1976, true),
+    (1981, "oid_ops", oid::OID, 1989, true),
+    (3122, "date_ops", oid::DATE, 434, true),
+    (3123, "float8_ops", oid::FLOAT8, 1970, true),
+    (3124, "int8_ops", oid::INT8, 1976, true),
+    (3125, "numeric_ops", oid::NUMERIC, 1988, true),
+    (3126, "text_ops", oid::TEXT, 1994, true),
+    (3127, "timestamptz_ops", oid::TIMESTAMPTZ, 434, true),
+    (3128, "timestamp_ops", oid::TIMESTAMP, 434, true),
+    (4217, "text_pattern_ops", oid::TEXT, 2095, false),
+    (4218, "varchar_pattern_ops", oid::TEXT, 2095, false),
+    (4219, "bpchar_pattern_ops", oid::BPCHAR, 2097, false),
+    (10_000, "array_ops", oid::ANYARRAY, 397, true),
+    (10_003, "bool_ops", oid::BOOL, 424, true),
+    (10_004, "bpchar_ops", oid::BPCHAR, 426, true),
+    (10_006, "bytea_ops", oid::BYTEA, 428, true),
+    (10_007, "char_ops", oid::CHAR, 429, true),
+    (10_012, "float4_ops", oid::FLOAT4, 1970, true),
+    (10_022, "interval_ops", oid::INTERVAL, 1982, true),
+    (10_028, "name_ops", oid::NAME, 1994, true),
+    (10_032, "oidvector_ops", oid::OIDVECTOR, 1991, true),
+    (10_038, "time_ops", oid::TIME, 1996, true),
+    (10_044, "varchar_ops", oid::TEXT, 1994, false),
+    (10_065, "uuid_ops", oid::UUID, 2968, true),
+];
+
+/// (OID, name) of the B-tree operator families.
+const BTREE_FAMILIES: &[(Oid, &str)] = &[
+    (397, "array_ops"),
+    (424, "bool_ops"),
+    (426, "bpchar_ops"),
+    (428, "bytea_ops"),
+    (429, "char_ops"),
+    (434, "datetime_ops"),
+    (1970, "float_ops"),
+    (1976, "integer_ops"),
+    (1982, "interval_ops"),
+    (1988, "numeric_ops"),
+    (1989, "oid_ops"),
+    (1991, "oidvector_ops"),
+    (1994, "text_ops"),
+    (1996, "time_ops"),
+    (2095, "text_pattern_ops"),
+    (2097, "bpchar_pattern_ops"),
+    (2968, "uuid_ops"),
+];
+
+/// Default B-tree operator class of a column type; 0 if it has no order.
+pub(crate) fn operator_class(ty: Oid) -> Oid {
+    let key = match ty {
+        oid::VARCHAR => oid::TEXT,
+        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => oid::OID,
+        _ => ty,
+    };
+    let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);
+    let array = || {
+        info::by_oid(key)
+            .filter(|t| t.category == 'A')
+            .and_then(|_| BTREE_CLASSES.iter().find(|c| c.0 == 10_000))
+    };
+    exact.or_else(array).map_or(0, |c| c.0)
+}
+
+/// Finds a B-tree operator class by name: its OID and the type it is for.
+pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, Oid)> {
+    BTREE_CLASSES
+        .iter()
+        .find(|c| c.1 == name)
+        .map(|c| (c.0, c.2))
+}
+
+/// `pg_opclass`
+pub(super) fn pg_opclass(_: &VirtualContext<'_>) -> Rows {
+    let class = |c: &(Oid, &str, Oid, Oid, bool)| {
+        let key = if c.1 == "name_ops" { 2275 } else { 0 };
+        row![
+            Id(c.0),
+            Id(BTREE),
+            c.1,
+            Id(11),
+            Id(OWNER),
+            Id(c.3),
+            Id(c.2),
+            c.4,
+            Id(key)
+        ]
+    };
+    Ok(BTREE_CLASSES.iter().map(class).collect())
+}
+
+/// `pg_opfamily`
+pub(super) fn pg_opfamily(_: &VirtualContext<'_>) -> Rows {
+    Ok(BTREE_FAMILIES
+        .iter()
+        .map(|f| row![Id(f.0), Id(BTREE), f.1, Id(11), Id(OWNER)])
+        .collect())
+}
+
+/// `pg_am`
+pub(super) fn pg_am(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![
+        row![Id(2), "heap", Id(3), Ch('t')],
+        row![Id(BTREE), "btree", Id(330), Ch('i')],
+        row![Id(HASH), "hash", Id(331), Ch('i')],
+    ])
+}
+
+/// `pg_database`
+pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
+    let databases = cx.catalog.notes.databases.iter();
+    let own = (cx.catalog.database, cx.catalog.database_name.clone());
+    let mut all: Vec<_> = databases.cloned().collect();
+    if !all.contains(&own) {
+        all.push(own);
+    }
+    all.sort();
+    let rows = all.iter().map(|(database, name)| {
+        row![
+            Id(*database),
+            name,
+            Id(OWNER),
+            6_i32,
+            Ch('c'),
+            false,
+            true,
+            -1_i32,
+            Id(0),
+            Id(1),
+            Id(1663),
+            "C",
+            "C",
+            Nil,
+            Nil,
+            Nil
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_shdescription`
+pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
+    let mut all: Vec<_> = cx
+        .catalog
+        .notes
+        .comments
+        .iter()
+        .filter(|((class, ..), _)| *class == PG_DATABASE)
+        .collect();
+    all.sort_unstable_by_key(|(key, _)| **key);
+    Ok(all
+        .into_iter()
+        .map(|((class, object, _), text)| row![Id(*object), Id(*class), &**text])
+        .collect())
+}
+
+/// `pg_authid`
+pub(super) fn pg_authid(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![row![
+        Id(OWNER),
+        OWNER_NAME,
+        true,
+        true,
+        true,
+        true,
+        true,
+        true,
+        true,
+        -1_i32,
+        Nil,
+        Nil
+    ]])
+}
+
+/// `pg_roles`
+pub(super) fn pg_roles(_: &VirtualContext<'_>) -> Rows {
+    let hidden = "********";
+    Ok(vec![row![
+        OWNER_NAME,
+        true,
+        true,
+        true,
+        true,
+        true,
+        true,
+        -1_i32,
+        hidden,
+        Nil,
+        true,
+        Nil,
+        Id(OWNER)
+    ]])
+}
+
+/// `pg_user`
+pub(super) fn pg_user(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![row![
+        OWNER_NAME,
+        Id(OWNER),
+        true,
+        true,
+        true,
+        true,
+        "********",
+        Nil,
+        Nil
+    ]])
+}
+
+/// `pg_shadow`
+pub(super) fn pg_shadow(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![row![
+        OWNER_NAME,
+        Id(OWNER),
+        true,
+        true,
+        true,
+        true,
+        Nil,
+        Nil,
+        Nil
+    ]])
+}
+
+/// `pg_tablespace`
+pub(super) fn pg_tablespace(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![
+        row![Id(1663), "pg_default", Id(OWNER), Nil, Nil],
+        row![Id(1664), "pg_global", Id(OWNER), Nil, Nil],
+    ])
+}
+
+/// `pg_collation`
+pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
+    let collation = |oid: Oid, name: &str, provider: char, locale: Option<&str>| {
+        row![
+            Id(oid),
+            name,
+            Id(11),
+            Id(OWNER),
+            Ch(provider),
+            true,
+            -1_i32,
+            locale,
+            locale,
+            Nil,
+            Nil
+        ]
+    };
+    Ok(vec![
+        collation(100, "default", 'd', None),
+        collation(950, "C", 'c', Some("C")),
+        collation(951, "POSIX", 'c', Some("POSIX")),
+    ])
+}
+
+/// `pg_language`
+pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
+    let language = |oid: Oid, name: &str, trusted: bool, validator: Oid| {
+        row![
+            Id(oid),
+            name,
+            Id(OWNER),
+            false,
+            trusted,
+            Id(0),
+            Id(0),
+            Id(validator),
+            Nil
+        ]
+    };
+    Ok(vec![
+        language(12, "internal", false, 2246),
+        language(13, "c", false, 2247),
+        language(14, "sql", true, 2248),
+    ])
+}
+
+/// `pg_settings`
+pub(super) fn pg_settings(cx: &VirtualContext<'_>) -> Rows {
+    let rows = cx.session.settings().into_iter().map(|s| {
+        row![
+            &s.name,
+            &s.value,
+            s.unit.as_ref(),
+            s.category.as_str(),
+            &s.description,
+            Nil,
+            s.context.as_str(),
+            s.kind.as_str(),
+            if s.value == s.reset {
+                "default"
+            } else {
+                "session"
+            },
+            s.min.as_ref(),
+            s.max.as_ref(),
+            (!s.values.is_empty()).then(|| super::cells::text_array(&s.values)),
+            &s.default,
+            &s.reset,
+            Nil,
+            Nil,
+            false,
+        ]
+    });
+    Ok(rows.collect())
+}

@@ -1,0 +1,217 @@
+//! Rows of the views: tables, indexes and sequences for people, statistics and activity.
+
+use super::cells::{Id, Nil, row};
+use super::relations::ordered;
+use super::{OWNER_NAME, is_view};
+use crate::catalog::{Relation, RelationKind, VirtualContext, calls};
+use crate::error::Result;
+use crate::value::{Datum, info};
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+/// Stored tables in OID order.
+fn stored_tables<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Relation> {
+    ordered(cx.catalog)
+        .into_iter()
+        .map(|r| &**r)
+        .filter(|r| matches!(r.kind, RelationKind::Table))
+}
+
+/// `pg_tables`
+pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
+    let system = super::tables()
+        .filter(|t| !is_view(t))
+        .map(|t| row![t.schema, t.name, OWNER_NAME, Nil, true, false, false, false]);
+    let user = stored_tables(cx).map(|t| {
+        row![
+            &t.schema_name,
+            &t.name,
+            OWNER_NAME,
+            Nil,
+            !t.indexes.is_empty(),
+            false,
+            false,
+            false
+        ]
+    });
+    Ok(system.chain(user).collect())
+}
+
+/// `pg_indexes`
+pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
+    let rows = stored_tables(cx).flat_map(|t| {
+        t.indexes.iter().map(move |i| {
+            row![
+                &t.schema_name,
+                &t.name,
+                &i.name,
+                Nil,
+                calls::index_definition(t, i)
+            ]
+        })
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_sequences`
+pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
+    let rows = ordered(cx.catalog)
+        .into_iter()
+        .filter_map(|r| match &r.kind {
+            RelationKind::Sequence(s) => {
+                let state = cx
+                    .catalog
+                    .notes
+                    .live
+                    .as_ref()
+                    .and_then(|live| live.sequence(r.storage));
+                let last = state.filter(|s| s.1).map(|s| s.0);
+                Some(row![
+                    &r.schema_name,
+                    &r.name,
+                    OWNER_NAME,
+                    // regtype in PostgreSQL: its number, printed as the type's name.
+                    Id(s.ty),
+                    s.start,
+                    s.min,
+                    s.max,
+                    s.increment,
+                    s.cycle,
+                    s.cache,
+                    last,
+                ])
+            }
+            _ => None,
+        });
+    Ok(rows.collect())
+}
+
+/// `pg_stat_user_tables`
+pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
+    let rows = stored_tables(cx).map(|t| {
+        let live = cx
+            .catalog
+            .notes
+            .live
+            .as_ref()
+            .and_then(|live| live.table_rows(t.storage))
+            .unwrap_or(0);
+        row![
+            Id(t.oid),
+            &t.schema_name,
+            &t.name,
+            0_i64,
+            0_i64,
+            (!t.indexes.is_empty()).then_some(0_i64),
+            (!t.indexes.is_empty()).then_some(0_i64),
+            0_i64,
+            0_i64,
+            0_i64,
+            0_i64,
+            i64::try_from(live).unwrap_or(i64::MAX),
+            0_i64,
+            0_i64,
+            0_i64,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            0_i64,
+            0_i64,
+            0_i64,
+            0_i64,
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_stat_all_tables`
+pub(super) fn pg_stat_all_tables(cx: &VirtualContext<'_>) -> Rows {
+    pg_stat_user_tables(cx)
+}
+
+/// `pg_stat_user_indexes`
+pub(super) fn pg_stat_user_indexes(cx: &VirtualContext<'_>) -> Rows {
+    let rows = stored_tables(cx).flat_map(|t| {
+        t.indexes.iter().map(move |i| {
+            row![
+                Id(t.oid),
+                Id(i.oid),
+                &t.schema_name,
+                &t.name,
+                &i.name,
+                0_i64,
+                0_i64,
+                0_i64
+            ]
+        })
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_stat_all_indexes`
+pub(super) fn pg_stat_all_indexes(cx: &VirtualContext<'_>) -> Rows {
+    pg_stat_user_indexes(cx)
+}
+
+/// `pg_stat_activity`: the sessions the server tells of.
+pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
+    let database = |name: &str| {
+        let all = &cx.catalog.notes.databases;
+        all.iter()
+            .find(|d| d.1 == name)
+            .map(|d| Id(d.0))
+            .unwrap_or(Id(cx.catalog.database))
+    };
+    let rows = cx.session.activity().into_iter().map(|a| {
+        row![
+            database(&a.database),
+            &a.database,
+            a.pid,
+            Nil,
+            Id(super::OWNER),
+            &a.user,
+            &a.application_name,
+            Nil,
+            Nil,
+            a.client_port,
+            Datum::TimestampTz(a.backend_start),
+            a.transaction_start.map(Datum::TimestampTz),
+            a.query_start.map(Datum::TimestampTz),
+            Datum::TimestampTz(a.state_change),
+            a.wait_event_type.as_ref(),
+            a.wait_event.as_ref(),
+            &a.state,
+            Nil,
+            Nil,
+            Nil,
+            &a.query,
+            "client backend",
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_stat_database`: one row per database, nothing counted.
+pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
+    let width = cx
+        .catalog
+        .relations
+        .values()
+        .find(|r| r.name == "pg_stat_database")
+        .map_or(0, |r| r.columns.len());
+    let rows = cx.catalog.notes.databases.iter().map(|(database, name)| {
+        let mut row = row![Id(*database), name];
+        row.resize(width, Datum::Null);
+        row
+    });
+    Ok(rows.collect())
+}
+
+/// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
+pub(crate) fn plain_type_name(ty: crate::value::Oid) -> String {
+    match info::by_oid(ty) {
+        Some(t) if t.category == 'A' && t.name.starts_with('_') => "ARRAY".to_owned(),
+        _ => info::format_type(crate::value::SqlType::of(ty)),
+    }
+}

@@ -1,0 +1,439 @@
+//! The catalog in the engine: its own tables, loading them at start, the current snapshot of each database.
+//!
+//! Owns: [`CatalogStore`]: the object tables and their name indexes, OID allocation, the published snapshots, the states of
+//! sequences. DDL writes objects through ordinary transactions (`ddl`); this module only publishes what they changed.
+//!
+//! Invariants:
+//! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
+//!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (traps T10).
+//! - An OID is given out only below a logged bound: none is used twice, whatever crashes.
+//! - At start every storage that no relation refers to is dropped, and every index is built again.
+
+use super::change::{Change, is_stored};
+use super::keys::ColumnsKey;
+use super::sequence::Sequences;
+use super::stored::{
+    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS, SEQUENCES,
+    StoredRelation,
+};
+use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_engine::{
+    CommitError, Engine, FlushMode, Isolation, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
+};
+use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+/// First OID of user objects; numbers below belong to the system catalog.
+const FIRST_OID: Oid = 16_384;
+/// OIDs reserved by one log record.
+const OID_BATCH: u32 = 1_024;
+/// Attempts of a small transaction that finds its lane full.
+const ATTEMPTS_MAX: usize = 1_000;
+
+/// `public`, which may be dropped; the other two schemas are always there.
+const PUBLIC: Oid = 2_200;
+
+struct Oids {
+    next: Oid,
+    /// First OID that is not reserved in the log.
+    limit: Oid,
+    rid: Rid,
+    /// CSN of the reservation.
+    csn: Csn,
+}
+
+/// The stored catalog of all databases.
+pub struct CatalogStore {
+    engine: Engine,
+    current: RwLock<Vec<Arc<Catalog>>>,
+    versions: AtomicU64,
+    /// Rows of objects by (table, database, OID). An entry of a transaction that rolled back is never asked for again.
+    rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
+    sequences: Sequences,
+    oids: Mutex<Oids>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a write failure means where no other writer can be in the way.
+pub(crate) fn write_error(error: &WriteError) -> SqlError {
+    match error {
+        WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
+        WriteError::Serialization => {
+            SqlError::new(SqlState::SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+        }
+        WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large"),
+        other => SqlError::internal(format!("writing the catalog: {other}")),
+    }
+}
+
+/// The client's error for a failed commit.
+pub(crate) fn commit_error(error: &CommitError) -> SqlError {
+    match error {
+        CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
+        CommitError::LogFailed(_) => SqlError::new(SqlState::IO_ERROR, error.to_string()),
+    }
+}
+
+/// Runs `work` in a transaction of its own and commits it without waiting. Gives its CSN.
+pub(crate) fn autonomous(
+    worker: &Worker,
+    mut work: impl FnMut(&mut Txn) -> Result<(), WriteError>,
+) -> Result<Csn> {
+    for _ in 0..ATTEMPTS_MAX {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        txn.begin_statement();
+        work(&mut txn).map_err(|e| write_error(&e))?;
+        match txn.try_precommit() {
+            Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
+            // The lane's buffer is full: write it out and try again.
+            Err(TryCommitError::Busy) => {
+                worker.flush(FlushMode::Inline);
+            }
+            Err(TryCommitError::Failed(error)) => return Err(commit_error(&error)),
+        }
+    }
+    Err(SqlError::new(SqlState::OUT_OF_MEMORY, "the log's buffer stays full"))
+}
+
+impl CatalogStore {
+    /// Opens the catalog of `engine`, making that of an empty log first. To be called once, before the workers start.
+    pub fn open(engine: &Engine) -> Result<Arc<CatalogStore>> {
+        let worker = engine.worker(WorkerId(0));
+        for id in OBJECT_TABLES {
+            let table = engine.create_table(id);
+            engine.create_index(&table, stored::name_index(id), true, Arc::new(NameKey));
+            build_index(&worker, &table, stored::name_index(id))?;
+        }
+        engine.create_table(SEQUENCES);
+        engine.create_table(COUNTER);
+        let rows = Rows::read(engine, &worker)?;
+        let rows = if rows.counter.is_none() {
+            bootstrap(engine, &worker)?;
+            Rows::read(engine, &worker)?
+        } else {
+            rows
+        };
+        let store = rows.into_store(engine)?;
+        store.make_storages(&worker)?;
+        store.reserve(&worker, &mut locked(&store.oids))?;
+        worker.flush(FlushMode::Inline);
+        Ok(store)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The current snapshot of a database.
+    pub fn current(&self, database: &str) -> Option<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|c| c.database_name == database).cloned()
+    }
+
+    /// The current snapshot of a database by OID.
+    pub fn current_by_oid(&self, database: Oid) -> Option<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|c| c.database == database).cloned()
+    }
+
+    pub(crate) fn sequences(&self) -> &Sequences {
+        &self.sequences
+    }
+
+    /// A snapshot with `changes` on top of `base`.
+    pub(crate) fn derive(&self, base: &Catalog, changes: &[Change]) -> Catalog {
+        let mut catalog = base.clone();
+        changes.iter().for_each(|c| c.apply(&mut catalog));
+        catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
+        catalog
+    }
+
+    /// Makes a transaction's changes visible.
+    pub(crate) fn publish(&self, database: Oid, changes: &[Change], csn: Csn) {
+        let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = all.iter_mut().find(|c| c.database == database) {
+            let mut catalog = self.derive(slot, changes);
+            catalog.csn = catalog.csn.max(csn);
+            *slot = Arc::new(catalog);
+        }
+    }
+
+    /// Remembers where an object's row is.
+    pub(crate) fn remember(&self, table: TableId, database: Oid, object: Oid, rid: Rid) {
+        locked(&self.rids).insert((table, database, object), rid);
+    }
+
+    /// Where an object's row is.
+    pub(crate) fn rid(&self, table: TableId, database: Oid, object: Oid) -> Option<Rid> {
+        locked(&self.rids).get(&(table, database, object)).copied()
+    }
+
+    /// Forgets an object's row.
+    pub(crate) fn forget(&self, table: TableId, database: Oid, object: Oid) {
+        locked(&self.rids).remove(&(table, database, object));
+    }
+
+    /// One of the catalog's own tables.
+    pub(crate) fn table(&self, id: TableId) -> Result<Arc<Table>> {
+        self.engine.table(id).ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
+    }
+
+    /// A new OID, and the CSN of its reservation: the caller's transaction depends on it.
+    pub(crate) fn new_oid(&self, worker: &Worker) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        if oids.next >= oids.limit {
+            self.reserve(worker, &mut oids)?;
+        }
+        let oid = oids.next;
+        oids.next += 1;
+        Ok((oid, oids.csn))
+    }
+
+    fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {
+        let limit = oids.limit.checked_add(OID_BATCH).ok_or_else(|| {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "all object identifiers have been used")
+        })?;
+        let row = stored::encode_counter(&mut RowBuilder::new(), limit);
+        let table = self.table(COUNTER)?;
+        oids.csn = autonomous(worker, |txn| {
+            let guard = txn.pin();
+            let version = txn.read_newest(&table, oids.rid, &guard).ok_or(WriteError::Gone)?.version;
+            txn.update(&table, oids.rid, version, &row)
+        })?;
+        oids.next = oids.next.max(oids.limit);
+        oids.limit = limit;
+        Ok(())
+    }
+
+    /// Makes the storage of every table and builds its indexes; drops what nothing refers to.
+    fn make_storages(&self, worker: &Worker) -> Result<()> {
+        let mut used: HashSet<TableId> = OBJECT_TABLES.into_iter().chain([SEQUENCES, COUNTER]).collect();
+        for catalog in self.current.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            for relation in catalog.relations.values().filter(|r| is_stored(r)) {
+                used.insert(relation.storage);
+                let table = self.engine.create_table(relation.storage);
+                for index in &relation.indexes {
+                    attach_index(&self.engine, &table, relation, index);
+                    build_index(worker, &table, index.storage)?;
+                }
+            }
+        }
+        for table in self.engine.tables() {
+            if !used.contains(&table.id()) {
+                self.engine.drop_table(table.id());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the engine's index of a definition; it starts empty.
+pub(crate) fn attach_index(engine: &Engine, table: &Arc<Table>, relation: &Relation, index: &IndexDef) {
+    engine.create_index(table, index.storage, index.unique, Arc::new(ColumnsKey::new(relation, index)));
+}
+
+/// Fills an index at start, when nobody else is there.
+fn build_index(worker: &Worker, table: &Arc<Table>, index: logstead_types::IndexId) -> Result<()> {
+    let found = table.index(index).ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let built = txn.build_index(table, &found);
+    txn.abort();
+    built.map_err(|error| match error {
+        WriteError::Unique { .. } => {
+            SqlError::new(SqlState::DATA_CORRUPTED, format!("unique index {index} has a key twice"))
+        }
+        other => write_error(&other),
+    })
+}
+
+/// The rows of an empty log: two databases, each with `public`, and the counter.
+fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
+    let databases = [(5, "postgres"), (FIRST_OID, "logstead")];
+    let mut builder = RowBuilder::new();
+    let table = |id| engine.table(id).ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")));
+    let (database_table, schemas, counter) = (table(DATABASES)?, table(SCHEMAS)?, table(COUNTER)?);
+    autonomous(worker, |txn| {
+        for (oid, name) in databases {
+            let key = ObjectKey { database: 0, namespace: 0, name: name.to_owned() };
+            txn.insert(&database_table, &ObjectRow { key, oid, definition: vec![1] }.encode(&mut builder))?;
+            let key = ObjectKey { database: oid, namespace: 0, name: "public".to_owned() };
+            txn.insert(&schemas, &ObjectRow { key, oid: PUBLIC, definition: vec![1] }.encode(&mut builder))?;
+        }
+        txn.insert(&counter, &stored::encode_counter(&mut builder, FIRST_OID + 1))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Everything stored, as read at start.
+struct Rows {
+    objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
+    sequences: Vec<(Rid, TableId, i64, bool)>,
+    counter: Option<(Rid, Oid)>,
+}
+
+impl Rows {
+    fn read(engine: &Engine, worker: &Worker) -> Result<Rows> {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        txn.begin_statement();
+        let mut rows = Rows { objects: HashMap::new(), sequences: Vec::new(), counter: None };
+        for id in OBJECT_TABLES {
+            let mut list = Vec::new();
+            each_row(engine, &mut txn, id, |rid, row| {
+                list.push((rid, ObjectRow::decode(row)?));
+                Ok(())
+            })?;
+            rows.objects.insert(id, list);
+        }
+        each_row(engine, &mut txn, SEQUENCES, |rid, row| {
+            let (storage, last, called) = stored::decode_sequence(row)?;
+            rows.sequences.push((rid, storage, last, called));
+            Ok(())
+        })?;
+        each_row(engine, &mut txn, COUNTER, |rid, row| {
+            rows.counter = Some((rid, stored::decode_counter(row)?));
+            Ok(())
+        })?;
+        txn.abort();
+        Ok(rows)
+    }
+
+    fn take(&mut self, table: TableId) -> Vec<(Rid, ObjectRow)> {
+        self.objects.remove(&table).unwrap_or_default()
+    }
+
+    fn into_store(mut self, engine: &Engine) -> Result<Arc<CatalogStore>> {
+        let mut rids = HashMap::new();
+        let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
+        let mut databases = Vec::new();
+        for (rid, row) in self.take(DATABASES) {
+            rids.insert((DATABASES, 0, row.oid), rid);
+            let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
+            catalog.schemas.remove(&PUBLIC);
+            databases.push((row.oid, row.key.name));
+            catalogs.insert(row.oid, catalog);
+        }
+        databases.sort();
+        for (rid, row) in self.take(SCHEMAS) {
+            rids.insert((SCHEMAS, row.key.database, row.oid), rid);
+            if let Some(catalog) = catalogs.get_mut(&row.key.database) {
+                catalog.schemas.insert(row.oid, Arc::new(Schema { oid: row.oid, name: row.key.name }));
+            }
+        }
+        // Indexes hang on tables: tables first, then indexes from the oldest on.
+        let mut relations = self.take(RELATIONS);
+        relations.sort_by_key(|(_, row)| row.oid);
+        let mut indexes = Vec::new();
+        for (rid, row) in &relations {
+            rids.insert((RELATIONS, row.key.database, row.oid), *rid);
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else { continue };
+            match stored::decode_relation(row)? {
+                StoredRelation::Relation(mut relation, options) => {
+                    let schema = catalog.schemas.get(&relation.schema);
+                    relation.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                    Change::Options(relation.oid, options).apply(catalog);
+                    Change::PutRelation(Arc::from(relation)).apply(catalog);
+                }
+                StoredRelation::Index(index, options) => indexes.push((row.key.database, index, options)),
+            }
+        }
+        for (database, index, options) in indexes {
+            if let Some(catalog) = catalogs.get_mut(&database) {
+                Change::Options(index.oid, options).apply(catalog);
+                Change::PutIndex(Arc::new(index)).apply(catalog);
+            }
+        }
+        for (rid, row) in self.take(stored::COMMENTS) {
+            rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
+            if let (Some(catalog), Some((key, text))) = (catalogs.get_mut(&row.key.database), read_comment(&row)) {
+                Change::Comment(key, Some(text)).apply(catalog);
+            }
+        }
+        let (rid, next) = self.counter.ok_or_else(|| {
+            SqlError::new(SqlState::DATA_CORRUPTED, "the stored catalog is damaged: no OID counter")
+        })?;
+        Ok(Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
+            let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
+            let mut current: Vec<_> = catalogs
+                .into_values()
+                .map(|mut catalog| {
+                    catalog.notes.databases.clone_from(&databases);
+                    catalog.notes.live = Some(Arc::clone(&live));
+                    Arc::new(catalog)
+                })
+                .collect();
+            current.sort_by_key(|c| c.database);
+            let sequences = Sequences::default();
+            let used: HashSet<TableId> = current
+                .iter()
+                .flat_map(|c| c.relations.values())
+                .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
+                .map(|r| r.storage)
+                .collect();
+            for (rid, storage, last, called) in self.sequences.iter().filter(|s| used.contains(&s.1)) {
+                sequences.load(*storage, *last, *called, *rid);
+            }
+            CatalogStore {
+                engine: engine.clone(),
+                current: RwLock::new(current),
+                versions: AtomicU64::new(2),
+                rids: Mutex::new(rids),
+                sequences,
+                oids: Mutex::new(Oids { next: next.max(FIRST_OID + 1), limit: next, rid, csn: Csn::ZERO }),
+            }
+        }))
+    }
+}
+
+/// Name of a comment's row: object and column.
+pub(crate) fn comment_name(object: Oid, sub: i32) -> String {
+    format!("{object}/{sub}")
+}
+
+fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
+    let (object, sub) = row.key.name.split_once('/')?;
+    let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
+    Some(((row.key.namespace, object.parse().ok()?, sub.parse().ok()?), Arc::from(text)))
+}
+
+fn each_row(
+    engine: &Engine,
+    txn: &mut Txn,
+    table: TableId,
+    mut each: impl FnMut(Rid, logstead_engine::RowRef<'_>) -> Result<()>,
+) -> Result<()> {
+    let table = engine.table(table).ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
+    let mut cursor = ScanCursor::new(&table);
+    let guard = txn.pin();
+    while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+        each(row.rid, row.bytes)?;
+    }
+    Ok(())
+}
+
+struct LiveStore(Weak<CatalogStore>);
+
+impl Live for LiveStore {
+    fn sequence(&self, storage: TableId) -> Option<(i64, bool)> {
+        self.0.upgrade()?.sequences.peek(storage)
+    }
+
+    fn table_rows(&self, storage: TableId) -> Option<u64> {
+        Some(self.0.upgrade()?.engine.table(storage)?.row_count_estimate())
+    }
+
+    fn table_bytes(&self, storage: TableId) -> Option<u64> {
+        // A row's version takes about this much beside its columns.
+        const ROW_BYTES: u64 = 128;
+        Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
+    }
+}

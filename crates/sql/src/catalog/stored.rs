@@ -1,0 +1,399 @@
+//! The stored form of catalog objects: what the rows of the catalog's own tables hold.
+//!
+//! Owns: the row layout of those tables and the encoding of definitions. A definition begins with the format's version;
+//! reading checks everything, since a log may come from another build: a definition that does not read is XX001, never a panic.
+//!
+//! Row of an object: database, namespace, name, OID, definition. The first three are the key of the table's unique index, so
+//! that two transactions that create one name meet there.
+
+use super::{
+    Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind, SequenceDef,
+};
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, Oid, SqlType, stored};
+use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
+use logstead_types::{IndexId, SqlState, TableId};
+
+/// Version of the definitions written by this build.
+const FORMAT: u8 = 1;
+
+/// Databases, by (0, 0, name).
+pub(crate) const DATABASES: TableId = TableId(1262);
+/// Schemas, by (database, 0, name).
+pub(crate) const SCHEMAS: TableId = TableId(2615);
+/// Tables, sequences and indexes, by (database, schema, name).
+pub(crate) const RELATIONS: TableId = TableId(1259);
+/// Comments, by (database, class, object and column as text).
+pub(crate) const COMMENTS: TableId = TableId(2609);
+/// States of sequences: storage, last value, called.
+pub(crate) const SEQUENCES: TableId = TableId(2224);
+/// One row: the first OID that was never reserved.
+pub(crate) const COUNTER: TableId = TableId(1);
+
+/// Tables whose rows are objects.
+pub(crate) const OBJECT_TABLES: [TableId; 4] = [DATABASES, SCHEMAS, RELATIONS, COMMENTS];
+
+/// The index on (database, namespace, name) of an object table.
+pub(crate) fn name_index(table: TableId) -> IndexId {
+    IndexId(table.get() + 10_000)
+}
+
+/// Identity of an object in its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectKey {
+    /// Database OID; 0 for shared objects.
+    pub(crate) database: Oid,
+    /// Schema of a relation, class of a comment, else 0.
+    pub(crate) namespace: Oid,
+    /// Name.
+    pub(crate) name: String,
+}
+
+/// A row of an object table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectRow {
+    pub(crate) key: ObjectKey,
+    pub(crate) oid: Oid,
+    pub(crate) definition: Vec<u8>,
+}
+
+impl ObjectRow {
+    /// Encodes the row.
+    pub(crate) fn encode(&self, builder: &mut RowBuilder) -> Vec<u8> {
+        builder.start(0, 5);
+        builder.push(Some(&self.key.database.to_le_bytes()));
+        builder.push(Some(&self.key.namespace.to_le_bytes()));
+        builder.push(Some(self.key.name.as_bytes()));
+        builder.push(Some(&self.oid.to_le_bytes()));
+        builder.push(Some(&self.definition));
+        builder.finish().to_vec()
+    }
+
+    /// Reads a row.
+    pub(crate) fn decode(row: RowRef<'_>) -> Result<ObjectRow> {
+        let column = |i: usize| {
+            if i < row.column_count() { row.column(i) } else { None }.ok_or_else(|| corrupt("a column is missing"))
+        };
+        let number = |i: usize| -> Result<u32> {
+            Ok(u32::from_le_bytes(column(i)?.try_into().map_err(|_| corrupt("a number has the wrong length"))?))
+        };
+        let name = std::str::from_utf8(column(2)?).map_err(|_| corrupt("a name is not UTF-8"))?.to_owned();
+        let key = ObjectKey { database: number(0)?, namespace: number(1)?, name };
+        Ok(ObjectRow { key, oid: number(3)?, definition: column(4)?.to_vec() })
+    }
+}
+
+/// Key of object rows: (database, namespace, name).
+pub(crate) struct NameKey;
+
+impl KeyExtractor for NameKey {
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        if row.column_count() < 3 {
+            return KeyKind::Absent;
+        }
+        for number in [row.column(0), row.column(1)] {
+            let bytes = number.and_then(|b| <[u8; 4]>::try_from(b).ok()).unwrap_or_default();
+            out.extend_from_slice(&u32::from_le_bytes(bytes).to_be_bytes());
+        }
+        // Names hold no zero bytes: one ends the key.
+        out.extend_from_slice(row.column(2).unwrap_or_default());
+        out.push(0);
+        KeyKind::Unique
+    }
+}
+
+/// A row of the sequence table.
+pub(crate) fn encode_sequence(builder: &mut RowBuilder, storage: TableId, last: i64, called: bool) -> Vec<u8> {
+    builder.start(0, 3);
+    builder.push(Some(&storage.get().to_le_bytes()));
+    builder.push(Some(&last.to_le_bytes()));
+    builder.push(Some(&[u8::from(called)]));
+    builder.finish().to_vec()
+}
+
+/// Reads a row of the sequence table.
+pub(crate) fn decode_sequence(row: RowRef<'_>) -> Result<(TableId, i64, bool)> {
+    let column = |i: usize| if i < row.column_count() { row.column(i).unwrap_or_default() } else { &[] };
+    let storage = column(0).try_into().map_err(|_| corrupt("a sequence has no storage"))?;
+    let last = column(1).try_into().map_err(|_| corrupt("a sequence has no value"))?;
+    Ok((TableId(u32::from_le_bytes(storage)), i64::from_le_bytes(last), column(2) == [1]))
+}
+
+/// The counter's row.
+pub(crate) fn encode_counter(builder: &mut RowBuilder, next: Oid) -> Vec<u8> {
+    builder.start(0, 1);
+    builder.push(Some(&next.to_le_bytes()));
+    builder.finish().to_vec()
+}
+
+/// Reads the counter's row.
+pub(crate) fn decode_counter(row: RowRef<'_>) -> Result<Oid> {
+    let bytes = if row.column_count() > 0 { row.column(0).unwrap_or_default() } else { &[] };
+    Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| corrupt("the OID counter has the wrong length"))?))
+}
+
+fn corrupt(what: &str) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("the stored catalog is damaged: {what}"))
+        .hint("Verify the log with \"logstead log verify\".")
+}
+
+/// A stored relation, sequence or index.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredRelation {
+    /// Table or sequence, without its indexes; options as `name=value`.
+    Relation(Box<Relation>, Vec<String>),
+    /// Index.
+    Index(IndexDef, Vec<String>),
+}
+
+impl std::fmt::Debug for Relation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relation").field("oid", &self.oid).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u8(&mut self, v: u8) {
+        self.0.push(v);
+    }
+    fn u16(&mut self, v: u16) {
+        self.0.extend_from_slice(&v.to_le_bytes());
+    }
+    fn u32(&mut self, v: u32) {
+        self.0.extend_from_slice(&v.to_le_bytes());
+    }
+    fn i64(&mut self, v: i64) {
+        self.0.extend_from_slice(&v.to_le_bytes());
+    }
+    fn bytes(&mut self, v: &[u8]) {
+        self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX));
+        self.0.extend_from_slice(v);
+    }
+    fn opt<T>(&mut self, v: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        self.u8(u8::from(v.is_some()));
+        if let Some(v) = v {
+            write(self, v);
+        }
+    }
+    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.u32(u32::try_from(items.len()).unwrap_or(u32::MAX));
+        for item in items {
+            write(self, item);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(n).ok_or_else(|| corrupt("a definition ends early"))?;
+        self.0 = tail;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| corrupt("a definition ends early"))
+    }
+    fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+    fn bool(&mut self) -> Result<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(corrupt("a flag is neither 0 nor 1")),
+        }
+    }
+    fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    fn i64(&mut self) -> Result<i64> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let n = self.u32()? as usize;
+        self.take(n)
+    }
+    fn str(&mut self) -> Result<String> {
+        Ok(std::str::from_utf8(self.bytes()?).map_err(|_| corrupt("a text is not UTF-8"))?.to_owned())
+    }
+    fn opt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
+        if self.bool()? { Ok(Some(read(self)?)) } else { Ok(None) }
+    }
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let n = self.u32()?;
+        (0..n).map(|_| read(self)).collect()
+    }
+}
+
+fn write_column(w: &mut Writer, c: &Column) {
+    w.bytes(c.name.as_bytes());
+    w.u32(c.ty.oid);
+    w.u32(c.ty.typmod.cast_unsigned());
+    w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1);
+    w.opt(c.default.as_ref(), |w, d| w.bytes(d.as_bytes()));
+    w.opt(c.identity, |w, always| w.u8(u8::from(always)));
+    w.opt(c.sequence, Writer::u32);
+    let missing = match &c.missing {
+        Datum::Null => None,
+        value => {
+            let mut bytes = Vec::new();
+            stored::encode(value, &mut bytes);
+            Some(bytes)
+        }
+    };
+    w.opt(missing, |w, bytes| w.bytes(&bytes));
+}
+
+fn read_column(r: &mut Reader<'_>) -> Result<Column> {
+    let name = r.str()?;
+    let ty = SqlType { oid: r.u32()?, typmod: r.u32()?.cast_signed() };
+    let flags = r.u8()?;
+    let default = r.opt(Reader::str)?;
+    let identity = r.opt(Reader::bool)?;
+    let sequence = r.opt(Reader::u32)?;
+    let missing = r.opt(|r| stored::decode(ty.oid, r.bytes()?))?.unwrap_or(Datum::Null);
+    let (not_null, dropped) = (flags & 1 != 0, flags & 2 != 0);
+    Ok(Column { name, ty, not_null, default, identity, sequence, dropped, missing })
+}
+
+fn write_constraint(w: &mut Writer, c: &Constraint) {
+    w.u32(c.oid);
+    w.bytes(c.name.as_bytes());
+    match &c.kind {
+        ConstraintKind::Check(text) => {
+            w.u8(b'c');
+            w.bytes(text.as_bytes());
+        }
+        ConstraintKind::PrimaryKey(index) => {
+            w.u8(b'p');
+            w.u32(*index);
+        }
+        ConstraintKind::Unique(index) => {
+            w.u8(b'u');
+            w.u32(*index);
+        }
+    }
+}
+
+fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
+    let oid = r.u32()?;
+    let name = r.str()?;
+    let kind = match r.u8()? {
+        b'c' => ConstraintKind::Check(r.str()?),
+        b'p' => ConstraintKind::PrimaryKey(r.u32()?),
+        b'u' => ConstraintKind::Unique(r.u32()?),
+        _ => return Err(corrupt("unknown kind of constraint")),
+    };
+    Ok(Constraint { oid, name, kind })
+}
+
+/// Definition of a table or sequence, without its indexes.
+pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.u8(FORMAT);
+    match &relation.kind {
+        RelationKind::Sequence(s) => {
+            w.u8(b'S');
+            w.u32(relation.storage.get());
+            w.u32(s.ty);
+            for v in [s.start, s.increment, s.min, s.max, s.cache, i64::from(s.cycle)] {
+                w.i64(v);
+            }
+        }
+        RelationKind::Table | RelationKind::Virtual(_) => {
+            w.u8(b'r');
+            w.u32(relation.storage.get());
+            w.u16(relation.schema_version);
+            w.list(&relation.columns, write_column);
+            w.list(&relation.constraints, write_constraint);
+            w.list(options, |w, o| w.bytes(o.as_bytes()));
+        }
+    }
+    w.0
+}
+
+/// Definition of an index.
+pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.u8(FORMAT);
+    w.u8(b'i');
+    w.u32(index.storage.get());
+    w.u32(index.table);
+    w.u8(u8::from(index.unique) | u8::from(index.primary) << 1);
+    w.list(&index.columns, |w, c| {
+        w.u16(u16::try_from(c.position).unwrap_or(u16::MAX));
+        w.u8(u8::from(c.desc) | u8::from(c.nulls_first) << 1);
+    });
+    w.list(options, |w, o| w.bytes(o.as_bytes()));
+    w.0
+}
+
+/// Reads a row of the relations' table. `schema_name` is filled in by the caller.
+pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
+    let mut r = Reader(&row.definition);
+    let format = r.u8()?;
+    if format != FORMAT {
+        return Err(corrupt(&format!("definition of \"{}\" has format {format}, this build reads {FORMAT}", row.key.name)));
+    }
+    let relation = |kind, storage, columns, constraints, schema_version| {
+        Box::new(Relation {
+            oid: row.oid,
+            name: row.key.name.clone(),
+            schema: row.key.namespace,
+            schema_name: String::new(),
+            kind,
+            columns,
+            indexes: Vec::new(),
+            constraints,
+            storage,
+            schema_version,
+        })
+    };
+    let found = match r.u8()? {
+        b'S' => {
+            let storage = TableId(r.u32()?);
+            let ty = r.u32()?;
+            let (start, increment, min, max) = (r.i64()?, r.i64()?, r.i64()?, r.i64()?);
+            let (cache, cycle) = (r.i64()?, r.i64()? != 0);
+            if increment == 0 || min > max {
+                return Err(corrupt("a sequence has impossible limits"));
+            }
+            let kind = RelationKind::Sequence(SequenceDef { ty, start, increment, min, max, cache, cycle });
+            StoredRelation::Relation(relation(kind, storage, Vec::new(), Vec::new(), 0), Vec::new())
+        }
+        b'r' => {
+            let storage = TableId(r.u32()?);
+            let version = r.u16()?;
+            let columns = r.list(read_column)?;
+            let constraints = r.list(read_constraint)?;
+            let options = r.list(Reader::str)?;
+            StoredRelation::Relation(relation(RelationKind::Table, storage, columns, constraints, version), options)
+        }
+        b'i' => {
+            let storage = IndexId(r.u32()?);
+            let table = r.u32()?;
+            let flags = r.u8()?;
+            let columns = r.list(|r| {
+                let position = usize::from(r.u16()?);
+                let order = r.u8()?;
+                Ok(IndexColumn { position, desc: order & 1 != 0, nulls_first: order & 2 != 0 })
+            })?;
+            let options = r.list(Reader::str)?;
+            let (unique, primary) = (flags & 1 != 0, flags & 2 != 0);
+            let name = row.key.name.clone();
+            StoredRelation::Index(IndexDef { oid: row.oid, name, table, storage, unique, primary, columns }, options)
+        }
+        _ => return Err(corrupt("unknown kind of relation")),
+    };
+    if !r.0.is_empty() {
+        return Err(corrupt("a definition has bytes left over"));
+    }
+    Ok(found)
+}

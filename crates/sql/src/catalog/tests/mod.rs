@@ -1,0 +1,3 @@
+//! Tests of the catalog.
+
+mod system_relations;
