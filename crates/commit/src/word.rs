@@ -1,0 +1,50 @@
+//! One atomic word, so that the model checker can run the very code that ships.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A 64-bit atomic: the standard library's in the server, the model checker's in its tests.
+///
+/// Every operation is sequentially consistent: the protocols that use it are about order, and none of them is so hot
+/// that a weaker order would be measured.
+pub trait AtomicWord: Send + Sync {
+    /// A word holding `value`.
+    fn new(value: u64) -> Self;
+    /// Reads.
+    fn load(&self) -> u64;
+    /// Writes.
+    fn store(&self, value: u64);
+    /// Adds and returns the former value.
+    fn fetch_add(&self, value: u64) -> u64;
+    /// Raises to at least `value` and returns the former value.
+    fn fetch_max(&self, value: u64) -> u64;
+    /// Replaces `from` by `to`; false if it held something else.
+    fn swap_if(&self, from: u64, to: u64) -> bool;
+}
+
+impl AtomicWord for AtomicU64 {
+    #[inline]
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        AtomicU64::load(self, Ordering::SeqCst)
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        AtomicU64::store(self, value, Ordering::SeqCst);
+    }
+    #[inline]
+    fn fetch_add(&self, value: u64) -> u64 {
+        AtomicU64::fetch_add(self, value, Ordering::SeqCst)
+    }
+    #[inline]
+    fn fetch_max(&self, value: u64) -> u64 {
+        AtomicU64::fetch_max(self, value, Ordering::SeqCst)
+    }
+    #[inline]
+    fn swap_if(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+}
