@@ -1,0 +1,92 @@
+//! Why operations fail.
+
+use logstead_commit::LogFailed;
+use logstead_types::{IndexId, Rid};
+
+use crate::row::RowError;
+use crate::wait::Blocker;
+
+/// Why a write did not happen. Whatever the reason, the write has left nothing behind.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Another transaction holds what is needed: wait for the blocker, look again, call again.
+    #[error("blocked by another transaction")]
+    Blocked(Blocker),
+    /// READ COMMITTED: the row has a newer committed version than the one given: read the newest, check again what
+    /// made you choose it, call again.
+    #[error("the row was changed by another transaction")]
+    Changed,
+    /// READ COMMITTED: the row was deleted by another transaction, or by an earlier statement of this one.
+    #[error("the row was deleted")]
+    Gone,
+    /// This statement has changed or deleted the row already.
+    #[error("the row was already changed by this statement")]
+    SelfModified,
+    /// REPEATABLE READ: the row was changed after the snapshot (40001).
+    #[error("could not serialize access due to concurrent update")]
+    Serialization,
+    /// A row with the same key exists (23505). The answer depends on that row: it waits like a read (T15).
+    #[error("a row with the same key exists")]
+    Unique {
+        /// The index that holds the key once.
+        index: IndexId,
+        /// The row that has it.
+        rid: Rid,
+    },
+    /// Waiting would never end (40P01).
+    #[error("deadlock detected")]
+    Deadlock,
+    /// The row is longer than rows may be.
+    #[error("the row is too large")]
+    TooLarge,
+    /// The table has used up its row numbers.
+    #[error("the table is full")]
+    TableFull,
+}
+
+/// Why a commit failed. The transaction is rolled back, except after [`CommitError::LogFailed`] where recovery decides.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// The disk that holds the log is full (53100). Freeing space helps; nothing else was lost.
+    #[error("the disk that holds the log is full; free some space and try again")]
+    DiskFull,
+    /// The log cannot be written any more; the process must stop.
+    #[error(transparent)]
+    LogFailed(#[from] LogFailed),
+}
+
+/// Why the engine did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The options make no sense.
+    #[error("{0}")]
+    Options(String),
+    /// The log could not be recovered.
+    #[error(transparent)]
+    Recovery(#[from] logstead_wal::recovery::RecoveryError),
+}
+
+/// Why surviving records could not be applied: the log's checksums were right, its content was not.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The records of a transaction do not decode.
+    #[error("records of CSN {csn}: {source}")]
+    Records {
+        /// The transaction.
+        csn: logstead_types::Csn,
+        /// What is wrong.
+        source: logstead_wal::FormatError,
+    },
+    /// A row or delta does not decode, or changes a row that does not exist.
+    #[error("row {rid} of table {table} at CSN {csn}: {source}")]
+    Row {
+        /// The transaction.
+        csn: logstead_types::Csn,
+        /// The table.
+        table: logstead_types::TableId,
+        /// The row.
+        rid: Rid,
+        /// What is wrong.
+        source: RowError,
+    },
+}

@@ -1,0 +1,223 @@
+//! Garbage collection: versions, tombstones, index entries and rids that nobody needs any more.
+//!
+//! What a transaction superseded is looked at when its CSN is below the horizon and below all snapshots but single old
+//! ones (T1). What such a single old snapshot still sees is set aside under that snapshot and looked at again when it
+//! is gone. Rows that are updated often are pruned by their writers in passing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use logstead_types::{Csn, Rid};
+use smallvec::SmallVec;
+
+use crate::precommit::Buffers;
+use crate::snapshots::Bounds;
+use crate::stats::add;
+use crate::table::Table;
+use crate::version::{Chunk, Guard, Kind, Stamp, VersionRef};
+use crate::worker::WorkerInner;
+use crate::write::{What, drop_entries};
+
+/// A transaction's writes, to be cleaned up after.
+struct Batch {
+    csn: Csn,
+    buffers: Buffers,
+    /// Writes looked at so far.
+    done: usize,
+}
+
+/// A worker's garbage.
+#[derive(Default)]
+pub(crate) struct Garbage {
+    /// In the order of commit.
+    batches: VecDeque<Batch>,
+    /// Rows of which an old snapshot still sees a version, by that snapshot.
+    held: BTreeMap<u64, Vec<(Arc<Table>, Rid)>>,
+}
+
+impl Garbage {
+    /// Takes a committed transaction's writes; its buffers go back to the worker at once if there is nothing to do.
+    pub(crate) fn add(&mut self, csn: Csn, mut buffers: Buffers, worker: &WorkerInner) {
+        buffers.log.clear();
+        buffers.writes.retain(|w| matches!(w.what, What::Update | What::Delete));
+        if buffers.writes.is_empty() {
+            worker.give_buffers(buffers);
+        } else {
+            self.batches.push_back(Batch { csn, buffers, done: 0 });
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.batches.is_empty() && self.held.is_empty()
+    }
+
+    fn absorb(&mut self, other: Garbage) {
+        // Ordered by CSN again, which `ripe` relies on.
+        self.batches.extend(other.batches);
+        self.batches.make_contiguous().sort_by_key(|b| b.csn);
+        for (single, rows) in other.held {
+            self.held.entry(single).or_default().extend(rows);
+        }
+    }
+
+    /// The next row to look at.
+    fn next(&mut self, bounds: &Bounds, worker: &WorkerInner) -> Option<(Arc<Table>, Rid)> {
+        loop {
+            let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
+            if let Some(write) = batch.buffers.writes.get(batch.done) {
+                batch.done += 1;
+                return Some((batch.buffers.tables[write.table as usize].clone(), write.rid));
+            }
+            if let Some(batch) = self.batches.pop_front() {
+                worker.give_buffers(batch.buffers);
+            }
+        }
+    }
+
+    /// Rows whose snapshot is gone are looked at again.
+    fn release(&mut self, bounds: &Bounds) -> Vec<(Arc<Table>, Rid)> {
+        let gone: SmallVec<[u64; 4]> = self.held.keys().copied().filter(|s| !bounds.holds(*s)).collect();
+        gone.iter().filter_map(|s| self.held.remove(s)).flatten().collect()
+    }
+}
+
+/// See [`Worker::collect_garbage`](crate::Worker::collect_garbage).
+pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
+    worker.refresh_bounds();
+    let bounds = worker.bounds().clone();
+    if let Some(mut orphans) = worker.inner().orphans.try_lock() {
+        for orphan in orphans.drain(..).filter(|o| !o.is_empty()) {
+            worker.garbage.borrow_mut().absorb(orphan);
+        }
+    }
+    let mut again = worker.garbage.borrow_mut().release(&bounds);
+    let mut left = budget;
+    while left > 0 {
+        let next = again.pop().or_else(|| worker.garbage.borrow_mut().next(&bounds, worker));
+        let Some((table, rid)) = next else { return false };
+        left -= 1;
+        // A guard per row: the collector's own pin must not hold back what it frees.
+        let guard = Guard::pin();
+        if let Err(Some(single)) = collect_row(worker, &bounds, &table, rid, &guard) {
+            worker.garbage.borrow_mut().held.entry(single).or_default().push((table, rid));
+        }
+    }
+    if !again.is_empty() {
+        // Under a snapshot that no longer exists: the next step begins with them.
+        worker.garbage.borrow_mut().held.entry(0).or_default().extend(again);
+    }
+    true
+}
+
+/// The CSN of a version, if its writer has committed.
+fn csn_of(version: VersionRef<'_>) -> Option<Csn> {
+    match version.stamp() {
+        Stamp::Committed(csn) => Some(csn),
+        Stamp::Writer(state) => state.committed(),
+    }
+}
+
+/// Versions unlinked in one step, still readable under the guard.
+type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
+
+/// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and what
+/// single snapshot kept something.
+fn prune_chain<'g>(
+    chunk: &Chunk,
+    slot: usize,
+    bounds: &Bounds,
+    guard: &'g Guard,
+    dropped: &mut Dropped<'g>,
+) -> (bool, Result<(), Option<u64>>) {
+    let mut keys_changed = false;
+    let mut kept_by = Ok(());
+    // The nearest newer committed version, which superseded the one looked at.
+    let mut newer: Option<Csn> = None;
+    let Some(mut prune) = chunk.try_prune() else { return (false, Err(None)) };
+    prune.sweep(slot, guard, |version| {
+        let Some(csn) = csn_of(version) else {
+            keys_changed |= version.kind() == Kind::Row { keys_changed: true };
+            return false;
+        };
+        if version.kind() == Kind::LockOnly {
+            dropped.push(version);
+            return true;
+        }
+        keys_changed |= version.kind() == Kind::Row { keys_changed: true };
+        let Some(superseded_by) = newer.replace(csn) else { return false };
+        match bounds.droppable(csn, superseded_by) {
+            Ok(()) => {
+                dropped.push(version);
+                true
+            }
+            Err(why) => {
+                kept_by = Err(why);
+                false
+            }
+        }
+    });
+    (keys_changed, kept_by)
+}
+
+/// Prunes a row that its writer is just updating, as far as the worker's cached bounds allow.
+pub(crate) fn prune_in_line(worker: &WorkerInner, table: &Table, rid: Rid, guard: &Guard) {
+    let Some((chunk, slot)) = table.rows.slot(rid) else { return };
+    let mut dropped = Dropped::new();
+    let (keys_changed, _) = prune_chain(chunk, slot, &worker.bounds(), guard, &mut dropped);
+    drop_all(worker, table, rid, keys_changed, &dropped, guard);
+}
+
+fn drop_all(worker: &WorkerInner, table: &Table, rid: Rid, keys_changed: bool, dropped: &Dropped<'_>, guard: &Guard) {
+    if dropped.is_empty() {
+        return;
+    }
+    add(&worker.counters().versions_collected, dropped.len() as u64);
+    if keys_changed {
+        let mut scratch = worker.scratch.borrow_mut();
+        for gone in dropped {
+            drop_entries(table, rid, *gone, &mut scratch, guard);
+        }
+    }
+}
+
+/// Cleans up one row. Tells what kept something: a single old snapshot, or time.
+fn collect_row(
+    worker: &WorkerInner,
+    bounds: &Bounds,
+    table: &Table,
+    rid: Rid,
+    guard: &Guard,
+) -> Result<(), Option<u64>> {
+    let Some((chunk, slot)) = table.rows.slot(rid) else { return Ok(()) };
+    let Some(head) = chunk.head(slot, guard) else { return Ok(()) };
+    if head.kind() == Kind::Tombstone
+        && let Some(csn) = csn_of(head)
+    {
+        bounds.gone(csn)?;
+        return bury(worker, table, rid, head, guard);
+    }
+    let mut dropped = Dropped::new();
+    let (keys_changed, kept_by) = prune_chain(chunk, slot, bounds, guard, &mut dropped);
+    drop_all(worker, table, rid, keys_changed, &dropped, guard);
+    kept_by
+}
+
+/// Takes a deleted row away: its chain, its index entries, then its rid is free.
+fn bury(worker: &WorkerInner, table: &Table, rid: Rid, head: VersionRef<'_>, guard: &Guard) -> Result<(), Option<u64>> {
+    let Some((chunk, slot)) = table.rows.slot(rid) else { return Ok(()) };
+    let mut chain = Dropped::new();
+    let taken = {
+        let mut prune = chunk.prune_lock();
+        let mut at = Some(head);
+        while let Some(version) = at {
+            chain.push(version);
+            at = version.next(guard);
+        }
+        prune.take_all(slot, head, guard)
+    };
+    if taken {
+        drop_all(worker, table, rid, true, &chain, guard);
+        table.rows.free_rid(rid);
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! How a transaction ends.
+//!
+//! Pre-commit, in this order: room in the lane (T12; a large transaction's records go to a side segment first);
+//! Committing; `reserved` and the draw; the entry into the lane; `reserved` cleared; row locks without versions taken
+//! away; Precommitted: the versions are visible and the row locks free. From the draw to there nothing fails, waits or
+//! yields. Then versions are stamped, hooks run, waiters are woken, table locks are given back.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use logstead_commit::LogFailed;
+use logstead_types::Csn;
+use logstead_wal::{Deps, Lane, NoRoom, Room, SideRef};
+use parking_lot::Mutex;
+
+use crate::error::CommitError;
+use crate::stats::add;
+use crate::table::Table;
+use crate::txn::{Outcome, Txn};
+use crate::version::Guard;
+use crate::write::{What, Work, Write};
+
+/// A transaction's buffers, used again by the worker's next ones.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    /// The records.
+    pub(crate) log: Vec<u8>,
+    /// What was written, in order.
+    pub(crate) writes: Vec<Write>,
+    /// The tables written.
+    pub(crate) tables: Vec<Arc<Table>>,
+}
+
+impl Buffers {
+    pub(crate) fn clear(&mut self) {
+        self.log.clear();
+        self.writes.clear();
+        self.tables.clear();
+    }
+
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.log.capacity() + self.writes.capacity() * size_of::<Write>()
+    }
+}
+
+/// A transaction is Precommitted: visible, its locks free, not yet acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its CSN, if it changed anything.
+    pub csn: Option<Csn>,
+    /// Answer the client when [`Engine::acknowledged`](crate::Engine::acknowledged) of this is ready.
+    pub waits_for: Csn,
+}
+
+/// Why [`Txn::try_precommit`] did not commit.
+pub enum TryCommitError {
+    /// There is no room now, or too much was written: use [`Txn::precommit`].
+    Busy(Box<Txn>),
+    /// It failed and is rolled back.
+    Failed(CommitError),
+}
+
+impl std::fmt::Debug for TryCommitError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TryCommitError::Busy(_) => f.write_str("Busy"),
+            TryCommitError::Failed(error) => write!(f, "Failed({error:?})"),
+        }
+    }
+}
+
+/// Where the records go.
+enum Place {
+    Inline(Room),
+    Side(Room, SideRef),
+}
+
+/// The outcome of a side segment's write, and who waits for it.
+#[derive(Default)]
+struct SideSlot {
+    result: Option<Result<SideRef, NoRoom>>,
+    waker: Option<Waker>,
+}
+
+/// Future of a side segment's write.
+struct SideWrite(Arc<Mutex<SideSlot>>);
+
+impl Future for SideWrite {
+    type Output = Result<SideRef, NoRoom>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.0.lock();
+        match slot.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn write_side(lane: &Lane, records: Vec<u8>) -> SideWrite {
+    let slot = Arc::new(Mutex::new(SideSlot::default()));
+    let told = slot.clone();
+    lane.write_side(
+        records,
+        Box::new(move |result| {
+            let waker = {
+                let mut slot = told.lock();
+                slot.result = Some(result);
+                slot.waker.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }),
+    );
+    SideWrite(slot)
+}
+
+/// Takes room in the lane, waiting while it is full.
+async fn take_room(lane: &Lane, bytes: usize) -> Result<Room, NoRoom> {
+    poll_fn(|cx| match lane.room(bytes) {
+        Err(NoRoom::Full) => {
+            lane.wait_room(cx.waker());
+            match lane.room(bytes) {
+                Err(NoRoom::Full) => Poll::Pending,
+                other => Poll::Ready(other),
+            }
+        }
+        other => Poll::Ready(other),
+    })
+    .await
+}
+
+fn commit_error(error: NoRoom) -> CommitError {
+    match error {
+        NoRoom::DiskFull => CommitError::DiskFull,
+        NoRoom::Failed(error) => CommitError::LogFailed(LogFailed::new(error.to_string())),
+        NoRoom::Full | NoRoom::TooLarge => {
+            CommitError::LogFailed(LogFailed::new("the log offers no room for the transaction"))
+        }
+    }
+}
+
+impl Txn {
+    fn log_size(&self) -> usize {
+        self.work.as_ref().map_or(0, |w| w.buffers.log.len())
+    }
+
+    /// Commits, as far as this side of durability goes: on success the transaction is visible to others and its locks
+    /// are free; its client may hear of it when the receipt's CSN is acknowledged. May wait for room in the log. On an
+    /// error everything is rolled back.
+    pub async fn precommit(mut self) -> Result<Receipt, CommitError> {
+        let bytes = self.log_size();
+        if bytes == 0 {
+            return Ok(self.commit_without_log());
+        }
+        let lane = self.worker.lane.clone();
+        let place = if bytes <= lane.inline_size_max() {
+            take_room(&lane, bytes).await.map(Place::Inline)
+        } else {
+            self.place_aside(&lane).await
+        };
+        match place {
+            Ok(place) => Ok(self.commit_at(place)),
+            // Dropping it rolls it back.
+            Err(error) => Err(commit_error(error)),
+        }
+    }
+
+    /// Commits without waiting, if there is room.
+    pub fn try_precommit(mut self) -> Result<Receipt, TryCommitError> {
+        let bytes = self.log_size();
+        if bytes == 0 {
+            return Ok(self.commit_without_log());
+        }
+        match self.worker.lane.room(bytes) {
+            Ok(room) => Ok(self.commit_at(Place::Inline(room))),
+            Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
+            Err(error) => Err(TryCommitError::Failed(commit_error(error))),
+        }
+    }
+
+    /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
+    async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
+        loop {
+            let records = self.work.as_ref().map_or_else(Vec::new, |w| w.buffers.log.clone());
+            match write_side(lane, records).await {
+                Ok(side) => return take_room(lane, 0).await.map(|room| Place::Side(room, side)),
+                // The home is preparing space; room in the lane comes up when it has some.
+                Err(NoRoom::Full) => drop(take_room(lane, 0).await?),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Ends a transaction that has nothing to log.
+    fn commit_without_log(&mut self) -> Receipt {
+        let waits_for = self.engine().tracking.read_only_waits_for(self.dsn);
+        if let Some(work) = self.work.take() {
+            // Row locks only.
+            let guard = Guard::pin();
+            self.unlock_rows(&work, &guard);
+            work.writer.state().aborted();
+            self.run_hooks(Outcome::Committed(waits_for));
+            work.writer.state().wake();
+            self.worker.give_buffers(work.buffers);
+        } else {
+            self.run_hooks(Outcome::Committed(waits_for));
+        }
+        self.finish();
+        add(&self.worker.counters().commits_read_only, 1);
+        Receipt { csn: None, waits_for }
+    }
+
+    fn commit_at(&mut self, place: Place) -> Receipt {
+        let Some(work) = self.work.take() else { return self.commit_without_log() };
+        let worker = self.worker.clone();
+        let engine = worker.inner();
+        let was_dirty = worker.lane.is_dirty();
+        // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
+        let guard = Guard::pin();
+        let state = work.writer.state();
+        state.begin_commit();
+        let (csn, reservation) = engine.horizon.draw(worker.id);
+        let deps = Deps::floor(engine.tracking.floor(csn, self.dsn));
+        match place {
+            Place::Inline(room) => worker.lane.push(room, csn, &deps, &work.buffers.log),
+            Place::Side(room, side) => worker.lane.push_side(room, csn, &deps, &side),
+        }
+        drop(reservation);
+        self.unlock_rows(&work, &guard);
+        state.precommitted(csn);
+        for write in work.buffers.writes.iter().filter(|w| w.what != What::Lock) {
+            let rows = &work.buffers.tables[write.table as usize].rows;
+            if let Some((chunk, slot)) = rows.slot(write.rid) {
+                chunk.stamp(slot, &work.writer, csn, &guard);
+            }
+        }
+        drop(guard);
+        self.run_hooks(Outcome::Committed(csn));
+        work.writer.state().wake();
+        self.finish();
+        let counters = worker.counters();
+        add(&counters.commits, 1);
+        add(&counters.log_bytes, work.buffers.log.len() as u64);
+        worker.count_commit();
+        let Work { buffers, .. } = *work;
+        worker.garbage.borrow_mut().add(csn, buffers, &worker);
+        if !was_dirty {
+            worker.call_dirty_hook();
+        }
+        Receipt { csn: Some(csn), waits_for: csn }
+    }
+
+    /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.
+    fn unlock_rows(&self, work: &Work, guard: &Guard) {
+        for write in work.buffers.writes.iter().filter(|w| w.what == What::Lock) {
+            let rows = &work.buffers.tables[write.table as usize].rows;
+            if let Some((chunk, slot)) = rows.slot(write.rid)
+                && let Some(head) = chunk.head(slot, guard)
+                && head.kind() == crate::version::Kind::LockOnly
+                && chunk.prune_lock().pop(slot, &work.writer, guard).is_some()
+            {
+                add(&self.worker.counters().versions_collected, 1);
+            }
+        }
+    }
+
+    fn run_hooks(&mut self, outcome: Outcome) {
+        for hook in std::mem::take(&mut self.hooks) {
+            hook(outcome);
+        }
+    }
+
+    /// Gives back table locks and the snapshot.
+    fn finish(&mut self) {
+        self.ended = true;
+        self.give_up_intent();
+        let (id, worker) = (self.id(), self.worker.id);
+        for held in self.tables.drain(..) {
+            held.table.locks.release(id, worker, held.held);
+        }
+        self.drop_snapshot();
+    }
+
+    /// Rolls back.
+    pub fn abort(mut self) {
+        self.roll_back();
+    }
+
+    fn roll_back(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.undo_to(0, 0);
+        let work = self.work.take();
+        if let Some(work) = &work {
+            work.writer.state().aborted();
+        }
+        let mut hooks = std::mem::take(&mut self.hooks);
+        while let Some(hook) = hooks.pop() {
+            hook(Outcome::Aborted);
+        }
+        if let Some(work) = work {
+            work.writer.state().wake();
+            self.worker.give_buffers(work.buffers);
+        }
+        self.finish();
+        add(&self.worker.counters().aborts, 1);
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        self.roll_back();
+    }
+}

@@ -1,0 +1,144 @@
+//! Row slots by rid, in chunks of 1,024.
+//!
+//! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a slot is found with
+//! two loads and no lock. A rid is handed out again only after its row's deletion is below the horizon and every
+//! snapshot, and its index entries are gone (T1), or when its insert was undone.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use logstead_types::Rid;
+use parking_lot::Mutex;
+
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, VersionRef};
+
+/// Buckets of chunks: the n-th holds 2^n chunks.
+const BUCKETS: usize = 40;
+
+type Bucket = Box<[OnceLock<Box<Chunk>>]>;
+
+/// The slots of one table, and which rids are free.
+pub(crate) struct Rows {
+    buckets: [OnceLock<Bucket>; BUCKETS],
+    /// The lowest rid never handed out.
+    next_rid: AtomicU64,
+    free_rids: Mutex<Vec<Rid>>,
+    /// Spares inserts the mutex while there are no free rids.
+    some_free: AtomicBool,
+}
+
+/// Which bucket, and where in it.
+#[inline]
+fn place(rid: Rid) -> (usize, usize, usize) {
+    let chunk = rid.0 / CHUNK_SLOTS as u64 + 1;
+    let bucket = chunk.ilog2() as usize;
+    (bucket, (chunk - (1 << bucket)) as usize, (rid.0 % CHUNK_SLOTS as u64) as usize)
+}
+
+/// The first rid that no bucket has room for.
+pub(crate) const RID_MAX: u64 = ((1 << BUCKETS) - 1) * CHUNK_SLOTS as u64;
+
+impl Rows {
+    pub(crate) fn new() -> Rows {
+        Rows {
+            buckets: [const { OnceLock::new() }; BUCKETS],
+            next_rid: AtomicU64::new(0),
+            free_rids: Mutex::default(),
+            some_free: AtomicBool::new(false),
+        }
+    }
+
+    /// Every slot ever used and not free.
+    pub(crate) fn used(&self) -> u64 {
+        let free = self.free_rids.lock().len() as u64;
+        self.next_rid.load(Ordering::Relaxed).saturating_sub(free)
+    }
+
+    /// Every rid handed out so far is below this.
+    #[inline]
+    pub(crate) fn rid_end(&self) -> u64 {
+        self.next_rid.load(Ordering::SeqCst)
+    }
+
+    /// The chunk of a rid, if it exists, and the slot in it.
+    #[inline]
+    pub(crate) fn slot(&self, rid: Rid) -> Option<(&Chunk, usize)> {
+        if rid.0 >= RID_MAX {
+            return None;
+        }
+        let (bucket, chunk, slot) = place(rid);
+        Some((self.buckets[bucket].get()?[chunk].get()?, slot))
+    }
+
+    /// The chunk of a rid, made if needed. `rid` is below `RID_MAX`.
+    #[inline]
+    pub(crate) fn slot_or_new(&self, rid: Rid) -> (&Chunk, usize) {
+        let (bucket, chunk, slot) = place(rid);
+        let chunks = self.buckets[bucket].get_or_init(|| (0..1usize << bucket).map(|_| OnceLock::new()).collect());
+        (chunks[chunk].get_or_init(|| Box::new(Chunk::new())), slot)
+    }
+
+    /// The newest version of a row.
+    #[inline]
+    pub(crate) fn head<'g>(&self, rid: Rid, guard: &'g Guard) -> Option<VersionRef<'g>> {
+        let (chunk, slot) = self.slot(rid)?;
+        chunk.head(slot, guard)
+    }
+
+    /// A rid whose slot is empty.
+    #[inline]
+    pub(crate) fn allocate_rid(&self) -> Rid {
+        if self.some_free.load(Ordering::Relaxed) {
+            let mut free = self.free_rids.lock();
+            if let Some(rid) = free.pop() {
+                return rid;
+            }
+            self.some_free.store(false, Ordering::Relaxed);
+        }
+        Rid(self.next_rid.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Gives a rid back, whose slot is empty and whose index entries are gone.
+    pub(crate) fn free_rid(&self, rid: Rid) {
+        let mut free = self.free_rids.lock();
+        free.push(rid);
+        self.some_free.store(true, Ordering::Relaxed);
+    }
+
+    /// Replay: makes sure that `rid` counts as handed out.
+    pub(crate) fn claim_rid(&self, rid: Rid) {
+        self.next_rid.fetch_max(rid.0 + 1, Ordering::SeqCst);
+    }
+
+    /// After replay: every empty slot below the end is free. Highest first, so that low rids are used first.
+    pub(crate) fn collect_free_rids(&self, guard: &Guard) {
+        let mut free = self.free_rids.lock();
+        free.clear();
+        for rid in (0..self.rid_end()).rev() {
+            if self.head(Rid(rid), guard).is_none() {
+                free.push(Rid(rid));
+            }
+        }
+        self.some_free.store(!free.is_empty(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rid_has_its_own_place() {
+        assert_eq!(place(Rid(0)), (0, 0, 0));
+        assert_eq!(place(Rid(1023)), (0, 0, 1023));
+        assert_eq!(place(Rid(1024)), (1, 0, 0));
+        assert_eq!(place(Rid(2048)), (1, 1, 0));
+        assert_eq!(place(Rid(3 * 1024)), (2, 0, 0));
+        assert_eq!(place(Rid(RID_MAX - 1)).0, BUCKETS - 1);
+        let rows = Rows::new();
+        assert!(rows.slot(Rid(5000)).is_none());
+        assert!(rows.slot(Rid(u64::MAX)).is_none());
+        rows.slot_or_new(Rid(5000));
+        assert!(rows.slot(Rid(5001)).is_some());
+    }
+}

@@ -1,0 +1,147 @@
+//! A writing transaction as others see it: its state, and those who wait for it.
+//!
+//! Running -> Committing -> Precommitted(csn), or Running -> Aborted. Only the owner moves it. Committing lasts from
+//! before the CSN is drawn until the entry is in its lane (T4); nothing in between parks or yields, so readers spin.
+//! Lock waiters register and look again (T13); the owner wakes them after every move, and when a savepoint is rolled
+//! back, which frees row locks while the transaction goes on.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+
+use logstead_types::Csn;
+use parking_lot::Mutex;
+
+const RUNNING: u64 = 0;
+const COMMITTING: u64 = 1;
+const ABORTED: u64 = 2;
+/// The low bits of a Precommitted state; the CSN is above them.
+const PRECOMMITTED: u64 = 3;
+
+/// Identifies a transaction among those that run: worker and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TxnId(pub u64);
+
+/// What has become of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Running,
+    Committing,
+    Precommitted(Csn),
+    Aborted,
+}
+
+/// A writing transaction as others see it.
+pub(crate) struct TxnState {
+    word: AtomicU64,
+    /// Moves whenever row locks were given back: at the end and when a savepoint is rolled back.
+    releases: AtomicU64,
+    id: TxnId,
+    waiters: Mutex<Vec<(TxnId, Waker)>>,
+}
+
+impl TxnState {
+    pub(crate) fn new(id: TxnId) -> TxnState {
+        TxnState { word: AtomicU64::new(RUNNING), releases: AtomicU64::new(0), id, waiters: Mutex::default() }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> TxnId {
+        self.id
+    }
+
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        let word = self.word.load(Ordering::SeqCst);
+        match word & 3 {
+            RUNNING => Phase::Running,
+            COMMITTING => Phase::Committing,
+            ABORTED => Phase::Aborted,
+            _ => Phase::Precommitted(Csn(word >> 2)),
+        }
+    }
+
+    /// The CSN, once Precommitted.
+    #[inline]
+    pub(crate) fn committed(&self) -> Option<Csn> {
+        match self.phase() {
+            Phase::Precommitted(csn) => Some(csn),
+            _ => None,
+        }
+    }
+
+    /// The outcome, after spinning while Committing: its CSN, or `None` if it runs or was rolled back.
+    #[inline]
+    pub(crate) fn settled(&self) -> Option<Csn> {
+        let mut spins = 0u32;
+        loop {
+            match self.phase() {
+                Phase::Running | Phase::Aborted => return None,
+                Phase::Precommitted(csn) => return Some(csn),
+                Phase::Committing => {
+                    spins += 1;
+                    if spins.is_multiple_of(64) {
+                        // Its thread may have lost the processor in between.
+                        std::thread::yield_now();
+                    } else {
+                        std::hint::spin_loop();
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&self, from: u64, to: u64) {
+        let before = self.word.swap(to, Ordering::SeqCst);
+        assert!(before & 3 == from, "a transaction's state moves along its one path");
+    }
+
+    /// Running -> Committing, before the CSN is drawn.
+    #[inline]
+    pub(crate) fn begin_commit(&self) {
+        self.step(RUNNING, COMMITTING);
+    }
+
+    /// Committing -> Precommitted: its versions become visible, its row locks are free.
+    #[inline]
+    pub(crate) fn precommitted(&self, csn: Csn) {
+        self.step(COMMITTING, csn.0 << 2 | PRECOMMITTED);
+    }
+
+    /// Running -> Aborted, after its versions are gone.
+    pub(crate) fn aborted(&self) {
+        self.step(RUNNING, ABORTED);
+    }
+
+    /// How often locks were given back so far.
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::SeqCst)
+    }
+
+    /// Is a wait that began at `releases` still to be waited?
+    pub(crate) fn holds_since(&self, releases: u64) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Committing) && self.releases() == releases
+    }
+
+    /// Wakes everyone who waits for a lock of this transaction.
+    pub(crate) fn wake(&self) {
+        self.releases.fetch_add(1, Ordering::SeqCst);
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        for (_, waker) in waiters {
+            waker.wake();
+        }
+    }
+
+    /// Registers `waiter`, replacing its former waker. The caller looks at the state again afterwards.
+    pub(crate) fn register(&self, waiter: TxnId, waker: &Waker) {
+        let mut waiters = self.waiters.lock();
+        match waiters.iter_mut().find(|(id, _)| *id == waiter) {
+            Some((_, old)) => old.clone_from(waker),
+            None => waiters.push((waiter, waker.clone())),
+        }
+    }
+
+    /// Takes `waiter` out.
+    pub(crate) fn deregister(&self, waiter: TxnId) {
+        self.waiters.lock().retain(|(id, _)| *id != waiter);
+    }
+}

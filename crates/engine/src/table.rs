@@ -1,0 +1,77 @@
+//! A table: its row slots, the indexes kept with it, and its locks. It knows no name and no columns.
+
+use std::fmt;
+use std::sync::Arc;
+
+use logstead_types::{IndexId, TableId};
+use parking_lot::RwLock;
+
+use crate::index::Index;
+use crate::rows::Rows;
+use crate::table_lock::TableLocks;
+
+/// A table's rows, indexes and locks.
+pub struct Table {
+    id: TableId,
+    pub(crate) rows: Arc<Rows>,
+    indexes: RwLock<Vec<Arc<Index>>>,
+    pub(crate) locks: TableLocks,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({})", self.id)
+    }
+}
+
+impl Table {
+    pub(crate) fn new(id: TableId, workers: usize) -> Table {
+        Table {
+            id,
+            rows: Arc::new(Rows::new()),
+            indexes: RwLock::default(),
+            locks: TableLocks::new(workers),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// The index with this number, if it is kept with the table.
+    pub fn index(&self, id: IndexId) -> Option<Arc<Index>> {
+        self.indexes.read().iter().find(|i| i.id() == id).cloned()
+    }
+
+    /// All its indexes.
+    pub fn indexes(&self) -> Vec<Arc<Index>> {
+        self.indexes.read().clone()
+    }
+
+    /// An upper bound of the number of rows: every slot that was used and is not free.
+    pub fn row_count_estimate(&self) -> u64 {
+        self.rows.used()
+    }
+
+    /// Keeps `index` with the table, or gives the one that has its number already.
+    pub(crate) fn attach(&self, index: Index) -> Arc<Index> {
+        let mut indexes = self.indexes.write();
+        if let Some(known) = indexes.iter().find(|i| i.id() == index.id()) {
+            return known.clone();
+        }
+        let index = Arc::new(index);
+        indexes.push(index.clone());
+        index
+    }
+
+    pub(crate) fn detach(&self, id: IndexId) {
+        self.indexes.write().retain(|i| i.id() != id);
+    }
+
+    /// Calls `use_them` with every index, under the lock that attaching takes.
+    #[inline]
+    pub(crate) fn with_indexes<T>(&self, use_them: impl FnOnce(&[Arc<Index>]) -> T) -> T {
+        use_them(&self.indexes.read())
+    }
+}

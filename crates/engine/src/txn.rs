@@ -1,0 +1,510 @@
+//! Transactions: snapshots, and what they read.
+//!
+//! A version is visible if its writer's CSN is below the snapshot, or if this transaction wrote it in an earlier
+//! command. A writer that has begun to commit but has no outcome yet is waited for, spinning (T4): it may have drawn
+//! a CSN below the snapshot. One that is still running will draw one at or above it.
+//!
+//! Every version examined counts as read: the transaction's DSN covers it, rejected rows and tombstones included (T1).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use logstead_types::{Csn, Dsn, Rid};
+use smallvec::SmallVec;
+
+use crate::engine::EngineInner;
+use crate::error::WriteError;
+use crate::index::{Index, IndexCursor, KeyKind};
+use crate::row::RowRef;
+use crate::savepoint::Savepoint;
+use crate::state::TxnId;
+use crate::stats::add;
+use crate::table::Table;
+use crate::table_lock::{Held, TableLock};
+use crate::version::{Guard, Kind, Stamp, VersionRef};
+use crate::wait::Blocker;
+use crate::worker::WorkerInner;
+use crate::write::Work;
+
+/// When a transaction takes its snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// At each statement.
+    ReadCommitted,
+    /// At the first statement; a row changed since fails the transaction that wants to change it.
+    RepeatableRead,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Committed: with its own CSN, or, if it changed nothing, the newest CSN it depends on.
+    Committed(Csn),
+    /// Rolled back, or back to a savepoint before.
+    Aborted,
+}
+
+/// Which version of a row was read: hand it back to write the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VersionId(u64);
+
+impl VersionId {
+    /// The version with this CSN: there is one per row that others can see.
+    #[inline]
+    pub(crate) fn committed(csn: Csn) -> VersionId {
+        VersionId(csn.0 << 1)
+    }
+
+    /// The transaction's own version, by the command that wrote it: there is one per row and command.
+    #[inline]
+    pub(crate) fn own(command: u32) -> VersionId {
+        VersionId(u64::from(command) << 1 | 1)
+    }
+
+    /// Did the reading transaction write it itself?
+    pub fn is_own(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// A visible row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'g> {
+    /// Its number.
+    pub rid: Rid,
+    /// Which version it is.
+    pub version: VersionId,
+    /// Its columns.
+    pub bytes: RowRef<'g>,
+}
+
+/// A snapshot kept for a cursor that outlives its statement; see [`Txn::swap_view`].
+pub struct View {
+    worker: Rc<WorkerInner>,
+    snapshot: Csn,
+    command: u32,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.worker.release_snapshot(self.snapshot);
+    }
+}
+
+/// A walk over all rows of a table, in rid order. Holds no lock and no reference to a row: it survives awaits.
+pub struct ScanCursor {
+    table: Arc<Table>,
+    next: u64,
+    end: Option<u64>,
+}
+
+impl ScanCursor {
+    /// From the first row.
+    pub fn new(table: &Arc<Table>) -> ScanCursor {
+        ScanCursor { table: table.clone(), next: 0, end: None }
+    }
+}
+
+/// What a transaction holds of one table.
+pub(crate) struct HeldTable {
+    pub(crate) table: Arc<Table>,
+    pub(crate) held: Held,
+}
+
+/// A transaction. Dropping it rolls it back.
+pub struct Txn {
+    pub(crate) worker: Rc<WorkerInner>,
+    id: TxnId,
+    isolation: Isolation,
+    snapshot: Option<Csn>,
+    pub(crate) command: u32,
+    pub(crate) dsn: Dsn,
+    /// There from the first write or row lock on.
+    pub(crate) work: Option<Box<Work>>,
+    pub(crate) tables: SmallVec<[HeldTable; 4]>,
+    /// A table whose strong lock was refused and is still intended.
+    intent: Option<Arc<Table>>,
+    pub(crate) hooks: Vec<Box<dyn FnOnce(Outcome)>>,
+    pub(crate) savepoints: Vec<Savepoint>,
+    pub(crate) savepoints_made: u32,
+    pub(crate) ended: bool,
+}
+
+/// What is at the newest end of a row that is to be written.
+pub(crate) struct Target<'g> {
+    /// The newest version, to install above.
+    pub(crate) head: VersionRef<'g>,
+    /// The newest row version, which is the one the caller read.
+    pub(crate) row: VersionRef<'g>,
+    /// This transaction has locked the row already, or wrote its newest version.
+    pub(crate) locked: bool,
+}
+
+impl Txn {
+    #[inline]
+    pub(crate) fn new(worker: Rc<WorkerInner>, isolation: Isolation) -> Txn {
+        Txn {
+            id: worker.next_txn_id(),
+            worker,
+            isolation,
+            snapshot: None,
+            command: 1,
+            dsn: Dsn(0),
+            work: None,
+            tables: SmallVec::new(),
+            intent: None,
+            hooks: Vec::new(),
+            savepoints: Vec::new(),
+            savepoints_made: 0,
+            ended: false,
+        }
+    }
+
+    /// Its number among those that run.
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// Its isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    pub(crate) fn engine(&self) -> &EngineInner {
+        self.worker.inner()
+    }
+
+    /// Begins the next statement: it sees what earlier statements of the transaction wrote, not what itself writes. In
+    /// READ COMMITTED it gets a new snapshot.
+    #[inline]
+    pub fn begin_statement(&mut self) {
+        self.command += 1;
+        self.give_up_intent();
+        if self.isolation == Isolation::ReadCommitted {
+            self.drop_snapshot();
+        }
+    }
+
+    /// Ends a statement: in READ COMMITTED its snapshot no longer keeps old versions alive while the session idles.
+    pub fn end_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted {
+            self.drop_snapshot();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn drop_snapshot(&mut self) {
+        if let Some(snapshot) = self.snapshot.take() {
+            self.worker.release_snapshot(snapshot);
+        }
+    }
+
+    /// The statement's snapshot, taken now if it has none yet: it sees every CSN below it.
+    #[inline]
+    pub fn snapshot(&mut self) -> Csn {
+        match self.snapshot {
+            Some(snapshot) => snapshot,
+            None => {
+                let snapshot = self.worker.acquire_snapshot();
+                self.snapshot = Some(snapshot);
+                snapshot
+            }
+        }
+    }
+
+    /// What the current statement sees, kept for later.
+    pub fn view(&mut self) -> View {
+        let snapshot = self.snapshot();
+        self.worker.share_snapshot(snapshot);
+        View { worker: self.worker.clone(), snapshot, command: self.command }
+    }
+
+    /// Exchanges what the transaction sees with `view`. A cursor that outlives its statement swaps its view in before
+    /// each fetch and out again after; while it is in, the transaction only reads.
+    pub fn swap_view(&mut self, view: &mut View) {
+        let snapshot = self.snapshot();
+        self.snapshot = Some(view.snapshot);
+        view.snapshot = snapshot;
+        std::mem::swap(&mut self.command, &mut view.command);
+    }
+
+    /// Keeps what is read from being freed. Never held across an await.
+    #[inline]
+    pub fn pin(&self) -> Guard {
+        Guard::pin()
+    }
+
+    /// The newest CSN the transaction read or overwrote. An answer, or an error that tells of rows (T15), waits for it.
+    pub fn dsn(&self) -> Dsn {
+        self.dsn
+    }
+
+    /// Makes the transaction depend on `csn`: that of a cached schema or plan it uses (T10).
+    #[inline]
+    pub fn depends_on(&mut self, csn: Csn) {
+        self.dsn.cover(csn);
+    }
+
+    /// Has it changed rows?
+    pub fn has_writes(&self) -> bool {
+        self.work.as_ref().is_some_and(|w| !w.buffers.log.is_empty())
+    }
+
+    /// Calls `hook` when the transaction ends: when its changes have just become visible and its locks are still held,
+    /// or after they were undone; also when they are undone by rolling back to an earlier savepoint.
+    pub fn on_end(&mut self, hook: Box<dyn FnOnce(Outcome)>) {
+        self.hooks.push(hook);
+    }
+
+    /// Is the version this transaction's own?
+    #[inline]
+    pub(crate) fn is_own(&self, version: VersionRef<'_>) -> bool {
+        self.work.as_ref().is_some_and(|w| version.is_of(&w.writer))
+    }
+
+    /// The version of a chain that the statement sees.
+    #[inline]
+    fn see<'g>(&mut self, mut at: Option<VersionRef<'g>>, guard: &'g Guard) -> Option<(VersionRef<'g>, VersionId)> {
+        let snapshot = self.snapshot();
+        let mut steps = 0;
+        let seen = loop {
+            let version = at?;
+            at = version.next(guard);
+            steps += 1;
+            let kind = version.kind();
+            if kind == Kind::LockOnly {
+                continue;
+            }
+            let csn = match version.stamp() {
+                Stamp::Committed(csn) => csn,
+                Stamp::Writer(_) if self.is_own(version) => {
+                    if version.command() < self.command {
+                        break (kind != Kind::Tombstone).then(|| (version, VersionId::own(version.command())));
+                    }
+                    continue;
+                }
+                Stamp::Writer(state) => match state.settled() {
+                    Some(csn) => csn,
+                    None => continue,
+                },
+            };
+            if csn < snapshot {
+                self.dsn.cover(csn);
+                break (kind != Kind::Tombstone).then(|| (version, VersionId::committed(csn)));
+            }
+        };
+        if steps > 1 {
+            add(&self.worker.counters().chain_steps, steps - 1);
+        }
+        seen
+    }
+
+    /// The row as the statement sees it.
+    #[inline]
+    pub fn read<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
+        let (version, id) = self.see(table.rows.head(rid, guard), guard)?;
+        Some(Row { rid, version: id, bytes: RowRef::new(version.row()) })
+    }
+
+    /// The row's newest version that is committed or this transaction's own.
+    pub fn read_newest<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
+        let mut at = table.rows.head(rid, guard);
+        while let Some(version) = at {
+            at = version.next(guard);
+            if version.kind() == Kind::LockOnly {
+                continue;
+            }
+            let id = match version.stamp() {
+                Stamp::Writer(_) if self.is_own(version) => VersionId::own(version.command()),
+                Stamp::Committed(csn) => {
+                    self.dsn.cover(csn);
+                    VersionId::committed(csn)
+                }
+                Stamp::Writer(state) => match state.settled() {
+                    Some(csn) => {
+                        self.dsn.cover(csn);
+                        VersionId::committed(csn)
+                    }
+                    None => continue,
+                },
+            };
+            return (version.kind() != Kind::Tombstone).then(|| Row {
+                rid,
+                version: id,
+                bytes: RowRef::new(version.row()),
+            });
+        }
+        None
+    }
+
+    /// The visible row with this key in a unique index (in another index: one of them).
+    #[inline]
+    pub fn get<'g>(&mut self, index: &Index, key: &[u8], guard: &'g Guard) -> Option<Row<'g>> {
+        let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
+        index.lookup(key, |rid| {
+            rids.push(rid);
+            true
+        });
+        for rid in rids {
+            if let Some((version, id)) = self.see(index.rows.head(rid, guard), guard)
+                && self.has_key(index, version, key)
+            {
+                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+            }
+        }
+        None
+    }
+
+    /// Entries are hints: does the visible version have the key?
+    #[inline]
+    fn has_key(&self, index: &Index, version: VersionRef<'_>, key: &[u8]) -> bool {
+        let mut scratch = self.worker.scratch.borrow_mut();
+        scratch.other_key.clear();
+        index.key(version.row(), &mut scratch.other_key) != KeyKind::Absent && scratch.other_key == key
+    }
+
+    /// The next visible row in the cursor's order; each row comes once.
+    #[inline]
+    pub fn index_next<'g>(&mut self, cursor: &mut IndexCursor, guard: &'g Guard) -> Option<Row<'g>> {
+        // Before entries are read ahead: what is visible to it has its entries by then.
+        self.snapshot();
+        loop {
+            let rid = cursor.advance()?;
+            if let Some((version, id)) = self.see(cursor.index().rows.head(rid, guard), guard)
+                && self.has_key(cursor.index(), version, cursor.key())
+            {
+                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+            }
+        }
+    }
+
+    /// The next visible row.
+    #[inline]
+    pub fn scan_next<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
+        self.snapshot();
+        // Rows visible to the snapshot have their rids by now.
+        let end = *cursor.end.get_or_insert_with(|| cursor.table.rows.rid_end());
+        while cursor.next < end {
+            let rid = Rid(cursor.next);
+            cursor.next += 1;
+            if let Some((version, id)) = self.see(cursor.table.rows.head(rid, guard), guard) {
+                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+            }
+        }
+        None
+    }
+
+    /// Finds the row's newest version and whether it may be written by this transaction, which read `base`.
+    pub(crate) fn target<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        base: VersionId,
+        guard: &'g Guard,
+    ) -> Result<Target<'g>, WriteError> {
+        'again: loop {
+            let Some(head) = table.rows.head(rid, guard) else {
+                return Err(self.lost(false));
+            };
+            let mut at = Some(head);
+            let mut locked = false;
+            while let Some(version) = at {
+                at = version.next(guard);
+                let lock_only = version.kind() == Kind::LockOnly;
+                let csn = match version.stamp() {
+                    Stamp::Writer(_) if self.is_own(version) => {
+                        locked = true;
+                        if lock_only {
+                            continue;
+                        }
+                        return if version.command() == self.command {
+                            Err(WriteError::SelfModified)
+                        } else if version.kind() == Kind::Tombstone {
+                            Err(WriteError::Gone)
+                        } else if base != VersionId::own(version.command()) {
+                            Err(WriteError::Changed)
+                        } else {
+                            Ok(Target { head, row: version, locked })
+                        };
+                    }
+                    Stamp::Committed(csn) => csn,
+                    Stamp::Writer(state) => match state.committed() {
+                        Some(csn) => csn,
+                        None => match version.writer() {
+                            Some(writer) if writer.holds_since(writer.releases()) => {
+                                return Err(WriteError::Blocked(Blocker::row(writer)));
+                            }
+                            // It ended while we looked.
+                            _ => continue 'again,
+                        },
+                    },
+                };
+                if lock_only {
+                    continue;
+                }
+                self.dsn.cover(csn);
+                if self.isolation == Isolation::RepeatableRead && csn >= self.snapshot() {
+                    return Err(WriteError::Serialization);
+                }
+                if version.kind() == Kind::Tombstone {
+                    return Err(self.lost(true));
+                }
+                if base != VersionId::committed(csn) {
+                    return Err(self.lost(false));
+                }
+                return Ok(Target { head, row: version, locked });
+            }
+            return Err(WriteError::Gone);
+        }
+    }
+
+    /// The error for a row that is not what was read.
+    fn lost(&self, deleted: bool) -> WriteError {
+        match (self.isolation, deleted) {
+            (Isolation::RepeatableRead, _) => WriteError::Serialization,
+            (Isolation::ReadCommitted, true) => WriteError::Gone,
+            (Isolation::ReadCommitted, false) => WriteError::Changed,
+        }
+    }
+
+    /// Locks a table until the transaction ends. A lock that covers what is held already is an upgrade.
+    #[inline]
+    pub fn lock_table(&mut self, table: &Arc<Table>, lock: TableLock) -> Result<(), WriteError> {
+        let id = self.id;
+        let worker = self.worker.id;
+        let at = match self.tables.iter().position(|t| Arc::ptr_eq(&t.table, table)) {
+            Some(at) => at,
+            None => {
+                self.tables.push(HeldTable { table: table.clone(), held: Held::default() });
+                self.tables.len() - 1
+            }
+        };
+        match table.locks.acquire(id, worker, lock, &mut self.tables[at].held) {
+            Ok(()) => {
+                self.give_up_intent();
+                Ok(())
+            }
+            Err(refused) => {
+                if lock >= TableLock::Share {
+                    if self.intent.as_ref().is_some_and(|t| !Arc::ptr_eq(t, table)) {
+                        self.give_up_intent();
+                    }
+                    self.intent = Some(table.clone());
+                }
+                Err(WriteError::Blocked(Blocker::table(table.clone(), lock, refused.holder, refused.releases)))
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn give_up_intent(&mut self) {
+        if let Some(table) = self.intent.take() {
+            table.locks.give_up(self.id);
+        }
+    }
+
+    /// The table locks held, for the wait-for graph.
+    pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, Held); 4]> {
+        self.tables.iter().map(|t| (t.table.id(), t.held)).collect()
+    }
+}

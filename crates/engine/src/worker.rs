@@ -1,0 +1,207 @@
+//! A worker's own part of the engine: what only its thread touches.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use logstead_types::{Csn, WorkerId};
+use logstead_wal::{FlushMode, FlushOutcome, Lane};
+
+use crate::engine::{Engine, EngineInner};
+use crate::garbage::Garbage;
+use crate::precommit::Buffers;
+use crate::snapshots::{Bounds, Snapshots};
+use crate::state::TxnId;
+use crate::stats::{Counters, Stats, add};
+use crate::txn::{Isolation, Txn};
+
+/// Commits between two looks at what may be collected in line.
+const COMMITS_PER_BOUNDS: u32 = 16;
+/// Idle transaction buffers kept.
+const POOL_MAX: usize = 64;
+/// A buffer that grew beyond this is not kept.
+const POOLED_BYTES_MAX: usize = 1 << 16;
+
+/// Buffers for keys, used within one operation.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) old_key: Vec<u8>,
+    pub(crate) new_key: Vec<u8>,
+    pub(crate) other_key: Vec<u8>,
+    pub(crate) delta: Vec<u8>,
+}
+
+pub(crate) struct WorkerInner {
+    pub(crate) engine: Engine,
+    pub(crate) id: WorkerId,
+    pub(crate) lane: Lane,
+    snapshots: RefCell<Snapshots>,
+    /// The next transaction's number.
+    next_txn: Cell<u64>,
+    pool: RefCell<Vec<Buffers>>,
+    pub(crate) scratch: RefCell<Scratch>,
+    pub(crate) garbage: RefCell<Garbage>,
+    bounds: RefCell<Bounds>,
+    commits_until_bounds: Cell<u32>,
+    dirty_hook: RefCell<Option<Rc<dyn Fn()>>>,
+}
+
+/// A worker's handle on the engine, used on its own thread. Clones are the same worker.
+#[derive(Clone)]
+pub struct Worker(pub(crate) Rc<WorkerInner>);
+
+impl WorkerInner {
+    pub(crate) fn inner(&self) -> &EngineInner {
+        self.engine.inner()
+    }
+
+    #[inline]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner().counters[usize::from(self.id.0)]
+    }
+
+    #[inline]
+    pub(crate) fn acquire_snapshot(&self) -> Csn {
+        let engine = self.inner();
+        self.snapshots.borrow_mut().acquire(&engine.horizon, &engine.published[usize::from(self.id.0)])
+    }
+
+    pub(crate) fn share_snapshot(&self, snapshot: Csn) {
+        self.snapshots.borrow_mut().share(snapshot);
+    }
+
+    #[inline]
+    pub(crate) fn release_snapshot(&self, snapshot: Csn) {
+        self.snapshots.borrow_mut().release(snapshot, &self.inner().published[usize::from(self.id.0)]);
+    }
+
+    pub(crate) fn next_txn_id(&self) -> TxnId {
+        let id = self.next_txn.get();
+        self.next_txn.set(id + 1);
+        TxnId(id)
+    }
+
+    pub(crate) fn take_buffers(&self) -> Buffers {
+        self.pool.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_buffers(&self, mut buffers: Buffers) {
+        buffers.clear();
+        let mut pool = self.pool.borrow_mut();
+        if pool.len() < POOL_MAX && buffers.capacity_bytes() <= POOLED_BYTES_MAX {
+            pool.push(buffers);
+        }
+    }
+
+    /// What in-line pruning may drop; looked up anew every few commits.
+    pub(crate) fn bounds(&self) -> std::cell::Ref<'_, Bounds> {
+        self.bounds.borrow()
+    }
+
+    pub(crate) fn refresh_bounds(&self) {
+        *self.bounds.borrow_mut() = self.inner().bounds();
+        self.commits_until_bounds.set(COMMITS_PER_BOUNDS);
+    }
+
+    #[inline]
+    pub(crate) fn count_commit(&self) {
+        match self.commits_until_bounds.get().checked_sub(1) {
+            Some(left) => self.commits_until_bounds.set(left),
+            None => self.refresh_bounds(),
+        }
+    }
+
+    pub(crate) fn call_dirty_hook(&self) {
+        // Cloned out, so that the hook may do anything, replacing itself included.
+        let hook = self.dirty_hook.borrow().clone();
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+}
+
+impl Drop for WorkerInner {
+    fn drop(&mut self) {
+        let engine = self.engine.inner();
+        engine.orphans.lock().push(self.garbage.take());
+        engine.workers_taken[usize::from(self.id.0)].store(false, Ordering::SeqCst);
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
+        let inner = engine.inner();
+        let lane = inner.lanes[usize::from(id.0) / inner.workers_per_lane].clone();
+        let handle = inner.handles.fetch_add(1, Ordering::SeqCst);
+        Worker(Rc::new(WorkerInner {
+            id,
+            lane,
+            snapshots: RefCell::default(),
+            next_txn: Cell::new(handle << 40 | 1),
+            pool: RefCell::default(),
+            scratch: RefCell::default(),
+            garbage: RefCell::default(),
+            bounds: RefCell::default(),
+            commits_until_bounds: Cell::new(0),
+            dirty_hook: RefCell::default(),
+            engine,
+        }))
+    }
+
+    /// Its number.
+    pub fn id(&self) -> WorkerId {
+        self.0.id
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// Begins a transaction. Its snapshot is taken when it first needs one.
+    #[inline]
+    pub fn begin(&self, isolation: Isolation) -> Txn {
+        Txn::new(self.0.clone(), isolation)
+    }
+
+    /// Calls `hook` whenever the worker's lane goes from clean to dirty.
+    pub fn set_dirty_hook(&self, hook: Box<dyn Fn()>) {
+        *self.0.dirty_hook.borrow_mut() = Some(Rc::from(hook));
+    }
+
+    /// Do entries wait in the worker's lane for a flush?
+    pub fn lane_dirty(&self) -> bool {
+        self.0.lane.is_dirty()
+    }
+
+    /// Bytes that wait in the worker's lane for a flush.
+    pub fn lane_dirty_bytes(&self) -> usize {
+        self.0.lane.dirty_bytes()
+    }
+
+    /// Is a block of the worker's lane being written?
+    pub fn lane_in_flight(&self) -> bool {
+        self.0.lane.in_flight()
+    }
+
+    /// Writes what the worker's lane holds: in this thread, or by the lane's writer.
+    pub fn flush(&self, mode: FlushMode) -> FlushOutcome {
+        let outcome = self.0.lane.flush(mode);
+        if matches!(outcome, FlushOutcome::Durable | FlushOutcome::Started) {
+            add(&self.0.counters().flushes, 1);
+        }
+        outcome
+    }
+
+    /// A bounded step of garbage collection: looks at up to `budget` rows. True if more can be done now.
+    pub fn collect_garbage(&self, budget: usize) -> bool {
+        crate::garbage::collect(&self.0, budget)
+    }
+
+    /// What this worker has counted.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        stats.add(self.0.counters());
+        stats
+    }
+}

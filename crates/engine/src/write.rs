@@ -1,0 +1,412 @@
+//! What transactions write: versions, index entries and records, and how a write is undone.
+//!
+//! Order of a write: check the row's newest version; install the new version above it (the row lock); insert the index
+//! entries, judging uniqueness under each index's lock (T11); append the record. Whatever fails after the installation
+//! pops the version again and takes out the entries it brought, so a failed write leaves nothing behind.
+
+use std::sync::Arc;
+
+use logstead_types::{Dsn, Rid};
+use logstead_wal::Record;
+
+use crate::delta;
+use crate::error::WriteError;
+use crate::garbage;
+use crate::index::{Index, KeyKind};
+use crate::precommit::Buffers;
+use crate::row::{ROW_BYTES_MAX, RowRef};
+use crate::rows::{RID_MAX, Rows};
+use crate::state::TxnState;
+use crate::stats::add;
+use crate::table::Table;
+use crate::txn::{Target, Txn, VersionId};
+use crate::version::{Guard, Kind, Stamp, VersionRef, Writer};
+use crate::wait::Blocker;
+use crate::worker::Scratch;
+
+/// What was done to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Insert,
+    Update,
+    Delete,
+    Lock,
+}
+
+/// One write, to undo it or to clean up after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write {
+    /// Which of the transaction's written tables.
+    pub(crate) table: u32,
+    pub(crate) what: What,
+    pub(crate) rid: Rid,
+}
+
+/// The writing part of a transaction.
+pub(crate) struct Work {
+    pub(crate) writer: Writer,
+    pub(crate) buffers: Buffers,
+}
+
+/// Inserts the new version's entry, or says who has the key.
+struct Judge<'a, 'g> {
+    table: &'a Table,
+    index: &'a Index,
+    writer: &'a Writer,
+    guard: &'g Guard,
+}
+
+impl Judge<'_, '_> {
+    /// Does a version have the key?
+    fn matches(&self, version: VersionRef<'_>, key: &[u8], buffer: &mut Vec<u8>) -> bool {
+        if !matches!(version.kind(), Kind::Row { .. }) {
+            return false;
+        }
+        buffer.clear();
+        self.index.key(version.row(), buffer) == KeyKind::Unique && buffer == key
+    }
+
+    /// Called under the index's lock for another row with an entry of the same key: is the row in the way? Looks at
+    /// the newest versions, in flight down to the newest committed one.
+    fn judge(&self, rid: Rid, key: &[u8], dsn: &mut Dsn, buffer: &mut Vec<u8>) -> Result<(), WriteError> {
+        'again: loop {
+            let mut at = self.table.rows.head(rid, self.guard);
+            let mut in_flight: Option<Arc<TxnState>> = None;
+            while let Some(version) = at {
+                at = version.next(self.guard);
+                if version.kind() == Kind::LockOnly {
+                    continue;
+                }
+                let unique = WriteError::Unique { index: self.index.id(), rid };
+                let csn = match version.stamp() {
+                    Stamp::Writer(_) if version.is_of(self.writer) => {
+                        return if self.matches(version, key, buffer) { Err(unique) } else { Ok(()) };
+                    }
+                    Stamp::Committed(csn) => csn,
+                    Stamp::Writer(state) => match state.committed() {
+                        Some(csn) => csn,
+                        None => {
+                            let Some(writer) = version.writer() else { continue 'again };
+                            // Whatever becomes of it, a version with the key may be what stays.
+                            if self.matches(version, key, buffer) {
+                                return Err(WriteError::Blocked(Blocker::row(writer)));
+                            }
+                            in_flight = Some(writer);
+                            continue;
+                        }
+                    },
+                };
+                // Examined, so read: the answer depends on it, a tombstone included (T1).
+                dsn.cover(csn);
+                if self.matches(version, key, buffer) {
+                    return Err(match in_flight {
+                        Some(writer) => WriteError::Blocked(Blocker::row(writer)),
+                        None => unique,
+                    });
+                }
+                return Ok(());
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// Does any version in the row's chain have the key?
+fn chain_has_key(rows: &Rows, rid: Rid, index: &Index, key: &[u8], buffer: &mut Vec<u8>, guard: &Guard) -> bool {
+    let mut at = rows.head(rid, guard);
+    while let Some(version) = at {
+        at = version.next(guard);
+        if !matches!(version.kind(), Kind::Row { .. }) {
+            continue;
+        }
+        buffer.clear();
+        if index.key(version.row(), buffer) != KeyKind::Absent && buffer == key {
+            return true;
+        }
+    }
+    false
+}
+
+/// Takes out the index entries that only `gone`, a version already unlinked, needed.
+pub(crate) fn drop_entries(table: &Table, rid: Rid, gone: VersionRef<'_>, scratch: &mut Scratch, guard: &Guard) {
+    if !matches!(gone.kind(), Kind::Row { .. }) {
+        return;
+    }
+    table.with_indexes(|indexes| {
+        for index in indexes {
+            scratch.old_key.clear();
+            if index.key(gone.row(), &mut scratch.old_key) == KeyKind::Absent {
+                continue;
+            }
+            let length = scratch.old_key.len();
+            Index::complete(&mut scratch.old_key, rid);
+            let (entry, buffer) = (&scratch.old_key, &mut scratch.other_key);
+            index.remove_if(entry, || !chain_has_key(&table.rows, rid, index, &entry[..length], buffer, guard));
+        }
+    });
+}
+
+impl Txn {
+    /// The writing part, made at the first write.
+    fn start_work(&mut self) {
+        if self.work.is_none() {
+            let writer = Writer::new(TxnState::new(self.id()));
+            self.work = Some(Box::new(Work { writer, buffers: self.worker.take_buffers() }));
+        }
+    }
+
+    /// Inserts the entries of a new version, in all indexes whose key differs from the old version's. On an error the
+    /// caller undoes the version, which takes out what was inserted.
+    fn insert_entries(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        old: Option<&[u8]>,
+        new: &[u8],
+        guard: &Guard,
+    ) -> Result<(), WriteError> {
+        let Some(work) = &self.work else { return Ok(()) };
+        let dsn = &mut self.dsn;
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch { old_key, new_key, other_key, .. } = &mut *scratch;
+        table.with_indexes(|indexes| {
+            for index in indexes {
+                new_key.clear();
+                let kind = index.key(new, new_key);
+                if kind == KeyKind::Absent {
+                    continue;
+                }
+                if let Some(old) = old {
+                    old_key.clear();
+                    if index.key(old, old_key) == kind && old_key == new_key {
+                        continue;
+                    }
+                }
+                let length = new_key.len();
+                Index::complete(new_key, rid);
+                if index.is_unique() && kind == KeyKind::Unique {
+                    let judge = Judge { table, index, writer: &work.writer, guard };
+                    let key = &new_key[..length];
+                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+                } else {
+                    index.insert(new_key);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn keys_differ(&self, table: &Table, old: &[u8], new: &[u8]) -> bool {
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch { old_key, new_key, .. } = &mut *scratch;
+        table.with_indexes(|indexes| {
+            indexes.iter().any(|index| {
+                old_key.clear();
+                new_key.clear();
+                index.key(old, old_key) != index.key(new, new_key) || old_key != new_key
+            })
+        })
+    }
+
+    /// Notes a write that succeeded, and its record.
+    fn note(&mut self, table: &Arc<Table>, rid: Rid, what: What, record: Option<Record<'_>>) {
+        add(&self.worker.counters().versions_installed, 1);
+        let Some(work) = &mut self.work else { return };
+        let buffers = &mut work.buffers;
+        let at = match buffers.tables.iter().rposition(|t| Arc::ptr_eq(t, table)) {
+            Some(at) => at,
+            None => {
+                buffers.tables.push(table.clone());
+                buffers.tables.len() - 1
+            }
+        };
+        buffers.writes.push(Write { table: at as u32, what, rid });
+        if let Some(record) = record {
+            record.encode(&mut buffers.log);
+        }
+    }
+
+    /// Pops the transaction's newest version of a row, its index entries with it.
+    pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
+        let Some(work) = &self.work else { return };
+        let Some((chunk, slot)) = table.rows.slot(rid) else { return };
+        let popped = chunk.prune_lock().pop(slot, &work.writer, guard);
+        let Some(gone) = popped else { return };
+        add(&self.worker.counters().versions_collected, 1);
+        match what {
+            What::Lock | What::Delete => {}
+            What::Update | What::Insert => {
+                drop_entries(table, rid, gone, &mut self.worker.scratch.borrow_mut(), guard);
+            }
+        }
+        if what == What::Insert {
+            table.rows.free_rid(rid);
+        }
+    }
+
+    /// Inserts a row.
+    pub fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<Rid, WriteError> {
+        if row.len() > ROW_BYTES_MAX {
+            return Err(WriteError::TooLarge);
+        }
+        self.start_work();
+        let guard = Guard::pin();
+        let rid = loop {
+            let rid = table.rows.allocate_rid();
+            if rid.0 >= RID_MAX {
+                return Err(WriteError::TableFull);
+            }
+            let (chunk, slot) = table.rows.slot_or_new(rid);
+            let Some(work) = &self.work else { continue };
+            let kind = Kind::Row { keys_changed: false };
+            // A free rid's slot is empty; one that is not would be a leak, not a reason to fail.
+            if chunk.install(slot, None, &work.writer, kind, self.command, row, &guard).is_some() {
+                break rid;
+            }
+        };
+        if let Err(error) = self.insert_entries(table, rid, None, row, &guard) {
+            self.undo(table, rid, What::Insert, &guard);
+            return Err(error);
+        }
+        self.note(table, rid, What::Insert, Some(Record::Insert { table: table.id(), rid, row }));
+        Ok(rid)
+    }
+
+    /// Replaces the version `base` of a row.
+    pub fn update(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId, new_row: &[u8]) -> Result<(), WriteError> {
+        if new_row.len() > ROW_BYTES_MAX {
+            return Err(WriteError::TooLarge);
+        }
+        self.start_work();
+        let guard = Guard::pin();
+        let (target, keys_changed) = loop {
+            let target = self.target(table, rid, base, &guard)?;
+            let keys_changed = self.keys_differ(table, target.row.row(), new_row);
+            if self.install_above(table, rid, &target, Kind::Row { keys_changed }, new_row, &guard) {
+                break (target, keys_changed);
+            }
+        };
+        let old_row = target.row.row();
+        if keys_changed && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard) {
+            self.undo(table, rid, What::Update, &guard);
+            return Err(error);
+        }
+        let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
+        delta.clear();
+        delta::diff(RowRef::new(old_row), RowRef::new(new_row), &mut delta);
+        self.note(table, rid, What::Update, Some(Record::Update { table: table.id(), rid, delta: &delta }));
+        self.worker.scratch.borrow_mut().delta = delta;
+        if target.row.next(&guard).is_some() {
+            // A row that is updated often does not wait for the collector.
+            garbage::prune_in_line(&self.worker, table, rid, &guard);
+        }
+        Ok(())
+    }
+
+    /// Deletes the version `base` of a row.
+    pub fn delete(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId) -> Result<(), WriteError> {
+        self.start_work();
+        let guard = Guard::pin();
+        loop {
+            let target = self.target(table, rid, base, &guard)?;
+            if self.install_above(table, rid, &target, Kind::Tombstone, &[], &guard) {
+                break;
+            }
+        }
+        self.note(table, rid, What::Delete, Some(Record::Delete { table: table.id(), rid }));
+        Ok(())
+    }
+
+    /// Locks the version `base` of a row against writers, until the transaction ends or rolls back to a savepoint
+    /// before. Not logged, and readers look through it.
+    pub fn lock_row(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId) -> Result<(), WriteError> {
+        self.start_work();
+        let guard = Guard::pin();
+        loop {
+            let target = self.target(table, rid, base, &guard)?;
+            if target.locked {
+                return Ok(());
+            }
+            if self.install_above(table, rid, &target, Kind::LockOnly, &[], &guard) {
+                break;
+            }
+        }
+        self.note(table, rid, What::Lock, None);
+        Ok(())
+    }
+
+    /// Installs a version above the one that was judged; false if another transaction was quicker.
+    fn install_above(
+        &self,
+        table: &Table,
+        rid: Rid,
+        target: &Target<'_>,
+        kind: Kind,
+        row: &[u8],
+        guard: &Guard,
+    ) -> bool {
+        let Some(work) = &self.work else { return false };
+        let Some((chunk, slot)) = table.rows.slot(rid) else { return false };
+        chunk.install(slot, Some(target.head), &work.writer, kind, self.command, row, guard).is_some()
+    }
+
+    /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached, from all versions of
+    /// all rows, and checks uniqueness among the newest ones. The caller holds the table's Share or Exclusive lock.
+    pub fn build_index(&mut self, table: &Arc<Table>, index: &Index) -> Result<(), WriteError> {
+        let mut next = 0;
+        while self.build_index_step(table, index, &mut next, 1 << 14)? {}
+        Ok(())
+    }
+
+    /// Up to `budget` rows of [`Txn::build_index`], from row number `next` on, which it moves. True if there are more.
+    pub fn build_index_step(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Index,
+        next: &mut u64,
+        budget: u64,
+    ) -> Result<bool, WriteError> {
+        self.start_work();
+        let end = table.rows.rid_end();
+        let stop = end.min(next.saturating_add(budget));
+        let guard = Guard::pin();
+        let Some(work) = &self.work else { return Ok(false) };
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch { new_key, other_key, .. } = &mut *scratch;
+        while *next < stop {
+            let rid = Rid(*next);
+            *next += 1;
+            let mut at = table.rows.head(rid, &guard);
+            let mut newest = true;
+            while let Some(version) = at {
+                at = version.next(&guard);
+                if version.kind() == Kind::LockOnly {
+                    continue;
+                }
+                if let Stamp::Committed(csn) = version.stamp() {
+                    self.dsn.cover(csn);
+                }
+                let live = newest;
+                newest = false;
+                if version.kind() == Kind::Tombstone {
+                    continue;
+                }
+                new_key.clear();
+                let kind = index.key(version.row(), new_key);
+                if kind == KeyKind::Absent {
+                    continue;
+                }
+                let length = new_key.len();
+                Index::complete(new_key, rid);
+                if live && index.is_unique() && kind == KeyKind::Unique {
+                    let judge = Judge { table, index, writer: &work.writer, guard: &guard };
+                    let (key, dsn) = (&new_key[..length], &mut self.dsn);
+                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+                } else {
+                    index.insert(new_key);
+                }
+            }
+        }
+        Ok(*next < end)
+    }
+}
