@@ -31,7 +31,10 @@ impl Add<Duration> for Instant {
     type Output = Instant;
 
     fn add(self, rhs: Duration) -> Instant {
-        Instant(self.0.saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)))
+        Instant(
+            self.0
+                .saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -64,7 +67,9 @@ pub struct RealClock {
 impl RealClock {
     /// A clock whose monotonic zero is now.
     pub fn new() -> RealClock {
-        RealClock { start: std::time::Instant::now() }
+        RealClock {
+            start: std::time::Instant::now(),
+        }
     }
 }
 
@@ -82,7 +87,9 @@ impl Clock for RealClock {
     fn now_micros_since_2000(&self) -> i64 {
         let since_1970 = match std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
-            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+            Err(before) => {
+                i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros)
+            }
         };
         since_1970.saturating_sub(MICROS_1970_TO_2000)
     }
@@ -102,7 +109,10 @@ impl SimClock {
 
     /// Moves both clocks forward.
     pub fn advance(&self, by: Duration) {
-        self.nanos.fetch_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.nanos.fetch_add(
+            u64::try_from(by.as_nanos()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
     }
 }
 

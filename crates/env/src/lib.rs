@@ -20,7 +20,8 @@ mod thread;
 
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
-    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles, SimFiles, is_disk_full,
+    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles,
+    SimFiles, is_disk_full,
 };
 pub use net::{connect, listen};
 pub use random::{Random, RealRandom, SimRandom};
@@ -42,7 +43,11 @@ pub struct Env {
 impl Env {
     /// The machine itself.
     pub fn real() -> Env {
-        Env { clock: Arc::new(RealClock::new()), random: Arc::new(RealRandom::new()), files: Arc::new(RealFiles) }
+        Env {
+            clock: Arc::new(RealClock::new()),
+            random: Arc::new(RealRandom::new()),
+            files: Arc::new(RealFiles),
+        }
     }
 
     /// A simulated machine: a clock that moves when told, seeded random numbers, files in memory that can fail.

@@ -49,7 +49,8 @@ impl Random for RealRandom {
     fn fill(&self, out: &mut [u8]) {
         let mut filled = 0;
         while filled < out.len() {
-            match rustix::rand::getrandom(&mut out[filled..], rustix::rand::GetRandomFlags::empty()) {
+            match rustix::rand::getrandom(&mut out[filled..], rustix::rand::GetRandomFlags::empty())
+            {
                 Ok(count) => filled += count,
                 Err(rustix::io::Errno::INTR) => {}
                 // Every kernel this server can run on has getrandom; guessable keys would be worse than stopping.
@@ -68,7 +69,9 @@ pub struct SimRandom {
 impl SimRandom {
     /// A sequence determined by `seed`.
     pub fn new(seed: u64) -> SimRandom {
-        SimRandom { counter: AtomicU64::new(split_mix(seed)) }
+        SimRandom {
+            counter: AtomicU64::new(split_mix(seed)),
+        }
     }
 
     /// A number below `bound` (0 if `bound` is 0).
@@ -79,6 +82,10 @@ impl SimRandom {
 
 impl Random for SimRandom {
     fn u64(&self) -> u64 {
-        split_mix(self.counter.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed).wrapping_add(GOLDEN_GAMMA))
+        split_mix(
+            self.counter
+                .fetch_add(GOLDEN_GAMMA, Ordering::Relaxed)
+                .wrapping_add(GOLDEN_GAMMA),
+        )
     }
 }

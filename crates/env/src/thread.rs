@@ -11,7 +11,9 @@ pub struct JoinHandle {
 impl JoinHandle {
     /// Waits for the thread to end; an error means that it panicked.
     pub fn join(self) -> io::Result<()> {
-        self.inner.join().map_err(|_| io::Error::other("the thread panicked"))
+        self.inner
+            .join()
+            .map_err(|_| io::Error::other("the thread panicked"))
     }
 
     /// True once the thread's body has returned.
@@ -31,12 +33,14 @@ pub fn spawn<F>(name: &str, core: Option<usize>, body: F) -> io::Result<JoinHand
 where
     F: FnOnce() + Send + 'static,
 {
-    let inner = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        if let Some(core) = core {
-            pin(core);
-        }
-        body();
-    })?;
+    let inner = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            if let Some(core) = core {
+                pin(core);
+            }
+            body();
+        })?;
     Ok(JoinHandle { inner })
 }
 
@@ -51,8 +55,12 @@ pub fn core_count() -> usize {
 }
 
 fn pin(core: usize) {
-    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
-    let cores: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
     if cores.is_empty() {
         return;
     }

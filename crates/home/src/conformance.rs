@@ -19,7 +19,8 @@ fn room(home: &dyn LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>)
         match home.ensure_room(lane, bytes) {
             Ok(()) => return,
             Err(NoRoom::Busy) => {
-                told.recv().expect("the home tells when room may have come up");
+                told.recv()
+                    .expect("the home tells when room may have come up");
             }
             Err(error) => panic!("no room on an empty home: {error}"),
         }
@@ -38,13 +39,20 @@ pub fn check(home: &Arc<dyn LogHome>) {
 fn appends_read_back_in_order(home: &Arc<dyn LogHome>) {
     let lane = LaneId(0);
     let alignment = home.facts().block_alignment;
-    assert!(home.segments(lane).expect("an absent lane lists").is_empty());
+    assert!(
+        home.segments(lane)
+            .expect("an absent lane lists")
+            .is_empty()
+    );
     home.open_lane(lane, 0).expect("opens");
     let (tell, told) = mpsc::channel();
-    home.set_room_listener(lane, Box::new(move || {
-        // The suite may have ended.
-        let _listening = tell.send(());
-    }));
+    home.set_room_listener(
+        lane,
+        Box::new(move || {
+            // The suite may have ended.
+            let _listening = tell.send(());
+        }),
+    );
     let (done, completions) = mpsc::channel();
     let mut places = Vec::new();
     // Enough to fill several segments of the small sizes tests use.
@@ -61,27 +69,54 @@ fn appends_read_back_in_order(home: &Arc<dyn LogHome>) {
             home.append_inline(lane, at, &bytes, len).expect("appends");
         } else {
             let done = done.clone();
-            home.append(lane, at, bytes, len, Box::new(move |_, result| drop(done.send(result))));
-            completions.recv().expect("completes once").expect("appends");
+            home.append(
+                lane,
+                at,
+                bytes,
+                len,
+                Box::new(move |_, result| drop(done.send(result))),
+            );
+            completions
+                .recv()
+                .expect("completes once")
+                .expect("appends");
         }
     }
-    assert!(places.iter().any(|(at, _, _)| at.segment > 1), "the suite wants segments small enough to be filled");
+    assert!(
+        places.iter().any(|(at, _, _)| at.segment > 1),
+        "the suite wants segments small enough to be filled"
+    );
     for &(at, len, number) in &places {
         let mut into = Buffer::zeroed(len);
         assert_eq!(home.read(lane, at, &mut into).expect("reads"), len);
-        assert!(into.as_slice().iter().all(|&byte| byte == number + 1), "block {number} reads back");
+        assert!(
+            into.as_slice().iter().all(|&byte| byte == number + 1),
+            "block {number} reads back"
+        );
     }
     let &(last, len, _) = places.last().expect("not empty");
-    let behind = Position { segment: last.segment, offset: last.offset + len as u64 };
+    let behind = Position {
+        segment: last.segment,
+        offset: last.offset + len as u64,
+    };
     let mut into = block(alignment, 1, 0xff);
     let count = home.read(lane, behind, &mut into).expect("reads");
-    assert!(into.as_slice()[..count].iter().all(|&byte| byte == 0), "zeros lie behind the last append");
+    assert!(
+        into.as_slice()[..count].iter().all(|&byte| byte == 0),
+        "zeros lie behind the last append"
+    );
     assert_eq!(home.lanes().expect("lists"), vec![lane]);
 }
 
 fn rules_are_kept(home: &dyn LogHome) {
     let alignment = home.facts().block_alignment as u64;
-    assert!(matches!(home.open_lane(LaneId(0), 1), Err(NoRoom::Failed(HomeError::Misuse { .. }))), "not fresh");
+    assert!(
+        matches!(
+            home.open_lane(LaneId(0), 1),
+            Err(NoRoom::Failed(HomeError::Misuse { .. }))
+        ),
+        "not fresh"
+    );
     assert!(home.place(LaneId(0), alignment + 1).is_err(), "unaligned");
     assert!(home.place(LaneId(77), alignment).is_err(), "not open");
     let mut into = Buffer::zeroed(4096);
@@ -92,9 +127,17 @@ fn rules_are_kept(home: &dyn LogHome) {
 fn named_things_are_compared(home: &dyn LogHome) {
     assert!(home.get("thing").expect("reads").is_none());
     let first = home.put_if_absent("thing", b"one").expect("puts");
-    assert!(matches!(home.put_if_absent("thing", b"two"), Err(HomeError::Conflict(_))));
-    let second = home.compare_and_swap("thing", first, b"two").expect("swaps");
-    assert!(matches!(home.compare_and_swap("thing", first, b"three"), Err(HomeError::Conflict(_))));
+    assert!(matches!(
+        home.put_if_absent("thing", b"two"),
+        Err(HomeError::Conflict(_))
+    ));
+    let second = home
+        .compare_and_swap("thing", first, b"two")
+        .expect("swaps");
+    assert!(matches!(
+        home.compare_and_swap("thing", first, b"three"),
+        Err(HomeError::Conflict(_))
+    ));
     let (bytes, tag) = home.get("thing").expect("reads").expect("is there");
     assert_eq!((bytes.as_slice(), tag), (b"two".as_slice(), second));
 }
@@ -103,16 +146,32 @@ fn side_segments_live_and_die(home: &dyn LogHome) {
     let lane = LaneId(0);
     let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     let (done, completions) = mpsc::channel();
-    home.put_side(lane, 7, bytes.clone(), Box::new(move |result| drop(done.send(result))));
+    home.put_side(
+        lane,
+        7,
+        bytes.clone(),
+        Box::new(move |result| drop(done.send(result))),
+    );
     completions.recv().expect("completes once").expect("stores");
     assert_eq!(home.sides(lane).expect("lists"), vec![7]);
     let mut into = vec![0; 1000];
-    assert_eq!(home.get_side(lane, 7, 4000, &mut into).expect("reads"), 1000);
+    assert_eq!(
+        home.get_side(lane, 7, 4000, &mut into).expect("reads"),
+        1000
+    );
     assert_eq!(into, bytes[4000..5000]);
-    assert_eq!(home.get_side(lane, 7, bytes.len() as u64 - 10, &mut into).expect("reads"), 10);
+    assert_eq!(
+        home.get_side(lane, 7, bytes.len() as u64 - 10, &mut into)
+            .expect("reads"),
+        10
+    );
     home.remove_side(lane, 7).expect("removes");
-    home.remove_side(lane, 7).expect("removing a missing one is fine");
-    assert!(matches!(home.get_side(lane, 7, 0, &mut into), Err(HomeError::Missing(_))));
+    home.remove_side(lane, 7)
+        .expect("removing a missing one is fine");
+    assert!(matches!(
+        home.get_side(lane, 7, 0, &mut into),
+        Err(HomeError::Missing(_))
+    ));
 }
 
 fn segments_are_sealed_and_trimmed(home: &dyn LogHome) {
@@ -120,9 +179,24 @@ fn segments_are_sealed_and_trimmed(home: &dyn LogHome) {
     let alignment = home.facts().block_alignment as u64;
     home.trim(lane, 0).expect("trims");
     home.trim(lane, 0).expect("trimming a missing one is fine");
-    assert!(home.segments(lane).expect("lists").iter().all(|info| info.segment != 0));
-    home.seal(lane, Position { segment: 1, offset: alignment }).expect("seals");
+    assert!(
+        home.segments(lane)
+            .expect("lists")
+            .iter()
+            .all(|info| info.segment != 0)
+    );
+    home.seal(
+        lane,
+        Position {
+            segment: 1,
+            offset: alignment,
+        },
+    )
+    .expect("seals");
     let info = home.segments(lane).expect("lists");
-    let sealed = info.iter().find(|info| info.segment == 1).expect("is there");
+    let sealed = info
+        .iter()
+        .find(|info| info.segment == 1)
+        .expect("is there");
     assert_eq!(sealed.size_bytes, alignment);
 }

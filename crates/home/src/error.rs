@@ -8,7 +8,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum HomeError {
     /// Another process holds the home.
-    #[error("{0} is in use by another server; stop that one first, or choose another data directory")]
+    #[error(
+        "{0} is in use by another server; stop that one first, or choose another data directory"
+    )]
     InUse(String),
     /// Another process took the home over; this one must stop.
     #[error("another server took over {0}")]
@@ -43,7 +45,10 @@ pub enum HomeError {
 impl HomeError {
     /// An I/O error with what was being done.
     pub fn io(what: impl Into<String>, source: io::Error) -> HomeError {
-        HomeError::Io { what: what.into(), source: Arc::new(source) }
+        HomeError::Io {
+            what: what.into(),
+            source: Arc::new(source),
+        }
     }
 
     /// True if the disk is full: the operation may succeed after space is freed.
@@ -69,6 +74,10 @@ pub enum NoRoom {
 impl NoRoom {
     /// Sorts an error of making room: a full disk passes, anything else is a failure.
     pub fn from_home(error: HomeError) -> NoRoom {
-        if error.is_disk_full() { NoRoom::DiskFull } else { NoRoom::Failed(error) }
+        if error.is_disk_full() {
+            NoRoom::DiskFull
+        } else {
+            NoRoom::Failed(error)
+        }
     }
 }

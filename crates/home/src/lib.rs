@@ -126,11 +126,23 @@ pub trait LogHome: Send + Sync {
 
     /// The same in the caller's thread, which waits. Only offered by homes whose writes are short; others answer
     /// [`HomeError::Unsupported`].
-    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+    fn append_inline(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError>;
 
     /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it read
     /// may come from a cache that never reached the disk). Lengths and offset aligned.
-    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError>;
 
     /// Lanes that have segments.
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
@@ -163,7 +175,13 @@ pub trait LogHome: Send + Sync {
 
     /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there is
     /// none.
-    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError>;
 
     /// The side segments of a lane.
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;

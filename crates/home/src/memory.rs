@@ -7,7 +7,8 @@
 //! Does not: tear or lose writes (the local home over simulated files does that).
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo, SideCompletion, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
+    SideCompletion, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -67,7 +68,10 @@ impl MemoryHome {
             appends: 0,
             waiting: VecDeque::new(),
         };
-        MemoryHome { state: Arc::new(Mutex::new(state)), segment_size_bytes }
+        MemoryHome {
+            state: Arc::new(Mutex::new(state)),
+            segment_size_bytes,
+        }
     }
 
     /// A full disk, or space again. Tells the room listeners.
@@ -75,7 +79,11 @@ impl MemoryHome {
         let listeners: Vec<_> = {
             let mut state = self.state.lock();
             state.disk_full = full;
-            state.lanes.values().filter_map(|lane| lane.listener.clone()).collect()
+            state
+                .lanes
+                .values()
+                .filter_map(|lane| lane.listener.clone())
+                .collect()
         };
         for listener in listeners {
             listener();
@@ -104,7 +112,9 @@ impl MemoryHome {
 
     /// Completes the oldest waiting append; false if there is none.
     pub fn complete(&self) -> bool {
-        let Some(waiting) = self.state.lock().waiting.pop_front() else { return false };
+        let Some(waiting) = self.state.lock().waiting.pop_front() else {
+            return false;
+        };
         let result = self.store(waiting.lane, waiting.at, &waiting.block, waiting.len);
         (waiting.done)(waiting.block, result);
         true
@@ -125,20 +135,36 @@ impl MemoryHome {
         drop(lost);
     }
 
-    fn store(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    fn store(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
         let mut state = self.state.lock();
         if state.failing {
-            return Err(HomeError::io("append to the memory home", io::Error::other("asked to fail")));
+            return Err(HomeError::io(
+                "append to the memory home",
+                io::Error::other("asked to fail"),
+            ));
         }
         let segment = state
             .lanes
             .get_mut(&lane)
             .and_then(|lane| lane.segments.get_mut(&at.segment))
-            .ok_or(HomeError::Misuse { lane, what: "append to a segment that does not exist" })?;
+            .ok_or(HomeError::Misuse {
+                lane,
+                what: "append to a segment that does not exist",
+            })?;
         let start = usize::try_from(at.offset).unwrap_or(usize::MAX);
-        let target = segment
-            .get_mut(start..start.saturating_add(len))
-            .ok_or(HomeError::Misuse { lane, what: "append beyond the segment" })?;
+        let target =
+            segment
+                .get_mut(start..start.saturating_add(len))
+                .ok_or(HomeError::Misuse {
+                    lane,
+                    what: "append beyond the segment",
+                })?;
         target.copy_from_slice(&block.as_slice()[..len]);
         Ok(())
     }
@@ -170,7 +196,10 @@ impl LogHome for MemoryHome {
         let segment = self.segment();
         let lane_state = state.lanes.entry(lane).or_default();
         if lane_state.open || lane_state.segments.range(first_segment..).next().is_some() {
-            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "opened at a segment that is not fresh" }));
+            return Err(NoRoom::Failed(HomeError::Misuse {
+                lane,
+                what: "opened at a segment that is not fresh",
+            }));
         }
         lane_state.segments.insert(first_segment, segment);
         lane_state.next = Position::start_of(first_segment);
@@ -186,35 +215,54 @@ impl LogHome for MemoryHome {
         let mut state = self.state.lock();
         let disk_full = state.disk_full;
         let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {
-            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "the lane is not open" }));
+            return Err(NoRoom::Failed(HomeError::Misuse {
+                lane,
+                what: "the lane is not open",
+            }));
         };
         if bytes > self.segment_size_bytes {
-            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "more room asked for than a segment has" }));
+            return Err(NoRoom::Failed(HomeError::Misuse {
+                lane,
+                what: "more room asked for than a segment has",
+            }));
         }
         if bytes <= self.segment_size_bytes - lane_state.next.offset
-            || lane_state.segments.contains_key(&(lane_state.next.segment + 1))
+            || lane_state
+                .segments
+                .contains_key(&(lane_state.next.segment + 1))
         {
             return Ok(());
         }
         if disk_full {
             return Err(NoRoom::DiskFull);
         }
-        lane_state.segments.insert(lane_state.next.segment + 1, self.segment());
+        lane_state
+            .segments
+            .insert(lane_state.next.segment + 1, self.segment());
         Ok(())
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let mut state = self.state.lock();
         let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {
-            return Err(HomeError::Misuse { lane, what: "the lane is not open" });
+            return Err(HomeError::Misuse {
+                lane,
+                what: "the lane is not open",
+            });
         };
-        if len % ALIGNMENT as u64 != 0 || len > self.segment_size_bytes {
-            return Err(HomeError::Misuse { lane, what: "length is not aligned or larger than a segment" });
+        if !len.is_multiple_of(ALIGNMENT as u64) || len > self.segment_size_bytes {
+            return Err(HomeError::Misuse {
+                lane,
+                what: "length is not aligned or larger than a segment",
+            });
         }
         if len > self.segment_size_bytes - lane_state.next.offset {
             let next = lane_state.next.segment + 1;
             if !lane_state.segments.contains_key(&next) {
-                return Err(HomeError::Misuse { lane, what: "append without ensured room" });
+                return Err(HomeError::Misuse {
+                    lane,
+                    what: "append without ensured room",
+                });
             }
             lane_state.next = Position::start_of(next);
         }
@@ -228,7 +276,13 @@ impl LogHome for MemoryHome {
             let mut state = self.state.lock();
             state.appends += 1;
             if state.paused {
-                state.waiting.push_back(Waiting { lane, at, block, len, done });
+                state.waiting.push_back(Waiting {
+                    lane,
+                    at,
+                    block,
+                    len,
+                    done,
+                });
                 return;
             }
         }
@@ -236,33 +290,61 @@ impl LogHome for MemoryHome {
         done(block, result);
     }
 
-    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    fn append_inline(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
         self.state.lock().appends += 1;
         self.store(lane, at, block, len)
     }
 
-    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
         self.store(lane, at, block, len)
     }
 
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         let state = self.state.lock();
-        Ok(state.lanes.iter().filter(|(_, lane)| !lane.segments.is_empty()).map(|(&id, _)| id).collect())
+        Ok(state
+            .lanes
+            .iter()
+            .filter(|(_, lane)| !lane.segments.is_empty())
+            .map(|(&id, _)| id)
+            .collect())
     }
 
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
         let state = self.state.lock();
-        let Some(lane) = state.lanes.get(&lane) else { return Ok(Vec::new()) };
-        let info = |(&segment, bytes): (&u64, &Vec<u8>)| SegmentInfo { segment, size_bytes: bytes.len() as u64 };
+        let Some(lane) = state.lanes.get(&lane) else {
+            return Ok(Vec::new());
+        };
+        let info = |(&segment, bytes): (&u64, &Vec<u8>)| SegmentInfo {
+            segment,
+            size_bytes: bytes.len() as u64,
+        };
         Ok(lane.segments.iter().map(info).collect())
     }
 
     fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
         let state = self.state.lock();
-        let Some(bytes) = state.lanes.get(&lane).and_then(|lane| lane.segments.get(&at.segment)) else {
+        let Some(bytes) = state
+            .lanes
+            .get(&lane)
+            .and_then(|lane| lane.segments.get(&at.segment))
+        else {
             return Ok(0);
         };
-        let start = usize::try_from(at.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let start = usize::try_from(at.offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let count = into.capacity().min(bytes.len() - start);
         into.as_mut_slice()[..count].copy_from_slice(&bytes[start..start + count]);
         Ok(count)
@@ -270,7 +352,11 @@ impl LogHome for MemoryHome {
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         let mut state = self.state.lock();
-        if let Some(bytes) = state.lanes.get_mut(&lane).and_then(|lane| lane.segments.get_mut(&at.segment)) {
+        if let Some(bytes) = state
+            .lanes
+            .get_mut(&lane)
+            .and_then(|lane| lane.segments.get_mut(&at.segment))
+        {
             bytes.truncate(usize::try_from(at.offset).unwrap_or(usize::MAX));
         }
         Ok(())
@@ -284,7 +370,12 @@ impl LogHome for MemoryHome {
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        Ok(self.state.lock().names.get(name).map(|(bytes, tag)| (bytes.clone(), Tag(*tag))))
+        Ok(self
+            .state
+            .lock()
+            .names
+            .get(name)
+            .map(|(bytes, tag)| (bytes.clone(), Tag(*tag))))
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
@@ -316,7 +407,10 @@ impl LogHome for MemoryHome {
                 Err(NoRoom::DiskFull)
             } else if state.failing {
                 let error = io::Error::other("asked to fail");
-                Err(NoRoom::Failed(HomeError::io("side segment in the memory home", error)))
+                Err(NoRoom::Failed(HomeError::io(
+                    "side segment in the memory home",
+                    error,
+                )))
             } else {
                 state.sides.insert((lane, id), bytes);
                 Ok(())
@@ -325,13 +419,21 @@ impl LogHome for MemoryHome {
         done(result);
     }
 
-    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
         let state = self.state.lock();
         let bytes = state
             .sides
             .get(&(lane, id))
             .ok_or_else(|| HomeError::Missing(format!("side segment {id} of lane {lane}")))?;
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let count = into.len().min(bytes.len() - start);
         into[..count].copy_from_slice(&bytes[start..start + count]);
         Ok(count)
@@ -339,7 +441,12 @@ impl LogHome for MemoryHome {
 
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         let state = self.state.lock();
-        Ok(state.sides.keys().filter(|(of, _)| *of == lane).map(|&(_, id)| id).collect())
+        Ok(state
+            .sides
+            .keys()
+            .filter(|(of, _)| *of == lane)
+            .map(|&(_, id)| id)
+            .collect())
     }
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {

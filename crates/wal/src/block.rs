@@ -93,7 +93,10 @@ impl Header {
         let bytes: &[u8; HEADER_LEN] = bytes
             .get(..HEADER_LEN)
             .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(FormatError::new("block shorter than its header", bytes.len()))?;
+            .ok_or(FormatError::new(
+                "block shorter than its header",
+                bytes.len(),
+            ))?;
         if bytes[0..8] != MAGIC {
             return Err(FormatError::new("no block starts here", 0));
         }
@@ -105,7 +108,10 @@ impl Header {
             return Err(FormatError::new("unknown format version of a block", 8));
         }
         if u32_at(bytes, 76) != 0 {
-            return Err(FormatError::new("reserved bytes of a block header are not zero", 76));
+            return Err(FormatError::new(
+                "reserved bytes of a block header are not zero",
+                76,
+            ));
         }
         let header = Header {
             lane: LaneId(u16_at(bytes, 10)),
@@ -131,10 +137,16 @@ impl Header {
     /// Checks the payload's checksum.
     pub fn check_payload(&self, payload: &[u8]) -> Result<(), FormatError> {
         if payload.len() as u64 != u64::from(self.payload_len) {
-            return Err(FormatError::new("block shorter than its payload", payload.len()));
+            return Err(FormatError::new(
+                "block shorter than its payload",
+                payload.len(),
+            ));
         }
         if crc32c::crc32c(payload) != self.payload_crc {
-            return Err(FormatError::new("wrong checksum of a block's payload", HEADER_LEN));
+            return Err(FormatError::new(
+                "wrong checksum of a block's payload",
+                HEADER_LEN,
+            ));
         }
         Ok(())
     }

@@ -38,7 +38,10 @@ pub struct Deps {
 impl Deps {
     /// Hangs on everything up to `floor`, and on nothing by name.
     pub fn floor(floor: Csn) -> Deps {
-        Deps { floor, list: SmallVec::new() }
+        Deps {
+            floor,
+            list: SmallVec::new(),
+        }
     }
 }
 
@@ -76,7 +79,13 @@ pub struct Entry<'a> {
 }
 
 /// Appends all of the entry but its inline records to `out`, so that records are copied once, to their place.
-pub(crate) fn encode_head(csn: Csn, deps: &Deps, body: &Body<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+pub(crate) fn encode_head(
+    csn: Csn,
+    deps: &Deps,
+    body: &Body<'_>,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
     scratch.clear();
     let (kind, inline_len) = match body {
         Body::Inline(records) => (INLINE, records.len()),
@@ -139,9 +148,18 @@ impl<'a> Entry<'a> {
             if !reader.is_empty() {
                 return Err(FormatError::new("bytes behind the entry", reader.at()));
             }
-            Body::Side(SideRef { lane, id, length, crc })
+            Body::Side(SideRef {
+                lane,
+                id,
+                length,
+                crc,
+            })
         };
-        Ok(Entry { csn, deps: Deps { floor, list }, body })
+        Ok(Entry {
+            csn,
+            deps: Deps { floor, list },
+            body,
+        })
     }
 }
 
@@ -154,14 +172,20 @@ pub struct Entries<'a> {
 impl<'a> Entries<'a> {
     /// Reads entries from `payload`, which may be anything.
     pub fn new(payload: &'a [u8]) -> Entries<'a> {
-        Entries { reader: Reader::new(payload), broken: false }
+        Entries {
+            reader: Reader::new(payload),
+            broken: false,
+        }
     }
 
     fn read(&mut self) -> Result<Entry<'a>, FormatError> {
         let len = self.reader.number()?;
         let start = self.reader.at();
         let content = self.reader.bytes(len)?;
-        Entry::decode(content).map_err(|error| FormatError { offset: start + error.offset, ..error })
+        Entry::decode(content).map_err(|error| FormatError {
+            offset: start + error.offset,
+            ..error
+        })
     }
 }
 

@@ -60,7 +60,12 @@ pub fn verify_home(home: &dyn LogHome) -> Result<Verified, RecoveryError> {
         Ok(())
     })?;
     let next_csn = replayed.marks.last().map_or(Csn(1), |mark| mark.next);
-    Ok(Verified { manifest, report: replayed.report, records, next_csn })
+    Ok(Verified {
+        manifest,
+        report: replayed.report,
+        records,
+        next_csn,
+    })
 }
 
 /// Writes everything in the log of `dir` as text, lane by lane; also what a recovery would drop.
@@ -82,11 +87,19 @@ pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), Inspect
     };
     for mark in &manifest.marks {
         for span in &mark.spans {
-            dump_lane(home, target(mark.epoch, span.lane, span.first_segment, Some(span.blocks)), out)?;
+            dump_lane(
+                home,
+                target(mark.epoch, span.lane, span.first_segment, Some(span.blocks)),
+                out,
+            )?;
         }
     }
     for origin in &manifest.lanes {
-        dump_lane(home, target(manifest.epoch, origin.lane, origin.first_segment, None), out)?;
+        dump_lane(
+            home,
+            target(manifest.epoch, origin.lane, origin.first_segment, None),
+            out,
+        )?;
     }
     Ok(())
 }
@@ -111,7 +124,11 @@ fn dump_lane(home: &dyn LogHome, target: Target, out: &mut impl Write) -> Result
             match entry {
                 Ok(entry) => {
                     let list: Vec<u64> = entry.deps.list.iter().map(|csn| csn.get()).collect();
-                    writeln!(out, "  entry {} floor {} list {list:?}", entry.csn, entry.deps.floor)?;
+                    writeln!(
+                        out,
+                        "  entry {} floor {} list {list:?}",
+                        entry.csn, entry.deps.floor
+                    )?;
                     match entry.body {
                         Body::Inline(records) => dump_records(records, out)?,
                         Body::Side(side) => writeln!(
@@ -144,7 +161,9 @@ fn dump_records(records: &[u8], out: &mut impl Write) -> Result<(), InspectError
             Ok(Record::Update { table, rid, delta }) => {
                 writeln!(out, "    update table {table} rid {rid} {}", Hex(delta))?;
             }
-            Ok(Record::Delete { table, rid }) => writeln!(out, "    delete table {table} rid {rid}")?,
+            Ok(Record::Delete { table, rid }) => {
+                writeln!(out, "    delete table {table} rid {rid}")?
+            }
             Err(error) => writeln!(out, "    bad record: {error}")?,
         }
     }

@@ -27,8 +27,8 @@ mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
-    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener, LaneStart, NoRoom, Room,
-    SideDone,
+    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
+    LaneStart, NoRoom, Room, SideDone,
 };
 pub use record::{Record, Records};
 

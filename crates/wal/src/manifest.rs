@@ -103,7 +103,9 @@ impl Manifest {
 
     /// True if the segment was given up by a start that accepted a loss.
     pub fn is_discarded(&self, lane: LaneId, segment: u64) -> bool {
-        let covers = |gone: &Discarded| gone.lane == lane && (gone.first_segment..=gone.last_segment).contains(&segment);
+        let covers = |gone: &Discarded| {
+            gone.lane == lane && (gone.first_segment..=gone.last_segment).contains(&segment)
+        };
         self.discarded.iter().any(covers)
     }
 
@@ -122,13 +124,31 @@ impl Manifest {
         let _ = writeln!(out, "database {:016x}", self.database.get());
         let _ = writeln!(out, "epoch {}", self.epoch);
         for origin in &self.lanes {
-            let _ = writeln!(out, "lane {} first-segment {}", origin.lane, origin.first_segment);
+            let _ = writeln!(
+                out,
+                "lane {} first-segment {}",
+                origin.lane, origin.first_segment
+            );
         }
         for mark in &self.marks {
-            let Mark { epoch, base, first_unaccounted, next, spans } = mark;
-            let _ =
-                writeln!(out, "mark epoch {epoch} base {base} first-unaccounted {first_unaccounted} next {next}");
-            for Span { lane, first_segment, end, blocks } in spans {
+            let Mark {
+                epoch,
+                base,
+                first_unaccounted,
+                next,
+                spans,
+            } = mark;
+            let _ = writeln!(
+                out,
+                "mark epoch {epoch} base {base} first-unaccounted {first_unaccounted} next {next}"
+            );
+            for Span {
+                lane,
+                first_segment,
+                end,
+                blocks,
+            } in spans
+            {
                 let _ = writeln!(
                     out,
                     "span lane {lane} first-segment {first_segment} end-segment {} end-offset {} blocks {blocks}",
@@ -136,20 +156,30 @@ impl Manifest {
                 );
             }
         }
-        for Discarded { lane, first_segment, last_segment } in &self.discarded {
-            let _ =
-                writeln!(out, "discarded lane {lane} first-segment {first_segment} last-segment {last_segment}");
+        for Discarded {
+            lane,
+            first_segment,
+            last_segment,
+        } in &self.discarded
+        {
+            let _ = writeln!(
+                out,
+                "discarded lane {lane} first-segment {first_segment} last-segment {last_segment}"
+            );
         }
     }
 
     /// Reads a manifest's text, checking its checksum and its rules.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, FormatError> {
-        let text = std::str::from_utf8(bytes).map_err(|error| FormatError::new("no text", error.valid_up_to()))?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| FormatError::new("no text", error.valid_up_to()))?;
         if !text.starts_with("logstead manifest ") {
             return Err(FormatError::new("no manifest", 0));
         }
         let mut parser = Parser { text, at: 0 };
-        let version: u32 = parser.line("logstead manifest #", 10)?[0].try_into().unwrap_or(u32::MAX);
+        let version: u32 = parser.line("logstead manifest #", 10)?[0]
+            .try_into()
+            .unwrap_or(u32::MAX);
         if version != FORMAT_VERSION {
             return Err(FormatError::new("unknown format version", 0));
         }
@@ -166,10 +196,17 @@ impl Manifest {
             if mark.epoch <= epoch || mark.epoch >= self.epoch {
                 return Err("marks are not in the order of their epochs");
             }
-            if mark.base != base || mark.first_unaccounted < base || mark.next < mark.first_unaccounted {
+            if mark.base != base
+                || mark.first_unaccounted < base
+                || mark.next < mark.first_unaccounted
+            {
                 return Err("the CSNs of a mark do not follow one another");
             }
-            if mark.spans.iter().any(|span| span.end.segment < span.first_segment) {
+            if mark
+                .spans
+                .iter()
+                .any(|span| span.end.segment < span.first_segment)
+            {
                 return Err("a span ends before it begins");
             }
             (epoch, base) = (mark.epoch, mark.next);
@@ -181,8 +218,15 @@ impl Manifest {
 fn check_crc(text: &str) -> Result<(), FormatError> {
     let error = |at| FormatError::new("wrong checksum", at);
     let at = text.rfind("crc ").ok_or(error(text.len()))?;
-    let line = text[at..].strip_prefix("crc ").and_then(|rest| rest.strip_suffix('\n')).ok_or(error(at))?;
-    let crc = if line.len() == 8 { u32::from_str_radix(line, 16).ok() } else { None };
+    let line = text[at..]
+        .strip_prefix("crc ")
+        .and_then(|rest| rest.strip_suffix('\n'))
+        .ok_or(error(at))?;
+    let crc = if line.len() == 8 {
+        u32::from_str_radix(line, 16).ok()
+    } else {
+        None
+    };
     if crc != Some(crc32c::crc32c(&text.as_bytes()[..at])) {
         return Err(error(at));
     }
@@ -196,7 +240,9 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn next_is(&self, word: &str) -> bool {
-        self.text[self.at..].strip_prefix(word).is_some_and(|rest| rest.starts_with(' '))
+        self.text[self.at..]
+            .strip_prefix(word)
+            .is_some_and(|rest| rest.starts_with(' '))
     }
 
     /// Reads one line of the given shape: words must match, each `#` is a number.
@@ -222,22 +268,34 @@ impl Parser<'_> {
     }
 
     fn lane(&self, number: u64) -> Result<LaneId, FormatError> {
-        u16::try_from(number).map(LaneId).map_err(|_| FormatError::new("lane number too large", self.at))
+        u16::try_from(number)
+            .map(LaneId)
+            .map_err(|_| FormatError::new("lane number too large", self.at))
     }
 
     fn epoch(&self, number: u64) -> Result<Epoch, FormatError> {
-        u32::try_from(number).map(Epoch).map_err(|_| FormatError::new("epoch too large", self.at))
+        u32::try_from(number)
+            .map(Epoch)
+            .map_err(|_| FormatError::new("epoch too large", self.at))
     }
 
     fn manifest(&mut self) -> Result<Manifest, FormatError> {
         let database = DatabaseId(self.line("database #", 16)?[0]);
         let epoch = self.line("epoch #", 10)?[0];
         let epoch = self.epoch(epoch)?;
-        let mut manifest =
-            Manifest { database, epoch, lanes: Vec::new(), marks: Vec::new(), discarded: Vec::new() };
+        let mut manifest = Manifest {
+            database,
+            epoch,
+            lanes: Vec::new(),
+            marks: Vec::new(),
+            discarded: Vec::new(),
+        };
         while self.next_is("lane") {
             let n = self.line("lane # first-segment #", 10)?;
-            manifest.lanes.push(Origin { lane: self.lane(n[0])?, first_segment: n[1] });
+            manifest.lanes.push(Origin {
+                lane: self.lane(n[0])?,
+                first_segment: n[1],
+            });
         }
         while self.next_is("mark") {
             let n = self.line("mark epoch # base # first-unaccounted # next #", 10)?;
@@ -249,11 +307,17 @@ impl Parser<'_> {
                 spans: Vec::new(),
             };
             while self.next_is("span") {
-                let n = self.line("span lane # first-segment # end-segment # end-offset # blocks #", 10)?;
+                let n = self.line(
+                    "span lane # first-segment # end-segment # end-offset # blocks #",
+                    10,
+                )?;
                 mark.spans.push(Span {
                     lane: self.lane(n[0])?,
                     first_segment: n[1],
-                    end: Position { segment: n[2], offset: n[3] },
+                    end: Position {
+                        segment: n[2],
+                        offset: n[3],
+                    },
                     blocks: n[4],
                 });
             }
@@ -262,7 +326,11 @@ impl Parser<'_> {
         while self.next_is("discarded") {
             let n = self.line("discarded lane # first-segment # last-segment #", 10)?;
             let lane = self.lane(n[0])?;
-            manifest.discarded.push(Discarded { lane, first_segment: n[1], last_segment: n[2] });
+            manifest.discarded.push(Discarded {
+                lane,
+                first_segment: n[1],
+                last_segment: n[2],
+            });
         }
         if !self.next_is("crc") {
             return Err(FormatError::new("a line is not as expected", self.at));

@@ -63,13 +63,16 @@ impl Record<'_> {
 
     /// The table it changes.
     pub fn table(&self) -> TableId {
-        let (Record::Insert { table, .. } | Record::Update { table, .. } | Record::Delete { table, .. }) = self;
+        let (Record::Insert { table, .. }
+        | Record::Update { table, .. }
+        | Record::Delete { table, .. }) = self;
         *table
     }
 
     /// The row it changes.
     pub fn rid(&self) -> Rid {
-        let (Record::Insert { rid, .. } | Record::Update { rid, .. } | Record::Delete { rid, .. }) = self;
+        let (Record::Insert { rid, .. } | Record::Update { rid, .. } | Record::Delete { rid, .. }) =
+            self;
         *rid
     }
 }
@@ -83,7 +86,10 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// Reads records from `bytes`, which may be anything.
     pub fn new(bytes: &'a [u8]) -> Records<'a> {
-        Records { reader: Reader::new(bytes), broken: false }
+        Records {
+            reader: Reader::new(bytes),
+            broken: false,
+        }
     }
 
     fn read(&mut self) -> Result<Record<'a>, FormatError> {
@@ -100,9 +106,17 @@ impl<'a> Records<'a> {
         let len = self.reader.number()?;
         let bytes = self.reader.bytes(len)?;
         Ok(if kind == INSERT {
-            Record::Insert { table, rid, row: bytes }
+            Record::Insert {
+                table,
+                rid,
+                row: bytes,
+            }
         } else {
-            Record::Update { table, rid, delta: bytes }
+            Record::Update {
+                table,
+                rid,
+                delta: bytes,
+            }
         })
     }
 }

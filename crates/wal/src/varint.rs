@@ -35,7 +35,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, FormatError> {
-        let byte = *self.bytes.get(self.at).ok_or(FormatError::new("bytes end too early", self.at))?;
+        let byte = *self
+            .bytes
+            .get(self.at)
+            .ok_or(FormatError::new("bytes end too early", self.at))?;
         self.at += 1;
         Ok(byte)
     }
@@ -82,11 +85,13 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn number_u32(&mut self) -> Result<u32, FormatError> {
         let start = self.at;
-        u32::try_from(self.number()?).map_err(|_| FormatError::new("number larger than 32 bits", start))
+        u32::try_from(self.number()?)
+            .map_err(|_| FormatError::new("number larger than 32 bits", start))
     }
 
     pub(crate) fn number_u16(&mut self) -> Result<u16, FormatError> {
         let start = self.at;
-        u16::try_from(self.number()?).map_err(|_| FormatError::new("number larger than 16 bits", start))
+        u16::try_from(self.number()?)
+            .map_err(|_| FormatError::new("number larger than 16 bits", start))
     }
 }

@@ -21,7 +21,11 @@ impl Buffer {
         let storage = vec![0; capacity + DIRECT_ALIGNMENT].into_boxed_slice();
         let address = storage.as_ptr().addr();
         let start = address.next_multiple_of(DIRECT_ALIGNMENT) - address;
-        Buffer { storage, start, capacity }
+        Buffer {
+            storage,
+            start,
+            capacity,
+        }
     }
 
     /// Number of bytes.
@@ -44,6 +48,8 @@ impl Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buffer").field("capacity", &self.capacity).finish_non_exhaustive()
+        f.debug_struct("Buffer")
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
     }
 }

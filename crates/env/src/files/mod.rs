@@ -44,7 +44,11 @@ pub struct OpenMode {
 impl OpenMode {
     /// Through the page cache, writes made durable by `sync`.
     pub const fn buffered(access: Access) -> OpenMode {
-        OpenMode { access, direct: false, durable_writes: false }
+        OpenMode {
+            access,
+            direct: false,
+            durable_writes: false,
+        }
     }
 }
 
@@ -82,7 +86,12 @@ pub trait File: Send + Sync {
         let mut done = 0;
         while done < from.len() {
             match self.write_at(offset + done as u64, &from[done..]) {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::WriteZero, "the file takes no more bytes")),
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::WriteZero,
+                        "the file takes no more bytes",
+                    ));
+                }
                 Ok(count) => {
                     done += count;
                     // A direct write must go on at an aligned place: what is behind it is written again.
@@ -119,11 +128,19 @@ pub trait File: Send + Sync {
 
     /// Fills `[offset, offset + len)` with zeros that are really written, so that later writes change no metadata.
     /// `pause` is called between pieces of `piece` bytes. Not durable before [`File::sync`].
-    fn fill_with_zeros(&self, offset: u64, len: u64, piece: usize, pause: &mut dyn FnMut()) -> io::Result<()> {
+    fn fill_with_zeros(
+        &self,
+        offset: u64,
+        len: u64,
+        piece: usize,
+        pause: &mut dyn FnMut(),
+    ) -> io::Result<()> {
         let zeros = Buffer::zeroed(piece.next_multiple_of(DIRECT_ALIGNMENT));
         let mut done = 0;
         while done < len {
-            let count = usize::try_from(len - done).unwrap_or(usize::MAX).min(zeros.capacity());
+            let count = usize::try_from(len - done)
+                .unwrap_or(usize::MAX)
+                .min(zeros.capacity());
             self.write_all_at(offset + done, &zeros.as_slice()[..count])?;
             done += count as u64;
             pause();
@@ -164,7 +181,8 @@ pub trait Files: Send + Sync {
     /// The whole content of a small file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open(path, OpenMode::buffered(Access::Read))?;
-        let len = usize::try_from(file.len()?).map_err(|_| io::Error::other("the file is too large to read whole"))?;
+        let len = usize::try_from(file.len()?)
+            .map_err(|_| io::Error::other("the file is too large to read whole"))?;
         let mut bytes = vec![0; len];
         let count = file.read_full_at(0, &mut bytes)?;
         bytes.truncate(count);
@@ -174,5 +192,8 @@ pub trait Files: Send + Sync {
 
 /// True if `error` says that the disk, or the user's share of it, is full: a state that passes when space is freed.
 pub fn is_disk_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }

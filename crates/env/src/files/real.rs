@@ -47,10 +47,16 @@ impl Files for RealFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
         let (file, direct) = match open(path, mode, mode.direct) {
             // File systems without direct I/O (some tmpfs, overlays) answer EINVAL.
-            Err(error) if mode.direct && error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            Err(error)
+                if mode.direct
+                    && error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) =>
+            {
                 // The kernel may have made the file before refusing the flag.
                 let again = if mode.access == Access::CreateNew {
-                    OpenMode { access: Access::Replace, ..mode }
+                    OpenMode {
+                        access: Access::Replace,
+                        ..mode
+                    }
                 } else {
                     mode
                 };
@@ -58,7 +64,11 @@ impl Files for RealFiles {
             }
             other => (other?, mode.direct),
         };
-        Ok(Box::new(RealFile { file, direct, durable_writes: mode.durable_writes }))
+        Ok(Box::new(RealFile {
+            file,
+            direct,
+            durable_writes: mode.durable_writes,
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -103,7 +113,12 @@ impl Files for RealFiles {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
-        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -84,7 +84,8 @@ enum NameChange {
 
 impl NameChange {
     fn is_in(&self, dir: &Path) -> bool {
-        let (NameChange::Set(path, _) | NameChange::Remove(path) | NameChange::Rename(path, _)) = self;
+        let (NameChange::Set(path, _) | NameChange::Remove(path) | NameChange::Rename(path, _)) =
+            self;
         path.parent() == Some(dir)
     }
 
@@ -129,7 +130,7 @@ impl State {
             (Loss::All, _) => {}
             (Loss::Nothing, _) => apply(&mut self.inodes[inode].durable, change),
             (Loss::Random, Change::SetLen(_)) => {
-                if self.random() % 2 == 0 {
+                if self.random().is_multiple_of(2) {
                     apply(&mut self.inodes[inode].durable, change);
                 }
             }
@@ -138,8 +139,11 @@ impl State {
                 while at < bytes.len() {
                     let end = ((offset + at) / SECTOR + 1) * SECTOR - offset;
                     let end = end.min(bytes.len());
-                    if self.random() % 2 == 0 {
-                        let part = Change::Write { offset: offset + at, bytes: bytes[at..end].to_vec() };
+                    if self.random().is_multiple_of(2) {
+                        let part = Change::Write {
+                            offset: offset + at,
+                            bytes: bytes[at..end].to_vec(),
+                        };
                         apply(&mut self.inodes[inode].durable, &part);
                     }
                     at = end;
@@ -153,7 +157,9 @@ impl State {
         self.alive(life)?;
         let number = self.operations;
         self.operations += 1;
-        let fault = self.fault.and_then(|(at, fault)| (at == number).then_some(fault));
+        let fault = self
+            .fault
+            .and_then(|(at, fault)| (at == number).then_some(fault));
         match fault {
             Some(Fault::Error) => return Err(io::Error::other("simulated I/O error")),
             Some(Fault::Crash) => self.crashed = true,
@@ -171,7 +177,9 @@ impl State {
 
     fn used(&self) -> u64 {
         let live: BTreeSet<usize> = self.names.values().copied().collect();
-        live.iter().map(|&inode| self.inodes[inode].present.len() as u64).sum()
+        live.iter()
+            .map(|&inode| self.inodes[inode].present.len() as u64)
+            .sum()
     }
 }
 
@@ -198,7 +206,9 @@ impl SimFiles {
             capacity: None,
             sync_fails: false,
         };
-        SimFiles { state: Arc::new(Mutex::new(state)) }
+        SimFiles {
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// What the next crash does with bytes and names that are not durable.
@@ -258,7 +268,9 @@ impl SimFiles {
         let kept = match state.loss {
             Loss::All => 0,
             Loss::Nothing => waiting.len(),
-            Loss::Random => usize::try_from(state.random() % (waiting.len() as u64 + 1)).unwrap_or(0),
+            Loss::Random => {
+                usize::try_from(state.random() % (waiting.len() as u64 + 1)).unwrap_or(0)
+            }
         };
         for change in &waiting[..kept] {
             change.apply(&mut state.durable_names);
@@ -337,7 +349,9 @@ impl Files for SimFiles {
                 state.inodes.push(Inode::default());
                 let inode = state.inodes.len() - 1;
                 state.names.insert(path.to_owned(), inode);
-                state.waiting_names.push(NameChange::Set(path.to_owned(), inode));
+                state
+                    .waiting_names
+                    .push(NameChange::Set(path.to_owned(), inode));
                 if fault == Some(Fault::Crash) {
                     return power_cut();
                 }
@@ -345,7 +359,12 @@ impl Files for SimFiles {
             }
         };
         let life = state.life;
-        Ok(Box::new(SimFile { state: Arc::clone(&self.state), inode, life, mode }))
+        Ok(Box::new(SimFile {
+            state: Arc::clone(&self.state),
+            inode,
+            life,
+            mode,
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -357,7 +376,11 @@ impl Files for SimFiles {
         let change = NameChange::Rename(from.to_owned(), to.to_owned());
         change.apply(&mut state.names);
         state.waiting_names.push(change);
-        if fault == Some(Fault::Crash) { power_cut() } else { Ok(()) }
+        if fault == Some(Fault::Crash) {
+            power_cut()
+        } else {
+            Ok(())
+        }
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -366,8 +389,14 @@ impl Files for SimFiles {
         if state.names.remove(path).is_none() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        state.waiting_names.push(NameChange::Remove(path.to_owned()));
-        if fault == Some(Fault::Crash) { power_cut() } else { Ok(()) }
+        state
+            .waiting_names
+            .push(NameChange::Remove(path.to_owned()));
+        if fault == Some(Fault::Crash) {
+            power_cut()
+        } else {
+            Ok(())
+        }
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -405,9 +434,14 @@ impl Files for SimFiles {
         if !state.dirs.contains(dir) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let children = state.names.keys().chain(state.dirs.iter()).filter(|path| path.parent() == Some(dir));
-        let names: BTreeSet<String> =
-            children.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
+        let children = state
+            .names
+            .keys()
+            .chain(state.dirs.iter())
+            .filter(|path| path.parent() == Some(dir));
+        let names: BTreeSet<String> = children
+            .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
+            .collect();
         Ok(names.into_iter().collect())
     }
 
@@ -418,13 +452,19 @@ impl Files for SimFiles {
             return Ok(None);
         }
         let life = state.life;
-        Ok(Some(Box::new(SimLock { state: Arc::clone(&self.state), path: path.to_owned(), life })))
+        Ok(Some(Box::new(SimLock {
+            state: Arc::clone(&self.state),
+            path: path.to_owned(),
+            life,
+        })))
     }
 
     fn free_space(&self, _path: &Path) -> io::Result<u64> {
         let state = self.state.lock();
         state.alive(None)?;
-        Ok(state.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used())))
+        Ok(state
+            .capacity
+            .map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used())))
     }
 }
 
@@ -474,15 +514,23 @@ impl File for SimFile {
         }
         let fault = state.begin(Some(self.life))?;
         let offset = to_usize(offset)?;
-        let grows = (offset + from.len()).saturating_sub(state.inodes[self.inode].present.len()) as u64;
+        let grows =
+            (offset + from.len()).saturating_sub(state.inodes[self.inode].present.len()) as u64;
         if let Some(capacity) = state.capacity
             && grows > 0
             && state.used() + grows > capacity
         {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let count = if fault == Some(Fault::Short) { from.len().div_ceil(2) } else { from.len() };
-        let change = Change::Write { offset, bytes: from[..count].to_vec() };
+        let count = if fault == Some(Fault::Short) {
+            from.len().div_ceil(2)
+        } else {
+            from.len()
+        };
+        let change = Change::Write {
+            offset,
+            bytes: from[..count].to_vec(),
+        };
         if fault == Some(Fault::Crash) {
             state.inodes[self.inode].waiting.push(change);
             return power_cut();
@@ -531,7 +579,11 @@ impl File for SimFile {
         let inode = &mut state.inodes[self.inode];
         apply(&mut inode.present, &change);
         inode.waiting.push(change);
-        if fault == Some(Fault::Crash) { power_cut() } else { Ok(()) }
+        if fault == Some(Fault::Crash) {
+            power_cut()
+        } else {
+            Ok(())
+        }
     }
 
     fn is_direct(&self) -> bool {

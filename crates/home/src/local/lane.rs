@@ -77,24 +77,42 @@ pub(super) struct Room {
 }
 
 impl LaneFiles {
-    pub(super) fn new(id: LaneId, first: Segment, env: &Env, threads: bool) -> std::io::Result<LaneFiles> {
+    pub(super) fn new(
+        id: LaneId,
+        first: Segment,
+        env: &Env,
+        threads: bool,
+    ) -> std::io::Result<LaneFiles> {
         let state = State {
             current_number: first.number,
             current_size_bytes: first.size_bytes,
             offset: 0,
             next: Next::Unasked,
         };
-        let files = Arc::new(Open { id, segments: Mutex::new(vec![first]) });
+        let files = Arc::new(Open {
+            id,
+            segments: Mutex::new(vec![first]),
+        });
         let writer = if threads {
             let files = Arc::clone(&files);
-            Some(Queue::start(env, &format!("log-{}", id.get()), move |job: Append| {
-                let result = files.write(job.at, &job.block, job.len);
-                (job.done)(job.block, result);
-            })?)
+            Some(Queue::start(
+                env,
+                &format!("log-{}", id.get()),
+                move |job: Append| {
+                    let result = files.write(job.at, &job.block, job.len);
+                    (job.done)(job.block, result);
+                },
+            )?)
         } else {
             None
         };
-        Ok(LaneFiles { id, state: Mutex::new(state), listener: OnceLock::new(), writer, files })
+        Ok(LaneFiles {
+            id,
+            state: Mutex::new(state),
+            listener: OnceLock::new(),
+            writer,
+            files,
+        })
     }
 
     pub(super) fn set_listener(&self, listener: RoomListener) {
@@ -109,16 +127,29 @@ impl LaneFiles {
             Next::Ready { size_bytes } if bytes <= *size_bytes => (Ok(()), false),
             Next::Ready { .. } => {
                 let what = "more room asked for than a segment has";
-                (Err(NoRoom::Failed(HomeError::Misuse { lane: self.id, what })), false)
+                (
+                    Err(NoRoom::Failed(HomeError::Misuse {
+                        lane: self.id,
+                        what,
+                    })),
+                    false,
+                )
             }
             Next::Unasked => (Err(NoRoom::Busy), true),
-            Next::Preparing { disk_was_full: false } => (Err(NoRoom::Busy), false),
-            Next::Preparing { disk_was_full: true } => (Err(NoRoom::DiskFull), false),
+            Next::Preparing {
+                disk_was_full: false,
+            } => (Err(NoRoom::Busy), false),
+            Next::Preparing {
+                disk_was_full: true,
+            } => (Err(NoRoom::DiskFull), false),
             Next::DiskFull => (Err(NoRoom::DiskFull), true),
             Next::Failed(error) => (Err(NoRoom::Failed(error.clone())), false),
         };
         // While the present segment has room a failed attempt is not repeated: it would be, for every transaction.
-        Room { result: if fits { Ok(()) } else { beyond }, prepare: prepare && !fits }
+        Room {
+            result: if fits { Ok(()) } else { beyond },
+            prepare: prepare && !fits,
+        }
     }
 
     /// The number of the segment to make, unless one is ready or under way.
@@ -156,16 +187,25 @@ impl LaneFiles {
     /// Claims a place; also says whether the lane went on to its next segment.
     pub(super) fn place(&self, len: u64) -> Result<(Position, bool), HomeError> {
         let mut state = self.state.lock();
-        if len % ALIGNMENT as u64 != 0 {
-            return Err(HomeError::Misuse { lane: self.id, what: "length is not aligned" });
+        if !len.is_multiple_of(ALIGNMENT as u64) {
+            return Err(HomeError::Misuse {
+                lane: self.id,
+                what: "length is not aligned",
+            });
         }
         let mut switched = false;
         if len > state.current_size_bytes - state.offset {
             let Next::Ready { size_bytes } = state.next else {
-                return Err(HomeError::Misuse { lane: self.id, what: "append without ensured room" });
+                return Err(HomeError::Misuse {
+                    lane: self.id,
+                    what: "append without ensured room",
+                });
             };
             if len > size_bytes {
-                return Err(HomeError::Misuse { lane: self.id, what: "append larger than a segment" });
+                return Err(HomeError::Misuse {
+                    lane: self.id,
+                    what: "append larger than a segment",
+                });
             }
             state.current_number += 1;
             state.current_size_bytes = size_bytes;
@@ -173,14 +213,22 @@ impl LaneFiles {
             state.next = Next::Unasked;
             switched = true;
         }
-        let at = Position { segment: state.current_number, offset: state.offset };
+        let at = Position {
+            segment: state.current_number,
+            offset: state.offset,
+        };
         state.offset += len;
         Ok((at, switched))
     }
 
     pub(super) fn append(&self, at: Position, block: Buffer, len: usize, done: Completion) {
         match &self.writer {
-            Some(writer) => writer.push(Append { at, block, len, done }),
+            Some(writer) => writer.push(Append {
+                at,
+                block,
+                len,
+                done,
+            }),
             None => {
                 let result = self.files.write(at, &block, len);
                 done(block, result);
@@ -195,8 +243,14 @@ impl LaneFiles {
 
 impl Open {
     fn write(&self, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
-        let misuse = |what| HomeError::Misuse { lane: self.id, what };
-        let bytes = block.as_slice().get(..len).ok_or(misuse("append longer than its buffer"))?;
+        let misuse = |what| HomeError::Misuse {
+            lane: self.id,
+            what,
+        };
+        let bytes = block
+            .as_slice()
+            .get(..len)
+            .ok_or(misuse("append longer than its buffer"))?;
         let file = {
             let segments = self.segments.lock();
             let segment = segments.iter().find(|segment| segment.number == at.segment);
@@ -206,8 +260,14 @@ impl Open {
             }
             Arc::clone(&segment.file)
         };
-        let what = || format!("append to lane {} segment {} offset {}", self.id, at.segment, at.offset);
-        file.write_all_at(at.offset, bytes).map_err(|error| HomeError::io(what(), error))?;
+        let what = || {
+            format!(
+                "append to lane {} segment {} offset {}",
+                self.id, at.segment, at.offset
+            )
+        };
+        file.write_all_at(at.offset, bytes)
+            .map_err(|error| HomeError::io(what(), error))?;
         if !file.writes_are_durable() {
             file.sync().map_err(|error| HomeError::io(what(), error))?;
         }

@@ -21,7 +21,8 @@ mod paths;
 mod queue;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo, SideCompletion, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
+    SideCompletion, Tag,
 };
 use lane::{LaneFiles, Segment};
 use logstead_env::{Access, Env, File, FileLock, OpenMode};
@@ -81,8 +82,11 @@ struct Shared {
     _lock: Box<dyn FileLock>,
     lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
     /// The file read last, by lane: a scan reads one segment after the other.
-    readers: Mutex<BTreeMap<LaneId, (u64, Arc<dyn File>)>>,
+    readers: Mutex<BTreeMap<LaneId, Reader>>,
 }
+
+/// A segment's number and file.
+type Reader = (u64, Arc<dyn File>);
 
 struct Prepare {
     lane: Arc<LaneFiles>,
@@ -98,7 +102,11 @@ struct Side {
 
 impl LocalHome {
     /// Opens (or makes) the home in `dir` for writing.
-    pub fn open(dir: impl Into<PathBuf>, env: &Env, options: LocalOptions) -> Result<LocalHome, HomeError> {
+    pub fn open(
+        dir: impl Into<PathBuf>,
+        env: &Env,
+        options: LocalOptions,
+    ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
         let made = env.files.create_dir(&paths.log());
         made.map_err(|e| HomeError::io(format!("make directory {}", paths.log().display()), e))?;
@@ -111,16 +119,37 @@ impl LocalHome {
     pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
         if env.files.list(&paths.log()).is_err() {
-            return Err(HomeError::Missing(format!("a Logstead log in {}", paths.dir().display())));
+            return Err(HomeError::Missing(format!(
+                "a Logstead log in {}",
+                paths.dir().display()
+            )));
         }
-        LocalHome::lock(paths, env, LocalOptions { threads: false, ..LocalOptions::default() }, true)
+        LocalHome::lock(
+            paths,
+            env,
+            LocalOptions {
+                threads: false,
+                ..LocalOptions::default()
+            },
+            true,
+        )
     }
 
-    fn lock(paths: Paths, env: &Env, options: LocalOptions, read_only: bool) -> Result<LocalHome, HomeError> {
+    fn lock(
+        paths: Paths,
+        env: &Env,
+        options: LocalOptions,
+        read_only: bool,
+    ) -> Result<LocalHome, HomeError> {
         let lock = match env.files.lock(&paths.lock()) {
             Ok(Some(lock)) => lock,
             Ok(None) => return Err(HomeError::InUse(paths.dir().display().to_string())),
-            Err(error) => return Err(HomeError::io(format!("lock {}", paths.lock().display()), error)),
+            Err(error) => {
+                return Err(HomeError::io(
+                    format!("lock {}", paths.lock().display()),
+                    error,
+                ));
+            }
         };
         let shared = Arc::new(Shared {
             env: env.clone(),
@@ -145,7 +174,11 @@ impl LocalHome {
         } else {
             (None, None)
         };
-        Ok(LocalHome { shared, preparer, sides })
+        Ok(LocalHome {
+            shared,
+            preparer,
+            sides,
+        })
     }
 
     /// The directory.
@@ -155,14 +188,22 @@ impl LocalHome {
 
     fn lane(&self, lane: LaneId) -> Result<Arc<LaneFiles>, HomeError> {
         let lanes = self.shared.lanes.read();
-        lanes.get(&lane).cloned().ok_or(HomeError::Misuse { lane, what: "the lane is not open" })
+        lanes.get(&lane).cloned().ok_or(HomeError::Misuse {
+            lane,
+            what: "the lane is not open",
+        })
     }
 
     /// Starts making the next segment, if none is ready or under way.
     fn start_preparing(&self, lane: &Arc<LaneFiles>) {
-        let Some(segment) = lane.begin_preparing() else { return };
+        let Some(segment) = lane.begin_preparing() else {
+            return;
+        };
         match &self.preparer {
-            Some(preparer) => preparer.push(Prepare { lane: Arc::clone(lane), segment }),
+            Some(preparer) => preparer.push(Prepare {
+                lane: Arc::clone(lane),
+                segment,
+            }),
             None => self.shared.prepare_next(lane, segment),
         }
     }
@@ -174,13 +215,23 @@ impl Shared {
     }
 
     fn write_allowed(&self) -> Result<(), HomeError> {
-        if self.read_only { Err(HomeError::Unsupported("writing: it was opened for reading only")) } else { Ok(()) }
+        if self.read_only {
+            Err(HomeError::Unsupported(
+                "writing: it was opened for reading only",
+            ))
+        } else {
+            Ok(())
+        }
     }
 
     /// Removes what an interrupted preparation left.
     fn remove_unfinished(&self) -> Result<(), HomeError> {
         let mut dirs = vec![self.paths.dir().to_owned()];
-        dirs.extend(self.lane_ids()?.into_iter().map(|lane| self.paths.lane(lane)));
+        dirs.extend(
+            self.lane_ids()?
+                .into_iter()
+                .map(|lane| self.paths.lane(lane)),
+        );
         for dir in dirs {
             for name in self.io("list", &dir, self.env.files.list(&dir))? {
                 if Paths::is_unfinished(&name) {
@@ -195,7 +246,10 @@ impl Shared {
     fn lane_ids(&self) -> Result<Vec<LaneId>, HomeError> {
         let log = self.paths.log();
         let names = self.io("list", &log, self.env.files.list(&log))?;
-        Ok(names.iter().filter_map(|name| Paths::parse_lane(name)).collect())
+        Ok(names
+            .iter()
+            .filter_map(|name| Paths::parse_lane(name))
+            .collect())
     }
 
     fn names_in(&self, lane: LaneId) -> Result<Vec<String>, HomeError> {
@@ -207,7 +261,13 @@ impl Shared {
     }
 
     /// Makes a segment: zeros, durable, then its name, durable.
-    fn make_segment(&self, lane: LaneId, segment: u64, size: u64, pause: Duration) -> Result<Segment, HomeError> {
+    fn make_segment(
+        &self,
+        lane: LaneId,
+        segment: u64,
+        size: u64,
+        pause: Duration,
+    ) -> Result<Segment, HomeError> {
         self.write_allowed()?;
         let path = self.paths.segment(lane, segment);
         let unfinished = Paths::unfinished(&path);
@@ -217,7 +277,11 @@ impl Shared {
             let _first_error_counts = self.env.files.remove(&unfinished);
         }
         let file = result?;
-        Ok(Segment { number: segment, size_bytes: size, file })
+        Ok(Segment {
+            number: segment,
+            size_bytes: size,
+            file,
+        })
     }
 
     fn make_segment_file(
@@ -229,7 +293,11 @@ impl Shared {
         pause: Duration,
     ) -> Result<Arc<dyn File>, HomeError> {
         let files = &self.env.files;
-        let mode = OpenMode { access: Access::Replace, direct: true, durable_writes: false };
+        let mode = OpenMode {
+            access: Access::Replace,
+            direct: true,
+            durable_writes: false,
+        };
         let file = self.io("make", unfinished, files.open(unfinished, mode))?;
         let filled = file.fill_with_zeros(0, size, ZERO_PIECE_BYTES, &mut || {
             if !pause.is_zero() {
@@ -242,21 +310,33 @@ impl Shared {
         self.io("rename", unfinished, files.rename(unfinished, path))?;
         let dir = self.paths.lane(lane);
         self.io("sync directory", &dir, files.sync_dir(&dir))?;
-        let mode = OpenMode { access: Access::ReadWrite, direct: true, durable_writes: true };
+        let mode = OpenMode {
+            access: Access::ReadWrite,
+            direct: true,
+            durable_writes: true,
+        };
         Ok(Arc::from(self.io("open", path, files.open(path, mode))?))
     }
 
     /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
     fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
         let log = self.paths.log();
-        let free = self.io("ask for free space of", &log, self.env.files.free_space(&log))?;
+        let free = self.io(
+            "ask for free space of",
+            &log,
+            self.env.files.free_space(&log),
+        )?;
         let mut size = wanted;
         while size > free / 2 && size / 2 >= self.options.segment_size_bytes_min {
             size /= 2;
         }
         let size = size - size % ALIGNMENT as u64;
         if size > free {
-            return self.io("make a segment in", &log, Err(std::io::ErrorKind::StorageFull.into()));
+            return self.io(
+                "make a segment in",
+                &log,
+                Err(std::io::ErrorKind::StorageFull.into()),
+            );
         }
         Ok(size)
     }
@@ -274,7 +354,11 @@ impl Shared {
         let files = &self.env.files;
         let unfinished = Paths::unfinished(path);
         let result = (|| {
-            let file = self.io("make", &unfinished, files.open(&unfinished, OpenMode::buffered(Access::Replace)))?;
+            let file = self.io(
+                "make",
+                &unfinished,
+                files.open(&unfinished, OpenMode::buffered(Access::Replace)),
+            )?;
             self.io("write", &unfinished, file.write_all_at(0, bytes))?;
             self.io("sync", &unfinished, file.sync())
         })();
@@ -289,8 +373,10 @@ impl Shared {
 
     fn write_side(&self, lane: LaneId, id: u64, bytes: &[u8]) -> Result<(), NoRoom> {
         let dir = self.paths.lane(lane);
-        self.io("make directory", &dir, self.env.files.create_dir(&dir)).map_err(NoRoom::from_home)?;
-        self.replace(&self.paths.side(lane, id), bytes).map_err(NoRoom::from_home)
+        self.io("make directory", &dir, self.env.files.create_dir(&dir))
+            .map_err(NoRoom::from_home)?;
+        self.replace(&self.paths.side(lane, id), bytes)
+            .map_err(NoRoom::from_home)
     }
 
     fn reader(&self, lane: LaneId, segment: u64) -> Result<Option<Arc<dyn File>>, HomeError> {
@@ -301,7 +387,11 @@ impl Shared {
             return Ok(Some(Arc::clone(file)));
         }
         let path = self.paths.segment(lane, segment);
-        let mode = OpenMode { access: Access::Read, direct: true, durable_writes: false };
+        let mode = OpenMode {
+            access: Access::Read,
+            direct: true,
+            durable_writes: false,
+        };
         let file: Arc<dyn File> = match self.env.files.open(&path, mode) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => Arc::from(self.io("open", &path, other)?),
@@ -342,10 +432,17 @@ impl LogHome for LocalHome {
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
         let shared = &self.shared;
         let dir = shared.paths.lane(lane);
-        shared.io("make directory", &dir, shared.env.files.create_dir(&dir)).map_err(NoRoom::from_home)?;
+        shared
+            .io("make directory", &dir, shared.env.files.create_dir(&dir))
+            .map_err(NoRoom::from_home)?;
         let existing = self.segments(lane)?;
-        if shared.lanes.read().contains_key(&lane) || existing.iter().any(|info| info.segment >= first_segment) {
-            return Err(NoRoom::Failed(HomeError::Misuse { lane, what: "opened at a segment that is not fresh" }));
+        if shared.lanes.read().contains_key(&lane)
+            || existing.iter().any(|info| info.segment >= first_segment)
+        {
+            return Err(NoRoom::Failed(HomeError::Misuse {
+                lane,
+                what: "opened at a segment that is not fresh",
+            }));
         }
         let first = shared
             .affordable_size(shared.options.first_segment_size_bytes)
@@ -396,17 +493,36 @@ impl LogHome for LocalHome {
         }
     }
 
-    fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    fn append_inline(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
         self.lane(lane)?.write(at, block, len)
     }
 
-    fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
         let shared = &self.shared;
         shared.write_allowed()?;
         let path = shared.paths.segment(lane, at.segment);
-        let mode = OpenMode { access: Access::ReadWrite, direct: true, durable_writes: false };
+        let mode = OpenMode {
+            access: Access::ReadWrite,
+            direct: true,
+            durable_writes: false,
+        };
         let file = shared.io("open", &path, shared.env.files.open(&path, mode))?;
-        let bytes = block.as_slice().get(..len).ok_or(HomeError::Misuse { lane, what: "longer than its buffer" })?;
+        let bytes = block.as_slice().get(..len).ok_or(HomeError::Misuse {
+            lane,
+            what: "longer than its buffer",
+        })?;
         shared.io("rewrite", &path, file.write_all_at(at.offset, bytes))?;
         shared.io("sync", &path, file.sync())
     }
@@ -423,28 +539,47 @@ impl LogHome for LocalHome {
 
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
         let mut segments = Vec::new();
-        for segment in self.shared.names_in(lane)?.iter().filter_map(|name| Paths::parse_segment(name)) {
+        for segment in self
+            .shared
+            .names_in(lane)?
+            .iter()
+            .filter_map(|name| Paths::parse_segment(name))
+        {
             let path = self.shared.paths.segment(lane, segment);
-            let file = self.shared.env.files.open(&path, OpenMode::buffered(Access::Read));
+            let file = self
+                .shared
+                .env
+                .files
+                .open(&path, OpenMode::buffered(Access::Read));
             let file = self.shared.io("open", &path, file)?;
             let size_bytes = self.shared.io("ask for the length of", &path, file.len())?;
-            segments.push(SegmentInfo { segment, size_bytes });
+            segments.push(SegmentInfo {
+                segment,
+                size_bytes,
+            });
         }
         segments.sort_unstable();
         Ok(segments)
     }
 
     fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        let Some(file) = self.shared.reader(lane, at.segment)? else { return Ok(0) };
+        let Some(file) = self.shared.reader(lane, at.segment)? else {
+            return Ok(0);
+        };
         let result = file.read_full_at(at.offset, into.as_mut_slice());
-        self.shared.io("read", &self.shared.paths.segment(lane, at.segment), result)
+        self.shared
+            .io("read", &self.shared.paths.segment(lane, at.segment), result)
     }
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         let shared = &self.shared;
         shared.write_allowed()?;
         let path = shared.paths.segment(lane, at.segment);
-        let file = match shared.env.files.open(&path, OpenMode::buffered(Access::ReadWrite)) {
+        let file = match shared
+            .env
+            .files
+            .open(&path, OpenMode::buffered(Access::ReadWrite))
+        {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             other => shared.io("open", &path, other)?,
         };
@@ -476,7 +611,8 @@ impl LogHome for LocalHome {
         if self.shared.read_name(name)?.is_some() {
             return Err(HomeError::Conflict(name.to_owned()));
         }
-        self.shared.replace(&self.shared.paths.dir().join(name), bytes)?;
+        self.shared
+            .replace(&self.shared.paths.dir().join(name), bytes)?;
         Ok(tag_of(bytes))
     }
 
@@ -485,30 +621,53 @@ impl LogHome for LocalHome {
         if present.map(|bytes| tag_of(&bytes)) != Some(expected) {
             return Err(HomeError::Conflict(name.to_owned()));
         }
-        self.shared.replace(&self.shared.paths.dir().join(name), bytes)?;
+        self.shared
+            .replace(&self.shared.paths.dir().join(name), bytes)?;
         Ok(tag_of(bytes))
     }
 
     fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion) {
         match &self.sides {
-            Some(sides) => sides.push(Side { lane, id, bytes, done }),
+            Some(sides) => sides.push(Side {
+                lane,
+                id,
+                bytes,
+                done,
+            }),
             None => done(self.shared.write_side(lane, id, &bytes)),
         }
     }
 
-    fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
         let path = self.shared.paths.side(lane, id);
-        let file = match self.shared.env.files.open(&path, OpenMode::buffered(Access::Read)) {
+        let file = match self
+            .shared
+            .env
+            .files
+            .open(&path, OpenMode::buffered(Access::Read))
+        {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(HomeError::Missing(path.display().to_string()));
             }
             other => self.shared.io("open", &path, other)?,
         };
-        self.shared.io("read", &path, file.read_full_at(offset, into))
+        self.shared
+            .io("read", &path, file.read_full_at(offset, into))
     }
 
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        Ok(self.shared.names_in(lane)?.iter().filter_map(|name| Paths::parse_side(name)).collect())
+        Ok(self
+            .shared
+            .names_in(lane)?
+            .iter()
+            .filter_map(|name| Paths::parse_side(name))
+            .collect())
     }
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {

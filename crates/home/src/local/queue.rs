@@ -29,15 +29,24 @@ impl<J: Send + 'static> Queue<J> {
         name: &str,
         mut handle: impl FnMut(J) + Send + 'static,
     ) -> std::io::Result<Queue<J>> {
-        let state = State { jobs: VecDeque::new(), closed: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let state = State {
+            jobs: VecDeque::new(),
+            closed: false,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
         let of_thread = Arc::clone(&shared);
         let thread = env.spawn(name, None, move || {
             while let Some(job) = of_thread.next() {
                 handle(job);
             }
         })?;
-        Ok(Queue { shared, thread: Some(thread) })
+        Ok(Queue {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     pub(super) fn push(&self, job: J) {

@@ -16,7 +16,13 @@ pub(super) struct Building {
 
 impl Building {
     pub(super) fn new(buffer: Buffer) -> Building {
-        Building { buffer, len: HEADER_LEN, entries: 0, csn_lowest: Csn(u64::MAX), csn_highest: Csn::ZERO }
+        Building {
+            buffer,
+            len: HEADER_LEN,
+            entries: 0,
+            csn_lowest: Csn(u64::MAX),
+            csn_highest: Csn::ZERO,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

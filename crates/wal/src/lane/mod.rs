@@ -43,7 +43,9 @@ pub struct LaneConfig {
 
 impl Default for LaneConfig {
     fn default() -> LaneConfig {
-        LaneConfig { buffer_size_bytes: 1 << 20 }
+        LaneConfig {
+            buffer_size_bytes: 1 << 20,
+        }
     }
 }
 
@@ -188,7 +190,10 @@ impl Shared {
     }
 
     fn fail(&self, error: HomeError) -> Arc<LaneError> {
-        let error = Arc::new(LaneError { lane: self.start.lane, source: error });
+        let error = Arc::new(LaneError {
+            lane: self.start.lane,
+            source: error,
+        });
         let waiters = {
             let mut state = self.state.lock();
             if let Some(first) = &state.failed {
@@ -212,7 +217,11 @@ impl Shared {
         let building = std::mem::replace(&mut state.building, Building::new(spare));
         state.in_flight = Some(building.csn_lowest);
         state.flush_asked = false;
-        let sealed = Sealed { building, block: state.next_block, previous_header_crc: state.previous_header_crc };
+        let sealed = Sealed {
+            building,
+            block: state.next_block,
+            previous_header_crc: state.previous_header_crc,
+        };
         state.next_block += 1;
         Some(sealed)
     }
@@ -243,10 +252,10 @@ impl Shared {
 
     fn write_inline(self: &Arc<Self>, mut sealed: Sealed) -> FlushOutcome {
         let (len, crc) = self.finish(&mut sealed);
-        let written = self
-            .home
-            .place(self.start.lane, len as u64)
-            .and_then(|at| self.home.append_inline(self.start.lane, at, sealed.building.buffer(), len));
+        let written = self.home.place(self.start.lane, len as u64).and_then(|at| {
+            self.home
+                .append_inline(self.start.lane, at, sealed.building.buffer(), len)
+        });
         let done = Done::of(&sealed, len, crc, true);
         self.complete(sealed.building.into_buffer(), done, written)
     }
@@ -261,7 +270,8 @@ impl Shared {
                     shared.complete(buffer, done, result);
                 };
                 let buffer = sealed.building.into_buffer();
-                self.home.append(self.start.lane, at, buffer, len, Box::new(completion));
+                self.home
+                    .append(self.start.lane, at, buffer, len, Box::new(completion));
             }
             Err(error) => {
                 self.fail(error);
@@ -270,7 +280,12 @@ impl Shared {
     }
 
     /// The home has answered for the block in flight.
-    fn complete(self: &Arc<Self>, buffer: Buffer, done: Done, result: Result<(), HomeError>) -> FlushOutcome {
+    fn complete(
+        self: &Arc<Self>,
+        buffer: Buffer,
+        done: Done,
+        result: Result<(), HomeError>,
+    ) -> FlushOutcome {
         if let Err(error) = result {
             // The block stays in flight for good: its CSNs never become durable.
             self.fail(error);
@@ -294,9 +309,17 @@ impl Shared {
             } else {
                 counters.flushes_handed_off += 1;
             }
-            let lowest = if state.building.is_empty() { NOTHING_PENDING } else { state.building.csn_lowest.get() };
+            let lowest = if state.building.is_empty() {
+                NOTHING_PENDING
+            } else {
+                state.building.csn_lowest.get()
+            };
             self.first_not_durable.store(lowest, Ordering::SeqCst);
-            let next = if state.flush_asked { self.seal(&mut state) } else { None };
+            let next = if state.flush_asked {
+                self.seal(&mut state)
+            } else {
+                None
+            };
             state.flush_asked = false;
             let waiters = std::mem::take(&mut state.waiters);
             (next, waiters)
@@ -324,7 +347,13 @@ struct Done {
 impl Done {
     fn of(sealed: &Sealed, len: usize, header_crc: u32, inline: bool) -> Done {
         let building = &sealed.building;
-        Done { len, payload_len: building.payload_len(), entries: building.entries, header_crc, inline }
+        Done {
+            len,
+            payload_len: building.payload_len(),
+            entries: building.entries,
+            header_crc,
+            inline,
+        }
     }
 }
 
@@ -332,7 +361,10 @@ impl Lane {
     /// A lane that starts with block 0 at the place where `home` has opened it.
     pub fn new(home: Arc<dyn LogHome>, start: LaneStart, config: LaneConfig) -> Lane {
         let facts = home.facts();
-        let size = config.buffer_size_bytes.max(HEADER_LEN * 2).next_multiple_of(facts.block_alignment);
+        let size = config
+            .buffer_size_bytes
+            .max(HEADER_LEN * 2)
+            .next_multiple_of(facts.block_alignment);
         // The home must be able to promise room for a whole buffer.
         let size = size.min(usize::try_from(facts.room_size_bytes_max).unwrap_or(usize::MAX));
         let state = State {
@@ -408,9 +440,15 @@ impl Lane {
             }
             let building = state.building.payload_len();
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;
-            if building + state.reserved_bytes + need > shared.payload_size_max || wanted > shared.room_size_max {
+            if building + state.reserved_bytes + need > shared.payload_size_max
+                || wanted > shared.room_size_max
+            {
                 // Whoever fills the buffer must not wait for somebody else's flush.
-                let sealed = if state.in_flight.is_none() { shared.seal(&mut state) } else { None };
+                let sealed = if state.in_flight.is_none() {
+                    shared.seal(&mut state)
+                } else {
+                    None
+                };
                 state.flush_asked |= sealed.is_none() && !state.building.is_empty();
                 (0, Some(sealed))
             } else {
@@ -425,7 +463,12 @@ impl Lane {
             }
             return Err(NoRoom::Full);
         }
-        let room = Room { shared: Arc::clone(shared), bytes, need, need_at_home };
+        let room = Room {
+            shared: Arc::clone(shared),
+            bytes,
+            need,
+            need_at_home,
+        };
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
         match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
             Ok(()) => Ok(room),
@@ -464,8 +507,14 @@ impl Lane {
 
     fn push_body(&self, mut room: Room, csn: Csn, deps: &Deps, body: &Body<'_>) {
         let shared = &self.shared;
-        assert!(Arc::ptr_eq(shared, &room.shared), "the room of another lane");
-        assert!(deps.list.len() <= DEPS_LIST_MAX, "more dependencies than an entry may list");
+        assert!(
+            Arc::ptr_eq(shared, &room.shared),
+            "the room of another lane"
+        );
+        assert!(
+            deps.list.len() <= DEPS_LIST_MAX,
+            "more dependencies than an entry may list"
+        );
         assert!(csn != Csn::ZERO, "an entry needs a CSN that was drawn");
         let mut guard = shared.state.lock();
         let state = &mut *guard;
@@ -474,12 +523,20 @@ impl Lane {
         state.reserved_at_home_bytes -= std::mem::take(&mut room.need_at_home);
         state.head.clear();
         entry::encode_head(csn, deps, body, &mut state.scratch, &mut state.head);
-        let records: &[u8] = if let Body::Inline(records) = body { records } else { &[] };
+        let records: &[u8] = if let Body::Inline(records) = body {
+            records
+        } else {
+            &[]
+        };
         state.building.append(csn, &state.head, records);
-        let lowest = state.in_flight.map_or(state.building.csn_lowest, |csn| csn.min(state.building.csn_lowest));
+        let lowest = state.in_flight.map_or(state.building.csn_lowest, |csn| {
+            csn.min(state.building.csn_lowest)
+        });
         // The lock orders the writers; readers take one look.
         if shared.first_not_durable.load(Ordering::Relaxed) > lowest.get() {
-            shared.first_not_durable.store(lowest.get(), Ordering::SeqCst);
+            shared
+                .first_not_durable
+                .store(lowest.get(), Ordering::SeqCst);
         }
     }
 
@@ -494,8 +551,12 @@ impl Lane {
         // The epoch in the number: a later life never takes the name of an earlier one's orphan.
         let count = shared.side_ids.fetch_add(1, Ordering::Relaxed);
         let id = u64::from(start.epoch.get()) << 32 | count & 0xffff_ffff;
-        let side =
-            SideRef { lane: start.lane, id, length: records.len() as u64, crc: crc32c::crc32c(&records) };
+        let side = SideRef {
+            lane: start.lane,
+            id,
+            length: records.len() as u64,
+            crc: crc32c::crc32c(&records),
+        };
         let home = Arc::clone(&shared.home);
         let completion = move |result| match result {
             Ok(()) => {
@@ -547,7 +608,11 @@ impl Lane {
                 return FlushOutcome::Failed;
             }
             if state.building.is_empty() {
-                return if state.in_flight.is_some() { FlushOutcome::Queued } else { FlushOutcome::Clean };
+                return if state.in_flight.is_some() {
+                    FlushOutcome::Queued
+                } else {
+                    FlushOutcome::Clean
+                };
             }
             if state.in_flight.is_some() {
                 state.flush_asked = true;
@@ -555,7 +620,9 @@ impl Lane {
             }
             shared.seal(&mut state)
         };
-        let Some(sealed) = sealed else { return FlushOutcome::Queued };
+        let Some(sealed) = sealed else {
+            return FlushOutcome::Queued;
+        };
         if mode == FlushMode::Inline && shared.inline_offered {
             return shared.write_inline(sealed);
         }
@@ -572,7 +639,10 @@ impl Lane {
 impl fmt::Debug for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.first_not_durable();
-        f.debug_struct("Lane").field("id", &self.id()).field("first_not_durable", &first).finish_non_exhaustive()
+        f.debug_struct("Lane")
+            .field("id", &self.id())
+            .field("first_not_durable", &first)
+            .finish_non_exhaustive()
     }
 }
 
@@ -609,6 +679,8 @@ impl Drop for Room {
 
 impl fmt::Debug for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room").field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Room")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }

@@ -25,7 +25,14 @@ pub struct Corruption {
 
 impl std::fmt::Display for Corruption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Corruption { lane, epoch, block, at, what, proof } = self;
+        let Corruption {
+            lane,
+            epoch,
+            block,
+            at,
+            what,
+            proof,
+        } = self;
         write!(
             f,
             "lane {lane}, block {block}, byte offset {} of segment {} (epoch {epoch}): {what}; {proof}",
@@ -51,7 +58,9 @@ pub enum RecoveryError {
         what: String,
     },
     /// There are segments and no manifest.
-    #[error("{0} holds log segments but no manifest: it is not a complete Logstead log. Restore the manifest, or choose another directory")]
+    #[error(
+        "{0} holds log segments but no manifest: it is not a complete Logstead log. Restore the manifest, or choose another directory"
+    )]
     NoManifest(String),
     /// There is nothing.
     #[error("{0} holds no Logstead log")]

@@ -14,8 +14,8 @@ use logstead_home::{HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, LaneId};
 use std::collections::BTreeMap;
 
-/// Receives the survivors in CSN order.
-pub(crate) type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
+/// Receives the survivors in CSN order: the CSN of each entry and its records.
+pub type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
 
 /// Bytes of a side segment read at once.
 const SIDE_PIECE_LEN: usize = 1 << 20;
@@ -89,12 +89,32 @@ pub(crate) fn merge<'h>(
     known: Known,
     apply: &mut Apply<'_>,
 ) -> Result<Merged, RecoveryError> {
-    let lanes = scans.into_iter().map(|scan| Lane { scan, highest: Csn::ZERO, done: false }).collect();
+    let lanes = scans
+        .into_iter()
+        .map(|scan| Lane {
+            scan,
+            highest: Csn::ZERO,
+            done: false,
+        })
+        .collect();
     let base = known.base;
     let limit = known.first_unaccounted.unwrap_or(Csn(u64::MAX));
-    let merged = Merged { next: base, ..Merged::default() };
+    let merged = Merged {
+        next: base,
+        ..Merged::default()
+    };
     let mut forward = |csn: Csn, records: &[u8]| apply(csn, records);
-    Merge { home, known, lanes, waiting: BTreeMap::new(), expected: base, limit, merged, apply: &mut forward }.run()
+    Merge {
+        home,
+        known,
+        lanes,
+        waiting: BTreeMap::new(),
+        expected: base,
+        limit,
+        merged,
+        apply: &mut forward,
+    }
+    .run()
 }
 
 impl Merge<'_, '_> {
@@ -110,7 +130,9 @@ impl Merge<'_, '_> {
                 self.expected = self.expected.next();
             }
             let unfinished = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.done);
-            let Some((index, _)) = unfinished.min_by_key(|(_, lane)| lane.highest) else { break };
+            let Some((index, _)) = unfinished.min_by_key(|(_, lane)| lane.highest) else {
+                break;
+            };
             self.read_block(index)?;
         }
         self.close_lanes()?;
@@ -136,7 +158,8 @@ impl Merge<'_, '_> {
         };
         let mut count = 0;
         for entry in Entries::new(block.payload) {
-            let entry = entry.map_err(|error| RecoveryError::Corrupt(Box::new(corrupt(error.to_string()))))?;
+            let entry = entry
+                .map_err(|error| RecoveryError::Corrupt(Box::new(corrupt(error.to_string()))))?;
             count += 1;
             let fresh = entry.csn >= self.known.base && entry.csn >= self.expected.min(self.limit);
             let inside = (block.header.csn_lowest..=block.header.csn_highest).contains(&entry.csn);
@@ -148,7 +171,10 @@ impl Merge<'_, '_> {
             self.waiting.insert(entry.csn, keep(&entry));
         }
         if count != block.header.entries {
-            let what = format!("{count} entries where the header says {}", block.header.entries);
+            let what = format!(
+                "{count} entries where the header says {}",
+                block.header.entries
+            );
             return Err(RecoveryError::Corrupt(Box::new(corrupt(what))));
         }
         Ok(())
@@ -185,16 +211,27 @@ impl Merge<'_, '_> {
         let mut records = Vec::new();
         let mut piece = vec![0; SIDE_PIECE_LEN];
         let what = loop {
-            match self.home.get_side(side.lane, side.id, records.len() as u64, &mut piece) {
-                Ok(0) if records.len() as u64 != side.length => break "a side segment of the wrong length",
-                Ok(0) if crc32c::crc32c(&records) != side.crc => break "wrong checksum of a side segment",
+            match self
+                .home
+                .get_side(side.lane, side.id, records.len() as u64, &mut piece)
+            {
+                Ok(0) if records.len() as u64 != side.length => {
+                    break "a side segment of the wrong length";
+                }
+                Ok(0) if crc32c::crc32c(&records) != side.crc => {
+                    break "wrong checksum of a side segment";
+                }
                 Ok(0) => return Ok(Ok(records)),
                 Ok(count) => records.extend_from_slice(&piece[..count]),
                 Err(HomeError::Missing(_)) => break "a side segment is missing",
                 Err(error) => return Err(error.into()),
             }
         };
-        let epoch = self.lanes.first().map(|lane| lane.scan.target().epoch).unwrap_or_default();
+        let epoch = self
+            .lanes
+            .first()
+            .map(|lane| lane.scan.target().epoch)
+            .unwrap_or_default();
         Ok(Err(Corruption {
             lane: side.lane,
             epoch,
@@ -253,5 +290,8 @@ fn keep(entry: &Entry<'_>) -> Waiting {
         Body::Inline(records) => OwnedBody::Inline(records.to_vec()),
         Body::Side(side) => OwnedBody::Side(side),
     };
-    Waiting { deps: entry.deps.clone(), body }
+    Waiting {
+        deps: entry.deps.clone(),
+        body,
+    }
 }

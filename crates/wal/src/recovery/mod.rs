@@ -19,6 +19,7 @@ mod replay;
 mod scan;
 
 pub use errors::{ApplyError, Corruption, RecoveryError};
+pub use merge::Apply;
 pub(crate) use replay::{Replayed, read_manifest, replay};
 pub(crate) use scan::{LaneScan, Target};
 
@@ -92,32 +93,58 @@ pub fn open(
     home: &Arc<dyn LogHome>,
     env: &Env,
     options: &Options,
-    apply: &mut dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError>,
+    apply: &mut Apply<'_>,
 ) -> Result<Recovered, RecoveryError> {
     if options.lanes == 0 {
-        return Err(RecoveryError::Options("a log needs at least one lane".to_owned()));
+        return Err(RecoveryError::Options(
+            "a log needs at least one lane".to_owned(),
+        ));
     }
     let (manifest, tag, replayed) = match read_manifest(home.as_ref())? {
         Some((manifest, tag)) => {
             let replayed = replay(home.as_ref(), &manifest, options.accept_data_loss, apply)?;
             (manifest, Some(tag), replayed)
         }
-        None => (first_manifest(home.as_ref(), env)?, None, Replayed::nothing()),
+        None => (
+            first_manifest(home.as_ref(), env)?,
+            None,
+            Replayed::nothing(),
+        ),
     };
     rewrite_tails(home.as_ref(), &replayed)?;
-    let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, tag.is_none())?;
+    let next = next_manifest(
+        home.as_ref(),
+        &manifest,
+        &replayed,
+        options.lanes,
+        tag.is_none(),
+    )?;
     write_manifest(home.as_ref(), tag, &next)?;
     if replayed.report.loss.is_none() {
         give_back(home.as_ref(), &next, &replayed)?;
     }
     let mut lanes = Vec::new();
     for origin in &next.lanes {
-        home.open_lane(origin.lane, origin.first_segment).map_err(|error| no_room(home.as_ref(), error))?;
-        let start = LaneStart { database: next.database, epoch: next.epoch, lane: origin.lane };
+        home.open_lane(origin.lane, origin.first_segment)
+            .map_err(|error| no_room(home.as_ref(), error))?;
+        let start = LaneStart {
+            database: next.database,
+            epoch: next.epoch,
+            lane: origin.lane,
+        };
         lanes.push(Lane::new(Arc::clone(home), start, options.lane));
     }
-    let report = Report { created: tag.is_none(), ..replayed.report };
-    Ok(Recovered { database: next.database, epoch: next.epoch, lanes, next_csn: next.base(), report })
+    let report = Report {
+        created: tag.is_none(),
+        ..replayed.report
+    };
+    Ok(Recovered {
+        database: next.database,
+        epoch: next.epoch,
+        lanes,
+        next_csn: next.base(),
+        report,
+    })
 }
 
 fn no_room(home: &dyn LogHome, error: NoRoom) -> RecoveryError {
@@ -128,7 +155,11 @@ fn no_room(home: &dyn LogHome, error: NoRoom) -> RecoveryError {
 }
 
 fn from_home(home: &dyn LogHome, error: HomeError) -> RecoveryError {
-    if error.is_disk_full() { RecoveryError::DiskFull(home.describe()) } else { RecoveryError::Home(error) }
+    if error.is_disk_full() {
+        RecoveryError::DiskFull(home.describe())
+    } else {
+        RecoveryError::Home(error)
+    }
 }
 
 fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryError> {
@@ -136,7 +167,13 @@ fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryErr
         return Err(RecoveryError::NoManifest(home.describe()));
     }
     let database = DatabaseId(env.random.u64());
-    Ok(Manifest { database, epoch: Epoch(0), lanes: Vec::new(), marks: Vec::new(), discarded: Vec::new() })
+    Ok(Manifest {
+        database,
+        epoch: Epoch(0),
+        lanes: Vec::new(),
+        marks: Vec::new(),
+        discarded: Vec::new(),
+    })
 }
 
 /// T7: what recovery builds on must be on the disk, not only in the cache it was read from.
@@ -150,7 +187,8 @@ fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), Recovery
                 let what = format!("read lane {} {}", end.lane, unsure.at);
                 return Err(HomeError::io(what, std::io::ErrorKind::UnexpectedEof.into()).into());
             }
-            home.rewrite(end.lane, unsure.at, &block, len).map_err(|error| from_home(home, error))?;
+            home.rewrite(end.lane, unsure.at, &block, len)
+                .map_err(|error| from_home(home, error))?;
         }
     }
     Ok(())
@@ -164,24 +202,48 @@ fn next_manifest(
     created: bool,
 ) -> Result<Manifest, RecoveryError> {
     let epoch = manifest.epoch.get().checked_add(1);
-    let epoch = Epoch(epoch.ok_or(RecoveryError::Options("the log has used up its epochs".to_owned()))?);
+    let epoch = Epoch(epoch.ok_or(RecoveryError::Options(
+        "the log has used up its epochs".to_owned(),
+    ))?);
     let mut discarded = manifest.discarded.clone();
     discarded.extend_from_slice(&replayed.discarded);
-    let mut next =
-        Manifest { database: manifest.database, epoch, lanes: Vec::new(), marks: replayed.marks.clone(), discarded };
+    let mut next = Manifest {
+        database: manifest.database,
+        epoch,
+        lanes: Vec::new(),
+        marks: replayed.marks.clone(),
+        discarded,
+    };
     for lane in (0..lanes).map(LaneId) {
         // A number is never used twice, also if its segment is gone.
-        let listed = home.segments(lane)?.last().map_or(0, |info| info.segment + 1);
-        let marked = next.marks.iter().flat_map(|mark| &mark.spans).filter(|span| span.lane == lane);
+        let listed = home
+            .segments(lane)?
+            .last()
+            .map_or(0, |info| info.segment + 1);
+        let marked = next
+            .marks
+            .iter()
+            .flat_map(|mark| &mark.spans)
+            .filter(|span| span.lane == lane);
         let marked = marked.map(|span| span.end.segment + 1).max().unwrap_or(0);
-        let begun = manifest.lanes.iter().find(|origin| origin.lane == lane && !created);
+        let begun = manifest
+            .lanes
+            .iter()
+            .find(|origin| origin.lane == lane && !created);
         let begun = begun.map_or(0, |origin| origin.first_segment + 1);
-        next.lanes.push(Origin { lane, first_segment: listed.max(marked).max(begun) });
+        next.lanes.push(Origin {
+            lane,
+            first_segment: listed.max(marked).max(begun),
+        });
     }
     Ok(next)
 }
 
-fn write_manifest(home: &dyn LogHome, tag: Option<Tag>, manifest: &Manifest) -> Result<(), RecoveryError> {
+fn write_manifest(
+    home: &dyn LogHome,
+    tag: Option<Tag>,
+    manifest: &Manifest,
+) -> Result<(), RecoveryError> {
     let bytes = manifest.encode();
     let written = match tag {
         Some(tag) => home.compare_and_swap(manifest::NAME, tag, &bytes),
@@ -192,24 +254,36 @@ fn write_manifest(home: &dyn LogHome, tag: Option<Tag>, manifest: &Manifest) -> 
 
 /// Removes segments and side segments that no epoch needs, and the unused ends of those that are settled. What to
 /// remove follows from the manifest; the listing only says what is there.
-fn give_back(home: &dyn LogHome, manifest: &Manifest, replayed: &Replayed) -> Result<(), RecoveryError> {
+fn give_back(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    replayed: &Replayed,
+) -> Result<(), RecoveryError> {
     let mut ends: Vec<(LaneId, u64, Position)> = Vec::new();
     for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
         ends.push((span.lane, span.first_segment, span.end));
     }
-    let live: HashSet<(LaneId, u64)> = replayed.sides.iter().map(|side| (side.lane, side.id)).collect();
+    let live: HashSet<(LaneId, u64)> = replayed
+        .sides
+        .iter()
+        .map(|side| (side.lane, side.id))
+        .collect();
     for lane in home.lanes()? {
         let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
         for info in home.segments(lane)? {
             let segment = info.segment;
-            if manifest.is_discarded(lane, segment) || origin.is_some_and(|origin| segment >= origin.first_segment) {
+            if manifest.is_discarded(lane, segment)
+                || origin.is_some_and(|origin| segment >= origin.first_segment)
+            {
                 continue;
             }
             let within = |&&(of, first, end): &&(LaneId, u64, Position)| {
                 of == lane && (first..=end.segment).contains(&segment)
             };
             match ends.iter().find(within) {
-                Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => home.seal(lane, end)?,
+                Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => {
+                    home.seal(lane, end)?
+                }
                 Some(_) => {}
                 None => home.trim(lane, segment)?,
             }

@@ -39,34 +39,63 @@ impl Replayed {
         report.entries += merged.entries;
         report.bytes += merged.bytes;
         report.entries_dropped += merged.dropped;
-        let lane = |end: &LaneEnd| LaneReport { epoch, lane: end.lane, blocks: end.blocks, end: end.end };
+        let lane = |end: &LaneEnd| LaneReport {
+            epoch,
+            lane: end.lane,
+            blocks: end.blocks,
+            end: end.end,
+        };
         report.lanes.extend(merged.ends.iter().map(lane));
         self.sides.extend_from_slice(&merged.sides);
     }
 
     fn discard(&mut self, lane: LaneId, first_segment: u64, last_segment: u64) {
         if first_segment <= last_segment {
-            self.discarded.push(Discarded { lane, first_segment, last_segment });
+            self.discarded.push(Discarded {
+                lane,
+                first_segment,
+                last_segment,
+            });
         }
     }
 
     /// Records a loss in `epoch`: what lies behind each hole there, and everything that later epochs wrote, is given up.
-    fn give_up_after(&mut self, home: &dyn LogHome, manifest: &Manifest, merged: &Merged) -> Result<(), RecoveryError> {
+    fn give_up_after(
+        &mut self,
+        home: &dyn LogHome,
+        manifest: &Manifest,
+        merged: &Merged,
+    ) -> Result<(), RecoveryError> {
         self.report.loss.clone_from(&merged.loss);
         let epoch = self.marks.last().map(|mark| mark.epoch);
         for end in merged.ends.iter().filter(|end| end.corruption.is_some()) {
             // A settled epoch's successor may live in the segments behind; those are given up below or by their own span.
-            let settled = manifest.marks.iter().filter(|mark| Some(mark.epoch) == epoch).flat_map(|mark| &mark.spans);
-            let settled = settled.filter(|span| span.lane == end.lane).map(|span| span.end.segment).next();
+            let settled = manifest
+                .marks
+                .iter()
+                .filter(|mark| Some(mark.epoch) == epoch)
+                .flat_map(|mark| &mark.spans);
+            let settled = settled
+                .filter(|span| span.lane == end.lane)
+                .map(|span| span.end.segment)
+                .next();
             let last = settled.or(end.last_segment).unwrap_or(end.end.segment);
             self.discard(end.lane, end.end.segment, last);
         }
-        for span in manifest.marks.iter().filter(|mark| Some(mark.epoch) > epoch).flat_map(|mark| &mark.spans) {
+        for span in manifest
+            .marks
+            .iter()
+            .filter(|mark| Some(mark.epoch) > epoch)
+            .flat_map(|mark| &mark.spans)
+        {
             self.discard(span.lane, span.first_segment, span.end.segment);
         }
         if epoch != Some(manifest.epoch) {
             for origin in &manifest.lanes {
-                let last = home.segments(origin.lane)?.last().map_or(0, |info| info.segment);
+                let last = home
+                    .segments(origin.lane)?
+                    .last()
+                    .map_or(0, |info| info.segment);
                 self.discard(origin.lane, origin.first_segment, last);
             }
         }
@@ -76,8 +105,13 @@ impl Replayed {
 
 /// The manifest and its tag, if there is one.
 pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
-    let Some((bytes, tag)) = home.get(manifest::NAME)? else { return Ok(None) };
-    let bad = |error: crate::FormatError| RecoveryError::BadManifest { home: home.describe(), what: error.to_string() };
+    let Some((bytes, tag)) = home.get(manifest::NAME)? else {
+        return Ok(None);
+    };
+    let bad = |error: crate::FormatError| RecoveryError::BadManifest {
+        home: home.describe(),
+        what: error.to_string(),
+    };
     Ok(Some((Manifest::decode(&bytes).map_err(bad)?, tag)))
 }
 
@@ -97,13 +131,23 @@ pub(crate) fn replay(
             first_segment: span.first_segment,
             blocks: Some(span.blocks),
         };
-        let scans: Result<Vec<_>, _> = mark.spans.iter().map(|span| LaneScan::new(home, target(span))).collect();
-        let known = Known { base: mark.base, first_unaccounted: Some(mark.first_unaccounted), accept_data_loss };
+        let scans: Result<Vec<_>, _> = mark
+            .spans
+            .iter()
+            .map(|span| LaneScan::new(home, target(span)))
+            .collect();
+        let known = Known {
+            base: mark.base,
+            first_unaccounted: Some(mark.first_unaccounted),
+            accept_data_loss,
+        };
         let merged = merge::merge(home, scans?, known, apply)?;
         replayed.count(mark.epoch, &merged);
         if merged.loss.is_some() {
             // Later epochs were built on what is lost and cannot survive it; their CSNs are not drawn again.
-            replayed.marks.push(new_mark(mark.epoch, mark.base, &merged, manifest.base()));
+            replayed
+                .marks
+                .push(new_mark(mark.epoch, mark.base, &merged, manifest.base()));
             replayed.give_up_after(home, manifest, &merged)?;
             return Ok(replayed);
         }
@@ -122,7 +166,11 @@ pub(crate) fn replay(
         .map(|target| LaneScan::new(home, target))
         .collect();
     let base = manifest.base();
-    let known = Known { base, first_unaccounted: None, accept_data_loss };
+    let known = Known {
+        base,
+        first_unaccounted: None,
+        accept_data_loss,
+    };
     let merged = merge::merge(home, scans?, known, apply)?;
     replayed.count(manifest.epoch, &merged);
     let mark = new_mark(manifest.epoch, base, &merged, base);
@@ -141,7 +189,11 @@ fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
     let span = |end: &LaneEnd| Span {
         lane: end.lane,
         first_segment: end.first_segment,
-        end: if end.blocks == 0 { Position::start_of(end.first_segment) } else { end.end },
+        end: if end.blocks == 0 {
+            Position::start_of(end.first_segment)
+        } else {
+            end.end
+        },
         blocks: end.blocks,
     };
     Mark {
@@ -149,6 +201,11 @@ fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
         base,
         first_unaccounted: merged.first_unaccounted,
         next: merged.next.max(next_min),
-        spans: merged.ends.iter().filter(|end| end.blocks > 0).map(span).collect(),
+        spans: merged
+            .ends
+            .iter()
+            .filter(|end| end.blocks > 0)
+            .map(span)
+            .collect(),
     }
 }

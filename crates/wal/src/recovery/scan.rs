@@ -13,7 +13,7 @@ use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
 
 /// Bytes read at once.
-const WINDOW_LEN: usize = 1 << 20;
+const WINDOW_LEN: u64 = 1 << 20;
 
 /// Which blocks are looked for.
 #[derive(Clone, Copy, Debug)]
@@ -61,15 +61,19 @@ pub(crate) struct LaneScan<'h> {
 impl<'h> LaneScan<'h> {
     pub(crate) fn new(home: &'h dyn LogHome, target: Target) -> Result<LaneScan<'h>, HomeError> {
         let segments = home.segments(target.lane)?;
-        let segments = segments.iter().filter(|info| info.segment >= target.first_segment);
+        let segments = segments
+            .iter()
+            .filter(|info| info.segment >= target.first_segment);
         Ok(LaneScan {
             home,
             target,
-            segments: segments.map(|info| (info.segment, info.size_bytes)).collect(),
+            segments: segments
+                .map(|info| (info.segment, info.size_bytes))
+                .collect(),
             at: Position::start_of(target.first_segment),
             next_block: 0,
             previous_header_crc: 0,
-            window: Buffer::zeroed(WINDOW_LEN),
+            window: Buffer::zeroed(0),
             window_at: None,
             window_len: 0,
             unsure: Vec::new(),
@@ -103,7 +107,9 @@ impl<'h> LaneScan<'h> {
     }
 
     fn size_of(&self, segment: u64) -> u64 {
-        let found = self.segments.binary_search_by_key(&segment, |&(number, _)| number);
+        let found = self
+            .segments
+            .binary_search_by_key(&segment, |&(number, _)| number);
         found.map_or(0, |index| self.segments[index].1)
     }
 
@@ -127,35 +133,53 @@ impl<'h> LaneScan<'h> {
             }
             Ok((header, header_crc)) => {
                 let at = self.at;
-                let len = header.block_len().next_multiple_of(self.home.facts().block_alignment as u64);
+                let len = header
+                    .block_len()
+                    .next_multiple_of(self.home.facts().block_alignment as u64);
                 self.at.offset += len;
                 self.next_block += 1;
                 self.previous_header_crc = header_crc;
-                self.unsure.push(Unsure { block: header.block.get(), at, len });
-                self.unsure.retain(|unsure| unsure.block >= header.durable_through);
+                self.unsure.push(Unsure {
+                    block: header.block.get(),
+                    at,
+                    len,
+                });
+                self.unsure
+                    .retain(|unsure| unsure.block >= header.durable_through);
                 // `try_block` has left the whole block in the window.
                 let payload = self.window_bytes(at, header.block_len());
-                Ok(Some(Block { header, at, payload: payload.get(HEADER_LEN..).unwrap_or(&[]) }))
+                Ok(Some(Block {
+                    header,
+                    at,
+                    payload: payload.get(HEADER_LEN..).unwrap_or(&[]),
+                }))
             }
         }
     }
 
     /// The bytes of the window from `at` on, `len` of them or as many as there are.
     fn window_bytes(&self, at: Position, len: u64) -> &[u8] {
-        let Some(start) = self.window_at.filter(|window| window.segment == at.segment && window.offset <= at.offset)
+        let Some(start) = self
+            .window_at
+            .filter(|window| window.segment == at.segment && window.offset <= at.offset)
         else {
             return &[];
         };
-        let skip = usize::try_from(at.offset - start.offset).unwrap_or(usize::MAX).min(self.window_len);
-        let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.window_len - skip);
+        let skip = usize::try_from(at.offset - start.offset)
+            .unwrap_or(usize::MAX)
+            .min(self.window_len);
+        let len = usize::try_from(len)
+            .unwrap_or(usize::MAX)
+            .min(self.window_len - skip);
         &self.window.as_slice()[skip..skip + len]
     }
 
     /// Has `len` bytes from `at` on in the window, or as many as the segment holds.
     fn load(&mut self, at: Position, len: u64) -> Result<&[u8], HomeError> {
-        let len = len.min(self.size_of(at.segment).saturating_sub(at.offset));
+        let there = self.size_of(at.segment).saturating_sub(at.offset);
+        let len = len.min(there);
         if (self.window_bytes(at, len).len() as u64) < len {
-            let wanted = usize::try_from(len).unwrap_or(usize::MAX).max(WINDOW_LEN);
+            let wanted = usize::try_from(len.max(there.min(WINDOW_LEN))).unwrap_or(usize::MAX);
             if self.window.capacity() < wanted {
                 let alignment = self.home.facts().block_alignment;
                 self.window = Buffer::zeroed(wanted.next_multiple_of(alignment));
@@ -169,7 +193,12 @@ impl<'h> LaneScan<'h> {
 
     /// The header of the next block of the chain, if that block lies whole at `at`.
     fn try_block(&mut self, at: Position) -> Result<Result<(Header, u32), FormatError>, HomeError> {
-        let Target { database, epoch, lane, .. } = self.target;
+        let Target {
+            database,
+            epoch,
+            lane,
+            ..
+        } = self.target;
         let (number, previous) = (self.next_block, self.previous_header_crc);
         let bytes = self.load(at, HEADER_LEN as u64)?;
         if bytes.is_empty() {
@@ -180,18 +209,30 @@ impl<'h> LaneScan<'h> {
             Err(why) => return Ok(Err(why)),
         };
         if (header.database, header.epoch, header.lane) != (database, epoch, lane) {
-            return Ok(Err(FormatError::new("a block of another database, epoch or lane", 10)));
+            return Ok(Err(FormatError::new(
+                "a block of another database, epoch or lane",
+                10,
+            )));
         }
         if header.block.get() != number || header.previous_header_crc != previous {
-            return Ok(Err(FormatError::new("a block that does not continue the chain", 24)));
+            return Ok(Err(FormatError::new(
+                "a block that does not continue the chain",
+                24,
+            )));
         }
-        let payload = self.load(at, header.block_len())?.get(HEADER_LEN..).unwrap_or(&[]);
+        let payload = self
+            .load(at, header.block_len())?
+            .get(HEADER_LEN..)
+            .unwrap_or(&[]);
         Ok(header.check_payload(payload).map(|()| (header, crc)))
     }
 
     /// At the end: is the missing block known to have been durable?
     pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, HomeError> {
-        let why = self.end.clone().unwrap_or(FormatError::new("the lane ends", 0));
+        let why = self
+            .end
+            .clone()
+            .unwrap_or(FormatError::new("the lane ends", 0));
         let corruption = |lane: &Target, block, at, proof| Corruption {
             lane: lane.lane,
             epoch: lane.epoch,
@@ -217,7 +258,12 @@ impl<'h> LaneScan<'h> {
                     && header.durable_through > self.next_block
                 {
                     let proof = format!("block {} at {at} says that it was durable", header.block);
-                    return Ok(Some(corruption(&self.target, self.next_block, self.at, proof)));
+                    return Ok(Some(corruption(
+                        &self.target,
+                        self.next_block,
+                        self.at,
+                        proof,
+                    )));
                 }
                 at.offset += alignment;
             }

@@ -1,0 +1,210 @@
+//! The formats, pinned: golden files that a person can read, properties, and hostile bytes.
+//!
+//! If a golden test fails, the format has changed. That needs a new format version, never a new golden file alone.
+
+mod rig;
+
+use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
+use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::entry::Entries;
+use logstead_wal::manifest::Manifest;
+use logstead_wal::{Body, Deps, Entry, Record, Records, SideRef, inspect};
+use proptest::prelude::*;
+use std::fmt::Write;
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for line in bytes.chunks(16) {
+        let line: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(out, "{}", line.join(" ")).unwrap();
+    }
+    out
+}
+
+/// A payload with every kind of entry and record, and its header.
+fn sample() -> (Header, Vec<u8>) {
+    let mut records = Vec::new();
+    let (table, rid) = (TableId(16_384), Rid(300));
+    Record::Insert {
+        table,
+        rid,
+        row: b"whole row",
+    }
+    .encode(&mut records);
+    Record::Update {
+        table,
+        rid,
+        delta: b"delta",
+    }
+    .encode(&mut records);
+    Record::Delete {
+        table,
+        rid: Rid(u64::MAX),
+    }
+    .encode(&mut records);
+    let list = [Csn(900), Csn(997)].into_iter().collect();
+    let side = SideRef {
+        lane: LaneId(3),
+        id: 5 << 32 | 1,
+        length: 1 << 21,
+        crc: 0x1234_5678,
+    };
+    let entries = [
+        Entry {
+            csn: Csn(1000),
+            deps: Deps {
+                floor: Csn(999),
+                list,
+            },
+            body: Body::Inline(&records),
+        },
+        Entry {
+            csn: Csn(998),
+            deps: Deps::floor(Csn(0)),
+            body: Body::Inline(&[]),
+        },
+        Entry {
+            csn: Csn(1001),
+            deps: Deps::floor(Csn(1000)),
+            body: Body::Side(side),
+        },
+    ];
+    let mut payload = Vec::new();
+    entries.iter().for_each(|entry| entry.encode(&mut payload));
+    let decoded: Result<Vec<_>, _> = Entries::new(&payload).collect();
+    assert_eq!(decoded.unwrap(), entries);
+    let header = Header {
+        database: DatabaseId(0x0123_4567_89ab_cdef),
+        epoch: Epoch(7),
+        lane: LaneId(3),
+        block: BlockNo(41),
+        durable_through: 40,
+        payload_len: payload.len() as u32,
+        entries: 3,
+        csn_lowest: Csn(998),
+        csn_highest: Csn(1001),
+        payload_crc: crc32c::crc32c(&payload),
+        previous_header_crc: 0xdead_beef,
+    };
+    (header, payload)
+}
+
+#[test]
+fn golden_block() {
+    let (header, payload) = sample();
+    let (bytes, crc) = header.encode();
+    assert_eq!(Header::decode(&bytes).unwrap(), (header, crc));
+    let text = format!("header\n{}payload\n{}", hex(&bytes), hex(&payload));
+    assert_eq!(text, include_str!("golden/block.txt"), "\n{text}");
+}
+
+#[test]
+fn golden_dump() {
+    let machine = rig::Machine::new(1);
+    let server = machine.start(2).unwrap();
+    assert!(server.commit(0, 1) && server.commit(1, 2) && server.push(1, 3) && server.commit(0, 4));
+    drop(server);
+    machine.files.reboot();
+    let server = machine.start(1).unwrap();
+    assert!(server.commit(0, 5));
+    drop(server);
+    let mut out = Vec::new();
+    inspect::dump("/db".as_ref(), &machine.env, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text, include_str!("golden/dump.txt"), "\n{text}");
+    let manifest = text
+        .split_inclusive('\n')
+        .take_while(|line| line.len() > 1)
+        .collect::<String>();
+    assert_eq!(
+        Manifest::decode(manifest.as_bytes()).unwrap().encode(),
+        manifest.as_bytes()
+    );
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_header_or_manifest_is_found() {
+    let (header, _) = sample();
+    let (bytes, _) = header.encode();
+    for bit in 0..bytes.len() * 8 {
+        let mut bad = bytes;
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(Header::decode(&bad).is_err(), "bit {bit}");
+    }
+    assert!(Header::decode(&bytes[..HEADER_LEN - 1]).is_err());
+    let dump = include_str!("golden/dump.txt");
+    let manifest = dump
+        .split_inclusive('\n')
+        .take_while(|line| line.len() > 1)
+        .collect::<String>();
+    for bit in 0..manifest.len() * 8 {
+        let mut bad = manifest.clone().into_bytes();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(Manifest::decode(&bad).is_err(), "bit {bit}");
+    }
+}
+
+fn record() -> impl Strategy<Value = (u8, u32, u64, Vec<u8>)> {
+    (
+        0..3u8,
+        any::<u32>(),
+        any::<u64>(),
+        prop::collection::vec(any::<u8>(), 0..300),
+    )
+}
+
+fn build((kind, table, rid, bytes): &(u8, u32, u64, Vec<u8>)) -> Record<'_> {
+    let (table, rid) = (TableId(*table), Rid(*rid));
+    match kind {
+        0 => Record::Insert {
+            table,
+            rid,
+            row: bytes,
+        },
+        1 => Record::Update {
+            table,
+            rid,
+            delta: bytes,
+        },
+        _ => Record::Delete { table, rid },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_encoded_decodes(
+        rows in prop::collection::vec(record(), 0..5),
+        csn in 1..u64::MAX,
+        floor in any::<u64>(),
+        list in prop::collection::vec(any::<u64>(), 0..32),
+    ) {
+        let mut records = Vec::new();
+        rows.iter().for_each(|row| build(row).encode(&mut records));
+        let deps = Deps { floor: Csn(floor), list: list.into_iter().map(Csn).collect() };
+        let entry = Entry { csn: Csn(csn), deps, body: Body::Inline(&records) };
+        let mut bytes = Vec::new();
+        entry.encode(&mut bytes);
+        prop_assert!(bytes.len() <= records.len() + logstead_wal::entry::OVERHEAD_MAX);
+        let back: Vec<_> = Entries::new(&bytes).collect::<Result<_, _>>().unwrap();
+        prop_assert_eq!(&back, &[entry]);
+        let back: Vec<_> = Records::new(&records).collect::<Result<_, _>>().unwrap();
+        prop_assert_eq!(back, rows.iter().map(build).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn hostile_bytes_give_errors_and_nothing_else(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = bytes;
+        // Small numbers reach deeper.
+        bytes.iter_mut().step_by(3).for_each(|byte| *byte &= 0x0f);
+        let _any_answer = Header::decode(&bytes);
+        let _any_answer = Manifest::decode(&bytes);
+        for entry in Entries::new(&bytes).flatten() {
+            if let Body::Inline(records) = entry.body {
+                Records::new(records).for_each(drop);
+            }
+        }
+        Records::new(&bytes).for_each(drop);
+    }
+}

@@ -1,0 +1,335 @@
+//! Lanes over the memory home: what is published when, what room means, and what happens when the home is slow, full or
+//! broken.
+
+use logstead_home::{LogHome, MemoryHome};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
+use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, LaneStart, NoRoom};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
+
+const BUFFER: usize = 8 * 1024;
+
+struct Bench {
+    home: MemoryHome,
+    lane: Lane,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+fn bench() -> Bench {
+    let home = MemoryHome::new(32 * 1024);
+    home.open_lane(LaneId(0), 0).unwrap();
+    let start = LaneStart {
+        database: DatabaseId(1),
+        epoch: Epoch(1),
+        lane: LaneId(0),
+    };
+    let config = LaneConfig {
+        buffer_size_bytes: BUFFER,
+    };
+    let lane = Lane::new(Arc::new(home.clone()), start, config);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&events);
+    let back = lane.clone();
+    lane.set_listener(Box::new(move |event| {
+        // No lock is held: a listener may look at the lane.
+        let first = back.first_not_durable();
+        let _dirty = back.is_dirty();
+        heard.lock().unwrap().push(match event {
+            LaneEvent::Durable => format!(
+                "durable {}",
+                if first == Csn(u64::MAX) {
+                    0
+                } else {
+                    first.get()
+                }
+            ),
+            LaneEvent::Room => "room".to_owned(),
+            LaneEvent::Failed(_) => "failed".to_owned(),
+        });
+    }));
+    Bench { home, lane, events }
+}
+
+impl Bench {
+    fn push(&self, csn: u64) {
+        let room = self.lane.room(10).unwrap();
+        self.lane
+            .push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[0; 10]);
+    }
+
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut self.events.lock().unwrap())
+    }
+}
+
+const NOTHING: Csn = Csn(u64::MAX);
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn push_publishes_and_an_inline_flush_hardens() {
+    let bench = bench();
+    assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Clean);
+    assert_eq!(bench.lane.first_not_durable(), NOTHING);
+    // A shared lane: entries are not in CSN order.
+    for csn in [7, 5, 9] {
+        bench.push(csn);
+    }
+    assert_eq!(bench.lane.first_not_durable(), Csn(5));
+    assert!(bench.lane.is_dirty());
+    assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Durable);
+    assert_eq!(bench.lane.first_not_durable(), NOTHING);
+    assert_eq!(bench.events(), ["durable 0"]);
+    let counters = bench.lane.counters();
+    assert_eq!(
+        (counters.blocks, counters.entries, counters.bytes),
+        (1, 3, 4096)
+    );
+    assert_eq!(
+        (counters.flushes_inline, counters.flushes_handed_off),
+        (1, 0)
+    );
+}
+
+#[test]
+fn bytes_pushed_during_a_flush_are_not_acknowledged_by_it() {
+    let bench = bench();
+    bench.home.set_paused(true);
+    bench.push(3);
+    assert_eq!(bench.lane.flush(FlushMode::Handoff), FlushOutcome::Started);
+    bench.push(2);
+    bench.push(4);
+    assert_eq!(bench.lane.first_not_durable(), Csn(2));
+    assert!(bench.lane.in_flight());
+    assert!(bench.home.complete());
+    assert_eq!(bench.lane.first_not_durable(), Csn(2));
+    assert_eq!(bench.home.waiting(), 0, "nobody asked for another flush");
+    assert_eq!(bench.events(), ["durable 2"]);
+}
+
+#[test]
+fn a_flush_asked_for_meanwhile_goes_on_by_itself() {
+    let bench = bench();
+    bench.home.set_paused(true);
+    bench.push(1);
+    bench.lane.flush(FlushMode::Handoff);
+    bench.push(2);
+    assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Queued);
+    assert_eq!(bench.home.waiting(), 1, "one block in flight");
+    bench.push(3);
+    assert!(bench.home.complete());
+    assert_eq!(
+        bench.home.waiting(),
+        1,
+        "the second block, with everything pushed until then"
+    );
+    assert_eq!(bench.lane.first_not_durable(), Csn(2));
+    assert!(bench.home.complete());
+    assert_eq!(bench.lane.first_not_durable(), NOTHING);
+    assert_eq!(bench.lane.counters().entries, 3);
+}
+
+#[test]
+fn room_is_bounded_given_back_and_announced() {
+    let bench = bench();
+    assert!(matches!(bench.lane.room(BUFFER), Err(NoRoom::TooLarge)));
+    let mut rooms = Vec::new();
+    let refused = loop {
+        match bench.lane.room(1000) {
+            Ok(room) => rooms.push(room),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, NoRoom::Full));
+    assert!((2..8).contains(&rooms.len()), "{}", rooms.len());
+    let count = Arc::new(Count::default());
+    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
+    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
+    drop(rooms.pop());
+    assert_eq!(
+        count.0.load(Ordering::SeqCst),
+        1,
+        "a waker registered twice is woken once"
+    );
+    assert_eq!(bench.events(), ["room"]);
+    assert!(bench.lane.room(1000).is_ok());
+    assert_eq!(
+        bench.lane.first_not_durable(),
+        NOTHING,
+        "rooms are no entries"
+    );
+}
+
+#[test]
+fn a_full_buffer_flushes_itself() {
+    let bench = bench();
+    let mut csn = 0;
+    let mut flushed = 0;
+    while flushed < 3 {
+        match bench.lane.room(500) {
+            Ok(room) => {
+                csn += 1;
+                bench.lane.push(room, Csn(csn), &Deps::default(), &[1; 500]);
+            }
+            Err(NoRoom::Full) => {
+                flushed += 1;
+                assert_eq!(
+                    bench.lane.first_not_durable(),
+                    NOTHING,
+                    "the memory home is quick"
+                );
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
+    let bench = bench();
+    bench.home.set_disk_full(true);
+    let mut csn = 0;
+    let refused = loop {
+        match bench.lane.room(100) {
+            Ok(room) => {
+                csn += 1;
+                bench.lane.push(room, Csn(csn), &Deps::default(), &[1; 100]);
+                assert_eq!(
+                    bench.lane.flush(FlushMode::Inline),
+                    FlushOutcome::Durable,
+                    "what got room is written"
+                );
+            }
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, NoRoom::DiskFull));
+    assert!(csn >= 7, "the segment was used: {csn}");
+    let (done, told) = std::sync::mpsc::channel();
+    bench.lane.write_side(
+        vec![0; 10],
+        Box::new(move |result| done.send(result).unwrap()),
+    );
+    assert!(matches!(told.recv().unwrap(), Err(NoRoom::DiskFull)));
+    let count = Arc::new(Count::default());
+    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
+    bench.home.set_disk_full(false);
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(bench.lane.room(100).is_ok());
+    assert!(bench.lane.failure().is_none());
+}
+
+#[test]
+fn a_failed_write_ends_the_lane_and_acknowledges_nothing() {
+    let bench = bench();
+    bench.push(1);
+    bench.lane.flush(FlushMode::Inline);
+    bench.home.set_failing(true);
+    bench.push(2);
+    let room = bench.lane.room(10).unwrap();
+    assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Failed);
+    bench.home.set_failing(false);
+    bench.lane.push(room, Csn(3), &Deps::default(), &[]);
+    assert_eq!(bench.lane.flush(FlushMode::Handoff), FlushOutcome::Failed);
+    assert_eq!(bench.lane.first_not_durable(), Csn(2), "for good");
+    assert!(matches!(bench.lane.room(10), Err(NoRoom::Failed(_))));
+    assert_eq!(bench.events(), ["durable 0", "failed"]);
+    assert_eq!(bench.home.appends(), 2, "never tried again");
+}
+
+#[test]
+#[should_panic(expected = "an entry larger than its room")]
+fn an_entry_larger_than_its_room_is_a_bug() {
+    let bench = bench();
+    let room = bench.lane.room(5).unwrap();
+    bench.lane.push(room, Csn(1), &Deps::default(), &[0; 6]);
+}
+
+/// Many threads on one lane over a real disk: at every moment the published CSN is at or below every CSN that is not
+/// durable, and in the end everything is there.
+#[test]
+fn threads_share_a_lane() {
+    use logstead_env::Env;
+    use logstead_home::{LocalHome, LocalOptions};
+    use logstead_wal::recovery::{self, Options};
+    use std::sync::atomic::AtomicU64;
+    let dir = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    let sizes = LocalOptions {
+        segment_size_bytes: 128 * 1024,
+        first_segment_size_bytes: 64 * 1024,
+        segment_size_bytes_min: 64 * 1024,
+        threads: true,
+    };
+    let options = Options {
+        lanes: 1,
+        lane: LaneConfig {
+            buffer_size_bytes: 16 * 1024,
+        },
+        accept_data_loss: false,
+    };
+    let open = |found: &mut Vec<u64>| {
+        let home: Arc<dyn LogHome> =
+            Arc::new(LocalHome::open(dir.path(), &env, sizes.clone()).unwrap());
+        recovery::open(&home, &env, &options, &mut |csn, _| {
+            found.push(csn.get());
+            Ok(())
+        })
+        .unwrap()
+    };
+    let log = open(&mut Vec::new());
+    let lane = log.lanes[0].clone();
+    let counter = Arc::new(AtomicU64::new(1));
+    let threads: Vec<_> = (0..4)
+        .map(|number| {
+            let (lane, counter) = (lane.clone(), Arc::clone(&counter));
+            let work = move || {
+                for _ in 0..300 {
+                    let room = loop {
+                        match lane.room(200) {
+                            Ok(room) => break room,
+                            Err(NoRoom::Full) => std::thread::yield_now(),
+                            Err(other) => panic!("{other}"),
+                        }
+                    };
+                    let csn = counter.fetch_add(1, Ordering::SeqCst);
+                    lane.push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[number; 200]);
+                    let mode = if number % 2 == 0 {
+                        FlushMode::Inline
+                    } else {
+                        FlushMode::Handoff
+                    };
+                    let outcome = lane.flush(mode);
+                    if outcome == FlushOutcome::Durable {
+                        assert!(
+                            lane.first_not_durable() > Csn(csn),
+                            "an inline flush hardens what was pushed before"
+                        );
+                    }
+                }
+            };
+            logstead_env::spawn("pusher", None, work).unwrap()
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    while lane.first_not_durable() != NOTHING {
+        lane.flush(FlushMode::Inline);
+        std::thread::yield_now();
+    }
+    assert_eq!(lane.counters().entries, 1200);
+    drop((lane, log));
+    let mut found = Vec::new();
+    let log = open(&mut found);
+    assert_eq!(found, (1..=1200).collect::<Vec<u64>>());
+    assert_eq!(log.next_csn, Csn(1201));
+}
