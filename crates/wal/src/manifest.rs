@@ -222,12 +222,7 @@ fn check_crc(text: &str) -> Result<(), FormatError> {
         .strip_prefix("crc ")
         .and_then(|rest| rest.strip_suffix('\n'))
         .ok_or(error(at))?;
-    let crc = if line.len() == 8 {
-        u32::from_str_radix(line, 16).ok()
-    } else {
-        None
-    };
-    if crc != Some(crc32c::crc32c(&text.as_bytes()[..at])) {
+    if line != format!("{:08x}", crc32c::crc32c(&text.as_bytes()[..at])) {
         return Err(error(at));
     }
     Ok(())
