@@ -185,6 +185,9 @@ impl Manifest {
         }
         check_crc(text)?;
         let manifest = parser.manifest()?;
+        if manifest.encode() != bytes {
+            return Err(FormatError::new("numbers are not in their one form", 0));
+        }
         manifest.check().map_err(|what| FormatError::new(what, 0))?;
         Ok(manifest)
     }

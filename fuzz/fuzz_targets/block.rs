@@ -1,0 +1,51 @@
+//! Blocks, entries, records and manifests from arbitrary bytes: every answer is fine, a panic is not. What decodes must
+//! encode to the same bytes again, because each thing has one encoding.
+#![no_main]
+
+use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::entry::Entries;
+use logstead_wal::manifest::Manifest;
+use logstead_wal::{Body, Records};
+
+fn records(bytes: &[u8]) {
+    let mut again = Vec::new();
+    let mut whole = true;
+    for record in Records::new(bytes) {
+        match record {
+            Ok(record) => record.encode(&mut again),
+            Err(_) => whole = false,
+        }
+    }
+    assert!(!whole || again == bytes, "records have one encoding");
+}
+
+fn entries(bytes: &[u8]) {
+    let mut again = Vec::new();
+    let mut whole = true;
+    for entry in Entries::new(bytes) {
+        match entry {
+            Ok(entry) => {
+                entry.encode(&mut again);
+                if let Body::Inline(body) = entry.body {
+                    records(body);
+                }
+            }
+            Err(_) => whole = false,
+        }
+    }
+    assert!(!whole || again == bytes, "entries have one encoding");
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Ok((header, crc)) = Header::decode(data) {
+        let (bytes, again) = header.encode();
+        assert!(crc == again && bytes == data[..HEADER_LEN], "headers have one encoding");
+        let _any_answer_will_do = header.check_payload(&data[HEADER_LEN..]);
+    }
+    if let Ok(manifest) = Manifest::decode(data) {
+        assert!(manifest.encode() == data, "manifests have one encoding");
+    }
+    entries(data);
+    entries(data.get(HEADER_LEN..).unwrap_or(&[]));
+    records(data);
+});
