@@ -1,1 +1,304 @@
-//! The executor: runs a plan on the engine's rows.
+//! The executor: runs plans on the engine's encoded rows.
+//!
+//! The life of a statement here:
+//! 1. [`prepare`] looks at a plan once and recognises statements by key (`point`); the result is cached with the plan.
+//! 2. [`Execution::new`] makes one running instance; a portal keeps it between calls.
+//! 3. [`Execution::run`] pulls batches from the operator tree (`operator`) and gives rows to a [`RowSink`]; a statement by key
+//!    takes a straight path from stored bytes to the sink instead, with no operators and no batches.
+//! 4. Operators are synchronous. What has to wait (a locked row) or has worked long enough comes up as a step, and only
+//!    [`Execution::run`] awaits: no epoch guard is alive then.
+//!
+//! Owns: evaluation of expressions, operators, constraints of rows, the texts of their errors. Does not begin, lock tables
+//! for, or end transactions, and knows nothing of clients.
+
+mod aggregate;
+mod batch;
+mod context;
+mod cte;
+mod eval;
+mod index_scan;
+mod join;
+mod keytable;
+mod lock;
+mod operator;
+mod point;
+mod scan;
+mod setop;
+mod sort;
+mod stats;
+mod stored;
+mod stream;
+mod subquery;
+mod wait;
+mod write;
+
+
+
+
+pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
+pub use eval::eval;
+pub use stats::{NodeStats, children};
+pub use stored::StoredColumn;
+pub use write::Inserter;
+
+use crate::error::Result;
+use crate::plan::{Node, Plan};
+use crate::value::Datum;
+use batch::{BATCH_ROWS, Batch, Rows};
+use context::{Cx, Shared};
+use logstead_engine::RowRef;
+use operator::{Running, Step};
+use std::sync::Arc;
+
+/// Takes a statement's result rows.
+pub trait RowSink {
+    /// A row of the plan's columns.
+    fn row(&mut self, row: &[Datum]) -> Result<()>;
+
+    /// A row straight from stored bytes: `columns` says where each result column is.
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        let mut datums = Vec::with_capacity(columns.len());
+        for column in columns {
+            datums.push(column.decode(row)?);
+        }
+        self.row(&datums)
+    }
+
+    /// True when what was taken should be passed on before more is given.
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+/// How far an execution got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// To the end.
+    Done {
+        /// Rows written by INSERT, UPDATE, DELETE; rows given since the last start of `run` by everything else.
+        rows: u64,
+    },
+    /// The rows asked for have been given; there may be more.
+    Suspended,
+    /// The sink is full: empty it and call again with the rows still wanted.
+    Full {
+        /// Rows given by this call.
+        rows: u64,
+    },
+}
+
+/// A plan ready to run, any number of times.
+pub struct Prepared {
+    plan: Plan,
+    fast: Option<point::Fast>,
+}
+
+impl Prepared {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether the statement runs by key, without operators.
+    pub fn is_by_key(&self) -> bool {
+        self.fast.is_some()
+    }
+}
+
+/// Makes a plan ready to run.
+pub fn prepare(plan: Plan) -> Prepared {
+    let fast = point::recognise(&plan);
+    Prepared { plan, fast }
+}
+
+/// One run of a prepared plan.
+pub struct Execution {
+    prepared: Arc<Prepared>,
+    state: State,
+    measure: bool,
+}
+
+enum State {
+    /// A statement by key that has not run yet.
+    Key,
+    /// Rows of a statement by key, or of one brought to its end early, that are still to be given.
+    General(Box<General>),
+    Done,
+}
+
+struct General {
+    running: Running,
+    shared: Shared,
+    batch: Batch,
+    /// Next row of `batch` to give.
+    at: usize,
+    /// Rows computed ahead of being asked for; given before everything else.
+    ahead: Rows,
+    ahead_at: usize,
+    /// The operators have no more.
+    ended: bool,
+    affected: u64,
+    writes: bool,
+}
+
+impl Execution {
+    /// An execution that has not started.
+    pub fn new(prepared: Arc<Prepared>) -> Execution {
+        let state = if prepared.fast.is_some() { State::Key } else { general(&prepared) };
+        Execution { prepared, state, measure: false }
+    }
+
+    /// An execution that measures its nodes, for EXPLAIN ANALYZE.
+    pub fn measured(prepared: Arc<Prepared>) -> Execution {
+        let state = general(&prepared);
+        Execution { prepared, state, measure: true }
+    }
+
+    /// The prepared plan.
+    pub fn prepared(&self) -> &Arc<Prepared> {
+        &self.prepared
+    }
+
+    /// What the nodes measured, in the order of [`children`]: a node, then its inputs.
+    pub fn stats(&self) -> Vec<NodeStats> {
+        let mut stats = Vec::new();
+        match &self.state {
+            State::General(general) => {
+                general.running.collect_stats(&self.prepared.plan, &general.shared.ctes, &mut stats);
+            }
+            State::Key | State::Done => stats::never_ran(&self.prepared.plan, &mut stats),
+        }
+        stats
+    }
+
+    /// Runs until `rows_max` rows are given (0: all), the sink is full, or the end. A statement that writes runs to its end
+    /// at the first call, whatever the rows asked for. After an error the execution is finished.
+    pub async fn run(&mut self, cx: &mut ExecContext<'_>, rows_max: u64, out: &mut dyn RowSink) -> Result<Progress> {
+        let prepared = Arc::clone(&self.prepared);
+        match &mut self.state {
+            State::Done => Ok(Progress::Done { rows: 0 }),
+            State::Key => {
+                self.state = State::Done;
+                match &prepared.fast {
+                    Some(fast) if rows_max == 0 || !fast.returns_rows() => {
+                        let rows = point::run(&prepared.plan, fast, cx, out).await?;
+                        Ok(Progress::Done { rows })
+                    }
+                    _ => {
+                        self.state = general(&prepared);
+                        Box::pin(self.run(cx, rows_max, out)).await
+                    }
+                }
+            }
+            State::General(general) => {
+                let result = general.run(&prepared.plan, cx, rows_max, out, self.measure).await;
+                if result.is_err() {
+                    self.state = State::Done;
+                }
+                result
+            }
+        }
+    }
+
+    /// Runs to the end now, keeping the rows for later calls of [`Execution::run`]: what a portal needs before another
+    /// statement of the transaction changes what its snapshot would show.
+    pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        if matches!(self.state, State::Key) {
+            self.state = general(&prepared);
+        }
+        match &mut self.state {
+            State::General(general) => general.run_ahead(&prepared.plan, cx, self.measure).await,
+            State::Key | State::Done => Ok(()),
+        }
+    }
+}
+
+fn general(prepared: &Prepared) -> State {
+    State::General(Box::new(General {
+        running: Running::new(&prepared.plan),
+        shared: Shared::default(),
+        batch: Batch::default(),
+        at: 0,
+        ahead: Rows::default(),
+        ahead_at: 0,
+        ended: false,
+        affected: 0,
+        writes: matches!(prepared.plan.node, Node::Insert(_) | Node::Update(_) | Node::Delete(_)),
+    }))
+}
+
+impl General {
+    async fn run(
+        &mut self,
+        plan: &Plan,
+        cx: &mut ExecContext<'_>,
+        rows_max: u64,
+        out: &mut dyn RowSink,
+        measure: bool,
+    ) -> Result<Progress> {
+        if self.writes && rows_max > 0 {
+            self.run_ahead(plan, cx, measure).await?;
+        }
+        let mut given = 0;
+        let mut cx = Cx::of(cx, &mut self.shared, measure);
+        loop {
+            while self.ahead_at < self.ahead.len() || self.at < self.batch.len() {
+                if rows_max > 0 && given == rows_max {
+                    return Ok(Progress::Suspended);
+                }
+                if out.is_full() {
+                    return Ok(Progress::Full { rows: given });
+                }
+                if self.ahead_at < self.ahead.len() {
+                    out.row(self.ahead.row(self.ahead_at))?;
+                    self.ahead_at += 1;
+                } else {
+                    out.row(self.batch.row(self.at))?;
+                    self.at += 1;
+                }
+                given += 1;
+            }
+            if self.ended {
+                return Ok(Progress::Done { rows: if self.writes { self.affected } else { given } });
+            }
+            if rows_max > 0 && given == rows_max {
+                return Ok(Progress::Suspended);
+            }
+            let wanted = if rows_max > 0 { usize::try_from(rows_max - given).unwrap_or(BATCH_ROWS) } else { BATCH_ROWS };
+            self.batch.set_capacity(wanted.min(BATCH_ROWS));
+            self.at = 0;
+            self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
+            self.affected += std::mem::take(&mut cx.affected);
+        }
+    }
+
+    async fn run_ahead(&mut self, plan: &Plan, cx: &mut ExecContext<'_>, measure: bool) -> Result<()> {
+        let mut cx = Cx::of(cx, &mut self.shared, measure);
+        for i in self.at..self.batch.len() {
+            self.ahead.push(self.batch.row(i));
+        }
+        self.at = 0;
+        self.batch.start(0);
+        self.batch.set_capacity(BATCH_ROWS);
+        while !self.ended {
+            self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
+            self.affected += std::mem::take(&mut cx.affected);
+            self.ahead.append(&mut self.batch);
+            batch::check_memory("A portal", self.ahead.size_bytes(), cx.memory_bytes_max)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes a plan to its next batch, waiting and yielding on the way; false at the end.
+async fn step<'a>(running: &mut Running, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<bool> {
+    loop {
+        match running.next(plan, cx, out)? {
+            Step::Batch => return Ok(true),
+            Step::Done => return Ok(false),
+            Step::Yield => tokio::task::yield_now().await,
+            Step::Wait(blocker) => wait::wait(blocker, cx).await?,
+        }
+    }
+}

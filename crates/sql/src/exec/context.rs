@@ -1,0 +1,236 @@
+//! What a running statement sees of the world: transaction, parameters, session, cancellation, limits.
+//!
+//! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state that
+//! operators share. Neither owns anything that outlives the call.
+
+use super::cte::CteState;
+use super::subquery::SubqueryState;
+use crate::catalog::Catalog;
+use crate::error::{Result, SqlError};
+use crate::func::Context;
+use crate::plan::Node;
+use crate::value::{Datum, Oid};
+use logstead_engine::{Engine, Index, Table, Txn};
+use logstead_types::{IndexId, SqlState, TableId};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+/// What a statement runs with.
+pub struct ExecContext<'a> {
+    /// The transaction; the caller has begun the statement in it.
+    pub txn: &'a mut Txn,
+    /// Parameter values, of the types the plan was made for.
+    pub params: &'a [Datum],
+    /// The session, for functions.
+    pub session: &'a dyn Context,
+    /// The catalog the plan was made with.
+    pub catalog: &'a Arc<Catalog>,
+    /// The engine.
+    pub engine: &'a Engine,
+    /// Set to end the statement.
+    pub cancel: &'a Cancel,
+    /// `work_mem`: an operator may hold [`MEMORY_FACTOR`] times as much.
+    pub work_mem_bytes: usize,
+}
+
+/// How many times `work_mem` one operator may hold before the statement fails with 53200: nothing spills to disk, so the
+/// limit is there to protect the server, not to shape plans.
+pub const MEMORY_FACTOR: usize = 64;
+
+/// What an expression alone is evaluated with: defaults, CHECK constraints of DDL, COPY. Subqueries are refused.
+pub struct EvalContext<'a> {
+    /// Parameter values.
+    pub params: &'a [Datum],
+    /// The session, for functions.
+    pub session: &'a dyn Context,
+}
+
+/// Why a statement is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CancelReason {
+    /// A CancelRequest.
+    User = 1,
+    /// statement_timeout.
+    StatementTimeout = 2,
+    /// lock_timeout.
+    LockTimeout = 3,
+    /// The server is shutting down.
+    Shutdown = 4,
+}
+
+/// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
+#[derive(Debug, Default)]
+pub struct Cancel {
+    /// 0, or a [`CancelReason`].
+    reason: AtomicU8,
+    waiter: Mutex<Option<Waker>>,
+}
+
+impl Cancel {
+    /// Asks the statement to end.
+    pub fn cancel(&self, reason: CancelReason) {
+        self.reason.store(reason as u8, Ordering::Release);
+        let waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// Forgets a request, before the next statement.
+    pub fn clear(&self) {
+        self.reason.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the statement has been asked to end.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.reason.load(Ordering::Relaxed) != 0
+    }
+
+    /// The error of a statement that has been asked to end.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() { Err(self.error()) } else { Ok(()) }
+    }
+
+    /// Wakes `waker` at the next request; one waiter at a time. The caller checks the flag after this call.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *waiter {
+            Some(old) => old.clone_from(waker),
+            None => *waiter = Some(waker.clone()),
+        }
+    }
+
+    #[cold]
+    fn error(&self) -> SqlError {
+        let reason = self.reason.load(Ordering::Acquire);
+        if reason == CancelReason::StatementTimeout as u8 {
+            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+        } else if reason == CancelReason::LockTimeout as u8 {
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+        } else if reason == CancelReason::Shutdown as u8 {
+            SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command").fatal()
+        } else {
+            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+        }
+    }
+}
+
+/// State that belongs to an execution as a whole rather than to one operator.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Running WITH queries by slot.
+    pub(crate) ctes: Vec<Option<Box<CteState>>>,
+    /// Subqueries in expressions, by the address of their plan, which lives as long as the execution.
+    pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
+    /// Rows of system relations read by this execution.
+    pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
+}
+
+/// The part of the world that only a statement has, not an expression alone.
+pub(crate) struct Storage<'a> {
+    pub(crate) txn: &'a mut Txn,
+    pub(crate) engine: &'a Engine,
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// The executor's context. `'a` is also the lifetime of the plan being run.
+pub(crate) struct Cx<'a> {
+    pub(crate) storage: Option<Storage<'a>>,
+    pub(crate) params: &'a [Datum],
+    pub(crate) session: &'a dyn Context,
+    pub(crate) memory_bytes_max: usize,
+    pub(crate) shared: &'a mut Shared,
+    /// Enclosing rows, innermost last.
+    pub(crate) outer: Vec<Vec<Datum>>,
+    /// WITH nodes above the node being run, by slot, and how many rows enclose each: where a CTE's plan is found.
+    pub(crate) withs: Vec<Option<(&'a Node, usize)>>,
+    /// Rows written.
+    pub(crate) affected: u64,
+    /// Rows examined since the last yield.
+    work: usize,
+    /// Whether nodes measure themselves.
+    pub(crate) measure: bool,
+}
+
+/// Rows examined between two yields: some tens of microseconds of work.
+const WORK_ROWS: usize = 1024;
+
+impl<'a> Cx<'a> {
+    /// The context of a statement.
+    pub(crate) fn of(cx: &'a mut ExecContext<'_>, shared: &'a mut Shared, measure: bool) -> Cx<'a> {
+        Cx {
+            storage: Some(Storage { txn: cx.txn, engine: cx.engine, catalog: cx.catalog, cancel: cx.cancel }),
+            params: cx.params,
+            session: cx.session,
+            memory_bytes_max: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
+            shared,
+            outer: Vec::new(),
+            withs: Vec::new(),
+            affected: 0,
+            work: 0,
+            measure,
+        }
+    }
+
+    /// The context of an expression alone.
+    pub(crate) fn bare(cx: &EvalContext<'a>, shared: &'a mut Shared) -> Cx<'a> {
+        Cx {
+            storage: None,
+            params: cx.params,
+            session: cx.session,
+            memory_bytes_max: usize::MAX,
+            shared,
+            outer: Vec::new(),
+            withs: Vec::new(),
+            affected: 0,
+            work: 0,
+            measure: false,
+        }
+    }
+
+    pub(crate) fn storage(&mut self) -> Result<&mut Storage<'a>> {
+        self.storage.as_mut().ok_or_else(|| SqlError::unsupported("a subquery in this place"))
+    }
+
+    #[inline]
+    pub(crate) fn txn(&mut self) -> Result<&mut Txn> {
+        Ok(self.storage()?.txn)
+    }
+
+    /// Storage of a table.
+    pub(crate) fn table(&mut self, id: TableId) -> Result<Arc<Table>> {
+        self.storage()?.engine.table(id).ok_or_else(|| SqlError::internal(format!("no storage for table {id}")))
+    }
+
+    /// Storage of an index.
+    pub(crate) fn index(&mut self, table: TableId, id: IndexId) -> Result<Arc<Index>> {
+        self.table(table)?.index(id).ok_or_else(|| SqlError::internal(format!("no storage for index {id}")))
+    }
+
+    /// Counts rows examined.
+    #[inline]
+    pub(crate) fn worked(&mut self, rows: usize) {
+        self.work += rows;
+    }
+
+    /// Called by every leaf operator before a batch: fails when cancelled, says whether it is time to yield.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> Result<bool> {
+        if let Some(storage) = &self.storage {
+            storage.cancel.check()?;
+        }
+        self.work += 1;
+        if self.work > WORK_ROWS {
+            self.work = 0;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,218 @@
+//! WITH: a query computed once, row by row as its readers ask, recursive ones included.
+//!
+//! The running definition lives in the execution's shared state by slot, since several `CteScan`s read it. A recursive
+//! query's working table is a range of its own result: while the recursive term runs, a scan of the slot reads that range;
+//! everywhere else it reads the result from the start. Asking for rows only as far as they are read makes
+//! `WITH RECURSIVE ... LIMIT n` end.
+
+use super::batch::{Batch, Rows, check_memory};
+use super::context::Cx;
+use super::keytable::{KeyTable, row_key};
+use super::operator::{Running, Step};
+use super::stats::{NodeStats, never_ran};
+use crate::error::{Result, SqlError};
+use crate::plan::{Node, Plan};
+use crate::value::Oid;
+
+/// A WITH query being computed.
+pub(crate) struct CteState {
+    rows: Rows,
+    /// `None` while it runs: its own state is borrowed then.
+    producer: Option<Box<Producer>>,
+    /// The recursive term is running and sees rows `working` of the result.
+    inside: bool,
+    working: (usize, usize),
+    done: bool,
+}
+
+struct Producer {
+    definition: Running,
+    recursive: Option<Running>,
+    /// Rows already in the result, for UNION without ALL.
+    seen: KeyTable,
+    definition_done: bool,
+    recursive_started: bool,
+    batch: Batch,
+    key: Vec<u8>,
+}
+
+/// State of a WITH node.
+pub(crate) struct WithState {
+    pub(crate) body: Running,
+}
+
+impl WithState {
+    pub(crate) fn new(body: &Plan) -> WithState {
+        WithState { body: Running::new(body) }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        slot: usize,
+        node: &'a Node,
+        body: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        if cx.withs.len() <= slot {
+            cx.withs.resize(slot + 1, None);
+        }
+        cx.withs[slot] = Some((node, cx.outer.len()));
+        self.body.next(body, cx, out)
+    }
+
+    pub(crate) fn rewind(&mut self, slot: usize, body: &Plan, cx: &mut Cx<'_>) {
+        if let Some(cte) = cx.shared.ctes.get_mut(slot) {
+            *cte = None;
+        }
+        // What subqueries kept may come from the rows just dropped.
+        cx.shared.subqueries.clear();
+        self.body.rewind(body, cx);
+    }
+}
+
+/// State of a scan of a WITH query: the next row of the result.
+#[derive(Default)]
+pub(crate) struct CteScanState {
+    at: usize,
+}
+
+impl CteScanState {
+    pub(crate) fn next(&mut self, slot: usize, cx: &mut Cx<'_>, out: &mut Batch) -> Result<Step> {
+        out.start(0);
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        if cx.shared.ctes.len() <= slot {
+            cx.shared.ctes.resize_with(slot + 1, || None);
+        }
+        loop {
+            if let Some(cte) = &cx.shared.ctes[slot] {
+                let (start, end) = if cte.inside { cte.working } else { (0, cte.rows.len()) };
+                let from = start + self.at;
+                if from < end {
+                    let to = end.min(from + out.capacity());
+                    out.start(cte.rows.row(from).len());
+                    for i in from..to {
+                        out.push_row(cte.rows.row(i));
+                    }
+                    self.at += to - from;
+                    cx.worked(to - from);
+                    return Ok(Step::Batch);
+                }
+                if cte.inside || cte.done {
+                    return Ok(Step::Done);
+                }
+            }
+            match produce(slot, cx)? {
+                Step::Batch | Step::Done => {}
+                other => return Ok(other),
+            }
+        }
+    }
+}
+
+/// Computes more of a WITH query; `Done` when it is complete.
+fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
+    let Some(Some((Node::With { definition, recursive, .. }, depth))) = cx.withs.get(slot).copied() else {
+        return Err(SqlError::internal(format!("no WITH query for slot {slot}")));
+    };
+    let cte = cx.shared.ctes[slot].get_or_insert_with(|| {
+        Box::new(CteState {
+            rows: Rows::default(),
+            producer: Some(Box::new(Producer {
+                definition: Running::new(definition),
+                recursive: recursive.as_ref().map(|(plan, _)| Running::new(plan)),
+                seen: KeyTable::default(),
+                definition_done: false,
+                recursive_started: false,
+                batch: Batch::default(),
+                key: Vec::new(),
+            })),
+            inside: false,
+            working: (0, 0),
+            done: false,
+        })
+    });
+    let Some(mut producer) = cte.producer.take() else {
+        return Err(SqlError::internal("a WITH query reads itself outside of its recursive term"));
+    };
+    // The definition sees the rows that enclose WITH, not those that enclose this reader.
+    let enclosing = cx.outer.split_off(depth.min(cx.outer.len()));
+    let step = if producer.definition_done {
+        cte.inside = true;
+        match (&mut producer.recursive, recursive) {
+            (Some(running), Some((plan, _))) => running.next(plan, cx, &mut producer.batch),
+            _ => Ok(Step::Done),
+        }
+    } else {
+        producer.definition.next(definition, cx, &mut producer.batch)
+    };
+    cx.outer.extend(enclosing);
+    let max_bytes = cx.memory_bytes_max;
+    let Some(cte) = &mut cx.shared.ctes[slot] else {
+        return Err(SqlError::internal("a WITH query vanished while it ran"));
+    };
+    cte.inside = false;
+    let mut step = step?;
+    match step {
+        Step::Batch => {
+            if recursive.as_ref().is_some_and(|(_, union_all)| !union_all) {
+                let types: Vec<Oid> = definition.columns.iter().map(|column| column.ty.oid).collect();
+                let Producer { seen, batch, key, .. } = &mut *producer;
+                batch.retain(|row| {
+                    row_key(&types, row, key);
+                    Ok(seen.insert(key).1)
+                })?;
+            }
+            cte.rows.append(&mut producer.batch);
+            let held_bytes = cte.rows.size_bytes() + producer.seen.size_bytes();
+            check_memory("A WITH query", held_bytes, max_bytes)?;
+        }
+        Step::Done if recursive.is_none() => cte.done = true,
+        Step::Done => {
+            // The next round works on what the last one added; a round that adds nothing is the last.
+            let from = if producer.definition_done { cte.working.1 } else { 0 };
+            producer.definition_done = true;
+            cte.working = (from, cte.rows.len());
+            if from == cte.rows.len() {
+                cte.done = true;
+            } else {
+                if let (true, Some(running), Some((plan, _))) =
+                    (producer.recursive_started, &mut producer.recursive, recursive)
+                {
+                    cte.producer = None;
+                    running.rewind(plan, cx);
+                }
+                producer.recursive_started = true;
+                step = Step::Batch;
+            }
+        }
+        Step::Yield | Step::Wait(_) => {}
+    }
+    match &mut cx.shared.ctes[slot] {
+        Some(cte) => cte.producer = Some(producer),
+        None => return Err(SqlError::internal("a WITH query vanished while it ran")),
+    }
+    Ok(step)
+}
+
+/// Statistics of a WITH query's definition and recursive term.
+pub(crate) fn collect_stats(
+    cte: Option<&CteState>,
+    definition: &Plan,
+    recursive: Option<&Plan>,
+    ctes: &[Option<Box<CteState>>],
+    out: &mut Vec<NodeStats>,
+) {
+    let producer = cte.and_then(|cte| cte.producer.as_deref());
+    match producer {
+        Some(producer) => producer.definition.collect_stats(definition, ctes, out),
+        None => never_ran(definition, out),
+    }
+    match (recursive, producer.and_then(|producer| producer.recursive.as_ref())) {
+        (Some(plan), Some(running)) => running.collect_stats(plan, ctes, out),
+        (Some(plan), None) => never_ran(plan, out),
+        (None, _) => {}
+    }
+}

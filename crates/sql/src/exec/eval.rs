@@ -1,0 +1,325 @@
+//! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
+
+use super::context::{Cx, EvalContext, Shared};
+use super::subquery;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, Body, Function};
+use crate::value::{Array, Datum, Oid, SqlType, OutputStyle, compare, info, text_io};
+use logstead_types::SqlState;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Evaluates `expr` over `row` outside a statement: defaults, constraints checked by DDL, COPY. A subquery is refused.
+pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+    let mut shared = Shared::default();
+    let mut cx = Cx::bare(cx, &mut shared);
+    eval_in(expr, row, &mut cx)
+}
+
+/// Whether a condition is true (neither false nor NULL).
+pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
+    Ok(eval_bool(condition, row, cx)? == Some(true))
+}
+
+/// A boolean expression's three-valued result.
+fn eval_bool<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Option<bool>> {
+    as_bool(&eval_in(expr, row, cx)?)
+}
+
+/// A boolean datum's three-valued truth.
+pub(crate) fn as_bool(datum: &Datum) -> Result<Option<bool>> {
+    match datum {
+        Datum::Bool(value) => Ok(Some(*value)),
+        Datum::Null => Ok(None),
+        _ => Err(SqlError::internal("a condition is not boolean")),
+    }
+}
+
+/// Evaluates `expr` over `row`.
+pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    match expr {
+        Expr::Column(index, _) => match row.get(*index) {
+            Some(datum) => Ok(datum.clone()),
+            None => Err(SqlError::internal(format!("no column {index} in a row of {}", row.len()))),
+        },
+        Expr::Const(datum, _) => Ok(datum.clone()),
+        Expr::Param(index, _) => match cx.params.get(*index) {
+            Some(datum) => Ok(datum.clone()),
+            None => Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${}", index + 1))),
+        },
+        Expr::Outer { level, index, .. } => {
+            let outer = cx.outer.len().checked_sub(*level).and_then(|at| cx.outer.get(at));
+            match outer.and_then(|row| row.get(*index)) {
+                Some(datum) => Ok(datum.clone()),
+                None => Err(SqlError::internal(format!("no column {index} in the outer row at level {level}"))),
+            }
+        }
+        Expr::Call { function, args, .. } => call(function, args, row, cx),
+        Expr::CastViaText(arg, ty) => {
+            let datum = eval_in(arg, row, cx)?;
+            cast_via_text(&datum, arg.ty(), *ty, cx)
+        }
+        Expr::CoerceTypmod { arg, ty, explicit } => {
+            let datum = eval_in(arg, row, cx)?;
+            if datum.is_null() { Ok(datum) } else { func::coerce_typmod(datum, *ty, *explicit) }
+        }
+        Expr::Relabel(arg, _) => eval_in(arg, row, cx),
+        Expr::And(items) => connective(items, false, row, cx),
+        Expr::Or(items) => connective(items, true, row, cx),
+        Expr::Not(arg) => Ok(truth(eval_bool(arg, row, cx)?.map(|value| !value))),
+        Expr::IsNull(arg, negated) => Ok(Datum::Bool(eval_in(arg, row, cx)?.is_null() != *negated)),
+        Expr::IsBool { arg, value, negated } => Ok(Datum::Bool((eval_bool(arg, row, cx)? == *value) != *negated)),
+        Expr::IsDistinct { left, right, negated } => {
+            let l = eval_in(left, row, cx)?;
+            let r = eval_in(right, row, cx)?;
+            Ok(Datum::Bool(distinct(left.ty().oid, &l, &r) != *negated))
+        }
+        Expr::Case { arms, otherwise, .. } => {
+            for (condition, value) in arms {
+                if holds(condition, row, cx)? {
+                    return eval_in(value, row, cx);
+                }
+            }
+            otherwise.as_ref().map_or(Ok(Datum::Null), |value| eval_in(value, row, cx))
+        }
+        Expr::Coalesce(items, _) => {
+            for item in items {
+                let datum = eval_in(item, row, cx)?;
+                if !datum.is_null() {
+                    return Ok(datum);
+                }
+            }
+            Ok(Datum::Null)
+        }
+        Expr::Extreme(greatest, items, ty) => {
+            let mut best = Datum::Null;
+            for item in items {
+                let datum = eval_in(item, row, cx)?;
+                if datum.is_null() {
+                    continue;
+                }
+                let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
+                if best.is_null() || compare::compare_as(ty.oid, &datum, &best) == wanted {
+                    best = datum;
+                }
+            }
+            Ok(best)
+        }
+        Expr::NullIf { left, equal, .. } => {
+            let value = eval_in(left, row, cx)?;
+            if !value.is_null() && holds(equal, row, cx)? { Ok(Datum::Null) } else { Ok(value) }
+        }
+        Expr::ArrayCompare { left, array, op, all } => array_compare(left, array, op, *all, row, cx),
+        Expr::InList { left, list, op, negated } => in_list(left, list, op, *negated, row, cx),
+        Expr::Array(items, ty) => array(items, *ty, row, cx),
+        Expr::Subscript { array, index, .. } => {
+            let (array, index) = (eval_in(array, row, cx)?, eval_in(index, row, cx)?);
+            Ok(subscript(&array, &index))
+        }
+        Expr::Subquery(subquery) => subquery::eval(subquery, row, cx),
+    }
+}
+
+/// Calls a function on evaluated arguments, strictness included.
+pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) -> Result<Datum> {
+    if function.strict && args.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    match function.body {
+        Body::Pure(body) => body(args),
+        Body::Context(body) => body(cx.session, args),
+        Body::Set(_) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "set-valued function called in context that cannot accept a set",
+        )),
+    }
+}
+
+fn call<'a>(function: &'static Function, args: &'a [Expr], row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    match args {
+        [] => apply(function, &[], cx),
+        [only] => {
+            let only = [eval_in(only, row, cx)?];
+            apply(function, &only, cx)
+        }
+        [left, right] => {
+            let both = [eval_in(left, row, cx)?, eval_in(right, row, cx)?];
+            apply(function, &both, cx)
+        }
+        more => {
+            let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(more.len());
+            for arg in more {
+                values.push(eval_in(arg, row, cx)?);
+            }
+            apply(function, &values, cx)
+        }
+    }
+}
+
+/// AND (`decisive` false) or OR (`decisive` true): the decisive value ends it, NULL is remembered.
+fn connective<'a>(items: &'a [Expr], decisive: bool, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    let mut unknown = false;
+    for item in items {
+        match eval_bool(item, row, cx)? {
+            Some(value) if value == decisive => return Ok(Datum::Bool(decisive)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+}
+
+/// A three-valued truth as a datum.
+pub(crate) fn truth(value: Option<bool>) -> Datum {
+    value.map_or(Datum::Null, Datum::Bool)
+}
+
+fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
+    match (left.is_null(), right.is_null()) {
+        (true, true) => false,
+        (false, false) => compare::compare_as(ty, left, right) != Ordering::Equal,
+        _ => true,
+    }
+}
+
+fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Result<Datum> {
+    if datum.is_null() {
+        return Ok(Datum::Null);
+    }
+    if let Datum::Text(text) = datum {
+        return text_io::input(to, text, Some(cx.session));
+    }
+    text_io::input(to, &text_of(datum, from, cx.session)?, Some(cx.session))
+}
+
+/// A value as its type prints it in this session.
+pub(crate) fn text_of(datum: &Datum, ty: SqlType, session: &dyn func::Context) -> Result<String> {
+    // Most types print alike in every session: no settings need be asked.
+    let style = match datum {
+        Datum::Float4(_)
+        | Datum::Float8(_)
+        | Datum::Bytea(_)
+        | Datum::TimestampTz(_)
+        | Datum::Oid(_)
+        | Datum::Array(_) => OutputStyle::of(session),
+        _ => OutputStyle::UTC,
+    };
+    let mut text = Vec::new();
+    text_io::output(datum, ty, &style, &mut text);
+    String::from_utf8(text).map_err(|_| SqlError::internal("a value prints as invalid UTF-8"))
+}
+
+fn array_compare<'a>(
+    left: &'a Expr,
+    array: &'a Expr,
+    op: &'static Function,
+    all: bool,
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
+    let left = eval_in(left, row, cx)?;
+    let array = match eval_in(array, row, cx)? {
+        Datum::Array(array) => array,
+        Datum::Null => return Ok(Datum::Null),
+        _ => return Err(SqlError::internal("ANY/ALL over something that is no array")),
+    };
+    let mut unknown = false;
+    let mut pair = [left, Datum::Null];
+    for item in &array.items {
+        pair[1] = item.clone();
+        match as_bool(&apply(op, &pair, cx)?)? {
+            Some(value) if value != all => return Ok(Datum::Bool(!all)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
+}
+
+fn in_list<'a>(
+    left: &'a Expr,
+    list: &'a [Expr],
+    op: &'static Function,
+    negated: bool,
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
+    let mut unknown = false;
+    let mut pair = [eval_in(left, row, cx)?, Datum::Null];
+    for item in list {
+        pair[1] = eval_in(item, row, cx)?;
+        match as_bool(&apply(op, &pair, cx)?)? {
+            Some(true) => return Ok(Datum::Bool(!negated)),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(negated) })
+}
+
+fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    let element = info::element_of(ty.oid).ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        let value = eval_in(item, row, cx)?;
+        if matches!(value, Datum::Array(_)) {
+            return Err(SqlError::unsupported("an array of more than one dimension"));
+        }
+        values.push(value);
+    }
+    Ok(Datum::Array(Arc::new(Array { element, lower: 1, items: values })))
+}
+
+fn subscript(array: &Datum, index: &Datum) -> Datum {
+    let (Datum::Array(array), Datum::Int4(index)) = (array, index) else { return Datum::Null };
+    usize::try_from(i64::from(*index) - i64::from(array.lower))
+        .ok()
+        .and_then(|at| array.items.get(at))
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Marks in `used` the input columns that `expr` reads; false if it may read any (it has a subquery).
+pub(crate) fn columns_read(expr: &Expr, used: &mut Vec<usize>) -> bool {
+    let mut all = |items: &mut dyn Iterator<Item = &Expr>| {
+        for item in items {
+            if !columns_read(item, used) {
+                return false;
+            }
+        }
+        true
+    };
+    match expr {
+        Expr::Column(index, _) => {
+            if !used.contains(index) {
+                used.push(*index);
+            }
+            true
+        }
+        Expr::Const(..) | Expr::Outer { .. } | Expr::Param(..) => true,
+        Expr::Call { args: items, .. }
+        | Expr::And(items)
+        | Expr::Or(items)
+        | Expr::Coalesce(items, _)
+        | Expr::Extreme(_, items, _)
+        | Expr::Array(items, _) => all(&mut items.iter()),
+        Expr::CastViaText(arg, _)
+        | Expr::CoerceTypmod { arg, .. }
+        | Expr::Relabel(arg, _)
+        | Expr::Not(arg)
+        | Expr::IsNull(arg, _)
+        | Expr::IsBool { arg, .. } => columns_read(arg, used),
+        Expr::IsDistinct { left: a, right: b, .. }
+        | Expr::NullIf { left: a, equal: b, .. }
+        | Expr::ArrayCompare { left: a, array: b, .. }
+        | Expr::Subscript { array: a, index: b, .. } => all(&mut [&**a, &**b].into_iter()),
+        Expr::Case { arms, otherwise, .. } => {
+            all(&mut arms.iter().flat_map(|(condition, value)| [condition, value]))
+                && otherwise.as_ref().is_none_or(|value| columns_read(value, used))
+        }
+        Expr::InList { left, list, .. } => all(&mut std::iter::once(&**left).chain(list)),
+        Expr::Subquery(_) => false,
+    }
+}

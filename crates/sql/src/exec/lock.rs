@@ -1,0 +1,170 @@
+//! SELECT ... FOR UPDATE: locks rows as they pass, and takes the newest version of a row that changed meanwhile.
+
+use super::batch::Batch;
+use super::context::Cx;
+use super::eval::holds;
+use super::operator::{Running, Step, pull};
+use super::stored;
+use super::write::write_failed;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{LockTarget, LockWait, Plan};
+use crate::value::Datum;
+use logstead_engine::{Blocker, Table, WriteError};
+use logstead_types::{Rid, SqlState};
+use std::sync::Arc;
+
+/// State of LockRows.
+pub(crate) struct LockState {
+    pub(crate) input: Running,
+    batch: Batch,
+    at: usize,
+    /// The row being locked, across waits, and the target it has come to.
+    row: Vec<Datum>,
+    open: bool,
+    target: usize,
+    /// READ COMMITTED has moved on to the newest version of the current target.
+    newest: bool,
+    tables: Vec<Arc<Table>>,
+}
+
+enum Locked {
+    Yes,
+    /// The row is gone, no longer wanted, or skipped.
+    No,
+    Wait(Blocker),
+}
+
+impl LockState {
+    pub(crate) fn new(input: &Plan) -> LockState {
+        LockState {
+            input: Running::new(input),
+            batch: Batch::default(),
+            at: 0,
+            row: Vec::new(),
+            open: false,
+            target: 0,
+            newest: false,
+            tables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        targets: &'a [LockTarget],
+        recheck: Option<&'a Expr>,
+        wait: LockWait,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(super::stats::width(input));
+        while self.tables.len() < targets.len() {
+            self.tables.push(cx.table(targets[self.tables.len()].table.storage)?);
+        }
+        loop {
+            if !self.open {
+                if out.is_full() {
+                    return Ok(Step::Batch);
+                }
+                if self.at == self.batch.len() {
+                    if !out.is_empty() {
+                        return Ok(Step::Batch);
+                    }
+                    self.at = 0;
+                    self.batch.set_capacity(out.capacity());
+                    self.batch.start(0);
+                    if !pull!(self.input, input, cx, &mut self.batch) {
+                        return Ok(Step::Done);
+                    }
+                }
+                self.row.clear();
+                self.row.extend_from_slice(self.batch.row(self.at));
+                self.at += 1;
+                self.open = true;
+                self.target = 0;
+                self.newest = false;
+            }
+            let mut locked = Locked::Yes;
+            while let Some(target) = targets.get(self.target) {
+                locked = self.lock(target, recheck, wait, cx)?;
+                if !matches!(locked, Locked::Yes) {
+                    break;
+                }
+                self.target += 1;
+                self.newest = false;
+            }
+            match locked {
+                Locked::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
+                Locked::Wait(blocker) => return Ok(Step::Wait(blocker)),
+                Locked::Yes => out.push_row(&self.row),
+                Locked::No => {}
+            }
+            self.open = false;
+        }
+    }
+
+    /// Locks the current row's version in one table.
+    fn lock<'a>(
+        &mut self,
+        target: &'a LockTarget,
+        recheck: Option<&'a Expr>,
+        wait: LockWait,
+        cx: &mut Cx<'a>,
+    ) -> Result<Locked> {
+        let relation = &target.table;
+        let Some(table) = self.tables.get(self.target) else {
+            return Err(SqlError::internal("a lock target without a table"));
+        };
+        let rid = match self.row.get(target.row_id) {
+            Some(Datum::Int8(rid)) => Rid(rid.cast_unsigned()),
+            // The NULL side of an outer join.
+            Some(Datum::Null) => return Ok(Locked::Yes),
+            _ => return Err(SqlError::internal("a row to lock has no row id")),
+        };
+        loop {
+            let txn = cx.txn()?;
+            let guard = txn.pin();
+            let current =
+                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
+            let Some(current) = current else { return Ok(Locked::No) };
+            if self.newest {
+                for &(position, column) in &target.columns {
+                    match self.row.get_mut(column) {
+                        Some(datum) => *datum = stored::decode(relation, current.bytes, position)?,
+                        None => return Err(SqlError::internal("a lock target names a column its input lacks")),
+                    }
+                }
+                if let Some(recheck) = recheck
+                    && !holds(recheck, &self.row, cx)?
+                {
+                    return Ok(Locked::No);
+                }
+            }
+            match cx.txn()?.lock_row(table, rid, current.version) {
+                Ok(()) => return Ok(Locked::Yes),
+                Err(WriteError::Blocked(blocker)) => {
+                    return match wait {
+                        LockWait::Block => Ok(Locked::Wait(blocker)),
+                        LockWait::Skip => Ok(Locked::No),
+                        LockWait::NoWait => Err(SqlError::new(
+                            SqlState::LOCK_NOT_AVAILABLE,
+                            format!("could not obtain lock on row in relation \"{}\"", relation.name),
+                        )),
+                    };
+                }
+                Err(WriteError::Changed) => self.newest = true,
+                Err(WriteError::Gone) => return Ok(Locked::No),
+                Err(WriteError::SelfModified) => return Ok(Locked::Yes),
+                Err(error) => return Err(write_failed(&error)),
+            }
+        }
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
+        self.open = false;
+    }
+}

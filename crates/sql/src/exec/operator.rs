@@ -1,0 +1,246 @@
+//! The running form of a plan: one `Running` per node, holding that node's state.
+//!
+//! The plan is shared and never changes; state lives beside it in a tree of the same shape, and every call hands both in.
+//! Operators are pulled: [`Running::next`] fills a batch. All of it is plain synchronous code: what would have to wait says
+//! so (`Step::Yield`, `Step::Wait`) and is called again, so a blocking operator passes the step up and keeps its state.
+//!
+//! Invariants: `next` clears `out` first; `Step::Batch` comes with at least one row, every other step with none. After
+//! `Done` it says `Done` again until `rewind`.
+
+use super::aggregate::AggregateState;
+use super::batch::Batch;
+use super::context::Cx;
+use super::cte::{CteScanState, WithState};
+use super::join::{HashJoinState, LoopState};
+use super::lock::LockState;
+use super::scan::{FunctionState, IndexState, SeqState, SystemState};
+use super::setop::{DistinctOnState, DistinctState, SetOpState};
+use super::sort::SortState;
+use super::stats::NodeStats;
+use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
+use super::write::{DeleteState, InsertState, UpdateState};
+use crate::error::{Result, SqlError};
+use crate::plan::{Node, Plan};
+use logstead_engine::Blocker;
+
+/// What a call of `next` came to.
+pub(crate) enum Step {
+    /// `out` has rows.
+    Batch,
+    /// No more rows.
+    Done,
+    /// Enough work for now: let others run, then call again.
+    Yield,
+    /// Another transaction is in the way: wait for it, then call again.
+    Wait(Blocker),
+}
+
+/// Pulls a batch: `true` if there is one, `false` at the end; hands every other step to the caller's caller.
+macro_rules! pull {
+    ($running:expr, $plan:expr, $cx:expr, $batch:expr) => {
+        match $running.next($plan, $cx, $batch)? {
+            $crate::exec::operator::Step::Batch => true,
+            $crate::exec::operator::Step::Done => false,
+            other => return Ok(other),
+        }
+    };
+}
+pub(crate) use pull;
+
+/// A node being run.
+pub(crate) struct Running {
+    op: Op,
+    stats: NodeStats,
+}
+
+enum Op {
+    /// OneRow: has it been given?
+    OneRow(bool),
+    Values(ValuesState),
+    Seq(Box<SeqState>),
+    Index(Box<IndexState>),
+    System(Box<SystemState>),
+    Function(Box<FunctionState>),
+    ProjectSet(Box<ProjectSetState>),
+    Filter(Box<FilterState>),
+    Project(Box<ProjectState>),
+    Loop(Box<LoopState>),
+    Hash(Box<HashJoinState>),
+    Aggregate(Box<AggregateState>),
+    Sort(Box<SortState>),
+    Limit(Box<LimitState>),
+    Distinct(Box<DistinctState>),
+    DistinctOn(Box<DistinctOnState>),
+    SetOp(Box<SetOpState>),
+    With(Box<WithState>),
+    Cte(CteScanState),
+    Lock(Box<LockState>),
+    Insert(Box<InsertState>),
+    Update(Box<UpdateState>),
+    Delete(Box<DeleteState>),
+}
+
+impl Running {
+    /// The state of a plan about to run.
+    pub(crate) fn new(plan: &Plan) -> Running {
+        let op = match &plan.node {
+            Node::OneRow => Op::OneRow(false),
+            Node::Values(_) => Op::Values(ValuesState::default()),
+            Node::SeqScan(scan) => Op::Seq(Box::new(SeqState::new(scan))),
+            Node::IndexScan { scan, .. } => Op::Index(Box::new(IndexState::new(scan))),
+            Node::VirtualScan { .. } => Op::System(Box::default()),
+            Node::FunctionScan { .. } => Op::Function(Box::default()),
+            Node::ProjectSet { input, .. } => Op::ProjectSet(Box::new(ProjectSetState::new(input))),
+            Node::Filter { input, .. } => Op::Filter(Box::new(FilterState::new(input))),
+            Node::Project { input, .. } => Op::Project(Box::new(ProjectState::new(input))),
+            Node::NestedLoop { left, right, .. } => Op::Loop(Box::new(LoopState::new(left, right))),
+            Node::HashJoin { left, right, .. } => Op::Hash(Box::new(HashJoinState::new(left, right))),
+            Node::Aggregate { input, .. } => Op::Aggregate(Box::new(AggregateState::new(input))),
+            Node::Sort { input, .. } => Op::Sort(Box::new(SortState::new(input))),
+            Node::Limit { input, .. } => Op::Limit(Box::new(LimitState::new(input))),
+            Node::Distinct(input) => Op::Distinct(Box::new(DistinctState::new(input))),
+            Node::DistinctOn { input, .. } => Op::DistinctOn(Box::new(DistinctOnState::new(input))),
+            Node::SetOp { left, right, .. } => Op::SetOp(Box::new(SetOpState::new(left, right))),
+            Node::With { body, .. } => Op::With(Box::new(WithState::new(body))),
+            Node::CteScan { .. } => Op::Cte(CteScanState::default()),
+            Node::LockRows { input, .. } => Op::Lock(Box::new(LockState::new(input))),
+            Node::Insert(insert) => Op::Insert(Box::new(InsertState::new(insert))),
+            Node::Update(update) => Op::Update(Box::new(UpdateState::new(update))),
+            Node::Delete(delete) => Op::Delete(Box::new(DeleteState::new(delete))),
+        };
+        Running { op, stats: NodeStats::default() }
+    }
+
+    /// Fills `out` with the next rows.
+    pub(crate) fn next<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        if !cx.measure {
+            return self.step(plan, cx, out);
+        }
+        let start_us = cx.session.clock_time();
+        let step = self.step(plan, cx, out)?;
+        self.stats.loops = self.stats.loops.max(1);
+        self.stats.time_us += u64::try_from(cx.session.clock_time() - start_us).unwrap_or(0);
+        self.stats.rows += out.len() as u64;
+        Ok(step)
+    }
+
+    fn step<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        match (&mut self.op, &plan.node) {
+            (Op::OneRow(given), Node::OneRow) => {
+                out.start(0);
+                if std::mem::replace(given, true) {
+                    return Ok(Step::Done);
+                }
+                out.end_row();
+                Ok(Step::Batch)
+            }
+            (Op::Values(state), Node::Values(rows)) => state.next(rows, plan.columns.len(), cx, out),
+            (Op::Seq(state), Node::SeqScan(scan)) => state.next(scan, cx, out),
+            (Op::Index(state), Node::IndexScan { scan, index, range, reverse }) => {
+                state.next(scan, index, range, *reverse, cx, out)
+            }
+            (Op::System(state), Node::VirtualScan { table, columns, filter, .. }) => {
+                state.next(table, columns, filter.as_ref(), cx, out)
+            }
+            (Op::Function(state), Node::FunctionScan { function, args, ordinality, .. }) => {
+                state.next(function, args, *ordinality, plan.columns.len(), cx, out)
+            }
+            (Op::ProjectSet(state), Node::ProjectSet { input, exprs }) => state.next(input, exprs, cx, out),
+            (Op::Filter(state), Node::Filter { input, condition }) => state.next(input, condition, cx, out),
+            (Op::Project(state), Node::Project { input, exprs }) => state.next(input, exprs, cx, out),
+            (Op::Loop(state), Node::NestedLoop { .. }) => state.next(plan, cx, out),
+            (Op::Hash(state), Node::HashJoin { .. }) => state.next(plan, cx, out),
+            (Op::Aggregate(state), Node::Aggregate { input, keys, aggregates }) => {
+                state.next(input, keys, aggregates, cx, out)
+            }
+            (Op::Sort(state), Node::Sort { input, keys }) => state.next(input, keys, cx, out),
+            (Op::Limit(state), Node::Limit { input, limit, offset }) => {
+                state.next(input, limit.as_ref(), offset.as_ref(), cx, out)
+            }
+            (Op::Distinct(state), Node::Distinct(input)) => state.next(input, cx, out),
+            (Op::DistinctOn(state), Node::DistinctOn { input, keys }) => state.next(input, keys, cx, out),
+            (Op::SetOp(state), Node::SetOp { kind, all, left, right }) => state.next(*kind, *all, left, right, cx, out),
+            (Op::With(state), Node::With { slot, body, .. }) => state.next(*slot, &plan.node, body, cx, out),
+            (Op::Cte(state), Node::CteScan { slot }) => state.next(*slot, cx, out),
+            (Op::Lock(state), Node::LockRows { input, targets, recheck, wait }) => {
+                state.next(input, targets, recheck.as_ref(), *wait, cx, out)
+            }
+            (Op::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
+            (Op::Update(state), Node::Update(update)) => state.next(update, cx, out),
+            (Op::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),
+            _ => Err(SqlError::internal("an operator was given another node's plan")),
+        }
+    }
+
+    /// Makes it start over, for the next row of an enclosing loop. Operators on the path of index joins keep their buffers.
+    pub(crate) fn rewind(&mut self, plan: &Plan, cx: &mut Cx<'_>) {
+        self.stats.loops = self.stats.loops.max(1) + 1;
+        match (&mut self.op, &plan.node) {
+            (Op::OneRow(given), _) => *given = false,
+            (Op::Values(state), _) => *state = ValuesState::default(),
+            (Op::Seq(state), _) => state.rewind(),
+            (Op::Index(state), _) => state.rewind(),
+            (Op::System(state), _) => state.rewind(),
+            (Op::Function(state), _) => **state = FunctionState::default(),
+            (Op::Filter(state), Node::Filter { input, .. }) => state.rewind(input, cx),
+            (Op::Project(state), Node::Project { input, .. }) => state.rewind(input, cx),
+            (Op::ProjectSet(state), Node::ProjectSet { input, .. }) => state.rewind(input, cx),
+            (Op::Limit(state), Node::Limit { input, .. }) => state.rewind(input, cx),
+            (Op::Loop(state), Node::NestedLoop { left, right, lateral, .. }) => state.rewind(left, right, *lateral, cx),
+            (Op::Hash(state), Node::HashJoin { left, right, .. }) => state.rewind(left, right, cx),
+            (Op::Aggregate(state), Node::Aggregate { input, .. }) => state.rewind(input, cx),
+            (Op::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
+            (Op::Distinct(state), Node::Distinct(input)) => state.rewind(input, cx),
+            (Op::DistinctOn(state), Node::DistinctOn { input, .. }) => state.rewind(input, cx),
+            (Op::SetOp(state), Node::SetOp { left, right, .. }) => state.rewind(left, right, cx),
+            (Op::With(state), Node::With { slot, body, .. }) => state.rewind(*slot, body, cx),
+            (Op::Cte(state), _) => *state = CteScanState::default(),
+            (Op::Lock(state), Node::LockRows { input, .. }) => state.rewind(input, cx),
+            // Writes stand at the top of a plan: nothing above them loops.
+            _ => {}
+        }
+    }
+
+    /// Tells a sort below that only its first `rows` rows are wanted.
+    pub(crate) fn bound(&mut self, rows: usize) {
+        match &mut self.op {
+            Op::Sort(state) => state.bound(rows),
+            Op::Project(state) => state.input.bound(rows),
+            _ => {}
+        }
+    }
+
+    /// Adds the statistics of this node and those below, in the order of [`super::stats::children`].
+    pub(crate) fn collect_stats(&self, plan: &Plan, cx_ctes: &[Option<Box<super::cte::CteState>>], out: &mut Vec<NodeStats>) {
+        out.push(self.stats);
+        let (first, second) = match &self.op {
+            Op::ProjectSet(state) => (Some(&state.input), None),
+            Op::Filter(state) => (Some(&state.input), None),
+            Op::Project(state) => (Some(&state.input), None),
+            Op::Loop(state) => (Some(&state.left), Some(&state.right)),
+            Op::Hash(state) => (Some(&state.left), Some(&state.right)),
+            Op::Aggregate(state) => (Some(&state.input), None),
+            Op::Sort(state) => (Some(&state.input), None),
+            Op::Limit(state) => (Some(&state.input), None),
+            Op::Distinct(state) => (Some(&state.input), None),
+            Op::DistinctOn(state) => (Some(&state.input), None),
+            Op::SetOp(state) => (Some(&state.left), Some(&state.right)),
+            Op::Lock(state) => (Some(&state.input), None),
+            Op::Insert(state) => (Some(&state.source), None),
+            Op::Update(state) => (Some(&state.source), None),
+            Op::Delete(state) => (Some(&state.source), None),
+            Op::With(state) => {
+                if let Node::With { slot, definition, recursive, body } = &plan.node {
+                    let cte = cx_ctes.get(*slot).and_then(Option::as_deref);
+                    super::cte::collect_stats(cte, definition, recursive.as_ref().map(|(plan, _)| &**plan), cx_ctes, out);
+                    state.body.collect_stats(body, cx_ctes, out);
+                }
+                (None, None)
+            }
+            _ => (None, None),
+        };
+        for (running, plan) in first.into_iter().chain(second).zip(super::stats::children(plan)) {
+            running.collect_stats(plan, cx_ctes, out);
+        }
+    }
+}

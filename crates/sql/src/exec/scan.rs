@@ -1,0 +1,249 @@
+//! Leaves: table scans, system relations, functions in FROM. Index scans are in `index_scan`.
+
+use super::batch::Batch;
+use super::context::Cx;
+use super::eval::{columns_read, holds};
+use super::operator::Step;
+use super::stored::StoredColumn;
+use super::stream::call_set;
+pub(crate) use super::index_scan::IndexState;
+use crate::catalog::{VirtualContext, VirtualTable};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::Function;
+use crate::plan::Scan;
+use crate::value::Datum;
+use logstead_engine::{Row, ScanCursor, Table};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How a scan turns stored rows into output rows; the same for table and index scans.
+pub(crate) struct Emitter {
+    columns: Vec<StoredColumn>,
+    /// Output columns that the filter reads: decoded first, the others only for rows that pass.
+    first: Vec<usize>,
+    rest: Vec<usize>,
+    row_id: bool,
+}
+
+impl Emitter {
+    pub(crate) fn new(scan: &Scan) -> Emitter {
+        let columns: Vec<StoredColumn> =
+            scan.columns.iter().filter_map(|&position| StoredColumn::of(&scan.table, position).ok()).collect();
+        let mut first = Vec::new();
+        let all = 0..columns.len();
+        if let Some(filter) = &scan.filter {
+            if columns_read(filter, &mut first) {
+                first.retain(|column| *column < columns.len());
+            } else {
+                first = all.clone().collect();
+            }
+        }
+        let rest = all.filter(|column| !first.contains(column)).collect();
+        Emitter { columns, first, rest, row_id: scan.row_id }
+    }
+
+    /// Columns of an output row.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len() + if self.row_id { 2 } else { 0 }
+    }
+
+    /// Adds `row` to `out` if it passes the filter.
+    pub(crate) fn emit<'a>(&self, scan: &'a Scan, row: &Row<'_>, cx: &mut Cx<'a>, out: &mut Batch) -> Result<()> {
+        if self.columns.len() != scan.columns.len() {
+            return Err(SqlError::internal(format!("a scan of {} names a column it does not have", scan.table.name)));
+        }
+        let Some(filter) = &scan.filter else {
+            for column in &self.columns {
+                out.push(column.decode(row.bytes)?);
+            }
+            self.push_row_id(row, out);
+            out.end_row();
+            return Ok(());
+        };
+        for _ in 0..self.columns.len() {
+            out.push(Datum::Null);
+        }
+        self.push_row_id(row, out);
+        for &column in &self.first {
+            out.open_row()[column] = self.columns[column].decode(row.bytes)?;
+        }
+        if holds(filter, out.open_row(), cx)? {
+            for &column in &self.rest {
+                out.open_row()[column] = self.columns[column].decode(row.bytes)?;
+            }
+            out.end_row();
+        } else {
+            out.abandon_row();
+        }
+        Ok(())
+    }
+
+    /// The hidden columns. Writers find the version again through the statement's snapshot, so its token is not spelled out.
+    fn push_row_id(&self, row: &Row<'_>, out: &mut Batch) {
+        if self.row_id {
+            out.push(Datum::Int8(row.rid.get().cast_signed()));
+            out.push(Datum::Int8(0));
+        }
+    }
+}
+
+/// Rows examined in one call when few pass the filter.
+pub(crate) const EXAMINED_MAX: usize = 1024;
+
+/// State of a table scan.
+pub(crate) struct SeqState {
+    emitter: Emitter,
+    table: Option<Arc<Table>>,
+    cursor: Option<ScanCursor>,
+    done: bool,
+}
+
+impl SeqState {
+    pub(crate) fn new(scan: &Scan) -> SeqState {
+        SeqState { emitter: Emitter::new(scan), table: None, cursor: None, done: false }
+    }
+
+    pub(crate) fn next<'a>(&mut self, scan: &'a Scan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        out.start(self.emitter.width());
+        if self.done {
+            return Ok(Step::Done);
+        }
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        let table = match &self.table {
+            Some(table) => table,
+            None => self.table.insert(cx.table(scan.table.storage)?),
+        };
+        let cursor = self.cursor.get_or_insert_with(|| ScanCursor::new(table));
+        let guard = cx.txn()?.pin();
+        let mut examined = 0;
+        while !out.is_full() && examined < EXAMINED_MAX {
+            let Some(row) = cx.txn()?.scan_next(cursor, &guard) else {
+                self.done = true;
+                break;
+            };
+            examined += 1;
+            self.emitter.emit(scan, &row, cx, out)?;
+        }
+        cx.worked(examined);
+        Ok(if !out.is_empty() {
+            Step::Batch
+        } else if self.done {
+            Step::Done
+        } else {
+            Step::Yield
+        })
+    }
+
+    pub(crate) fn rewind(&mut self) {
+        self.cursor = None;
+        self.done = false;
+    }
+}
+
+/// State of a scan of a system relation.
+#[derive(Default)]
+pub(crate) struct SystemState {
+    rows: Option<Rc<Vec<Vec<Datum>>>>,
+    at: usize,
+}
+
+impl SystemState {
+    pub(crate) fn next<'a>(
+        &mut self,
+        table: &'static VirtualTable,
+        columns: &'a [usize],
+        filter: Option<&'a Expr>,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(columns.len());
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        let rows = match &self.rows {
+            Some(rows) => Rc::clone(rows),
+            None => {
+                let rows = system_rows(table, cx)?;
+                self.rows = Some(Rc::clone(&rows));
+                rows
+            }
+        };
+        let start = self.at;
+        while let Some(row) = rows.get(self.at).filter(|_| !out.is_full()) {
+            self.at += 1;
+            for &column in columns {
+                out.push(row.get(column).cloned().unwrap_or_default());
+            }
+            if let Some(filter) = filter
+                && !holds(filter, out.open_row(), cx)?
+            {
+                out.abandon_row();
+                continue;
+            }
+            out.end_row();
+        }
+        cx.worked(self.at - start);
+        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+    }
+
+    pub(crate) fn rewind(&mut self) {
+        self.at = 0;
+    }
+}
+
+/// All rows of a system relation, computed once per execution.
+fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<Vec<Datum>>>> {
+    if let Some(rows) = cx.shared.system.get(&table.oid) {
+        return Ok(Rc::clone(rows));
+    }
+    let session = cx.session;
+    let catalog = cx.storage()?.catalog;
+    let rows = Rc::new((table.rows)(&VirtualContext { catalog, session })?);
+    cx.shared.system.insert(table.oid, Rc::clone(&rows));
+    Ok(rows)
+}
+
+/// State of a function in FROM.
+#[derive(Default)]
+pub(crate) struct FunctionState {
+    rows: Option<Vec<Vec<Datum>>>,
+    at: usize,
+}
+
+impl FunctionState {
+    pub(crate) fn next<'a>(
+        &mut self,
+        function: &'static Function,
+        args: &'a [Expr],
+        ordinality: bool,
+        width: usize,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(width);
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        if self.rows.is_none() {
+            self.rows = Some(call_set(function, args, &[], cx)?);
+        }
+        let own = width - usize::from(ordinality && width > 0);
+        let rows = self.rows.as_deref_mut().unwrap_or_default();
+        while let Some(row) = rows.get_mut(self.at).filter(|_| !out.is_full()) {
+            self.at += 1;
+            row.resize(own, Datum::Null);
+            for datum in row.drain(..) {
+                out.push(datum);
+            }
+            if ordinality {
+                out.push(Datum::Int8(self.at as i64));
+            }
+            out.end_row();
+        }
+        cx.worked(out.len());
+        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+    }
+}

@@ -1,0 +1,85 @@
+//! What EXPLAIN ANALYZE shows of each node.
+
+use crate::plan::{Node, Plan};
+
+/// Measurements of one plan node; times include the nodes below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeStats {
+    /// Rows given, over all loops.
+    pub rows: u64,
+    /// Times it was started; 0 if never.
+    pub loops: u64,
+    /// Time spent, by the session's clock.
+    pub time_us: u64,
+}
+
+/// A node's inputs, in the order in which statistics list them: a node comes before its inputs (pre-order). WITH: definition,
+/// recursive term, body. Subqueries inside expressions are not listed.
+pub fn children(plan: &Plan) -> Vec<&Plan> {
+    match &plan.node {
+        Node::OneRow
+        | Node::Values(_)
+        | Node::SeqScan(_)
+        | Node::IndexScan { .. }
+        | Node::VirtualScan { .. }
+        | Node::FunctionScan { .. }
+        | Node::CteScan { .. } => Vec::new(),
+        Node::ProjectSet { input, .. }
+        | Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Aggregate { input, .. }
+        | Node::Sort { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Distinct(input)
+        | Node::DistinctOn { input, .. }
+        | Node::LockRows { input, .. } => vec![input],
+        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } | Node::SetOp { left, right, .. } => {
+            vec![left, right]
+        }
+        Node::With { definition, recursive, body, .. } => {
+            let mut plans: Vec<&Plan> = vec![definition];
+            plans.extend(recursive.iter().map(|(plan, _)| &**plan));
+            plans.push(body);
+            plans
+        }
+        Node::Insert(insert) => vec![&insert.source],
+        Node::Update(update) => vec![&update.source],
+        Node::Delete(delete) => vec![&delete.source],
+    }
+}
+
+/// Statistics of a node that never ran and of all below it.
+pub(crate) fn never_ran(plan: &Plan, out: &mut Vec<NodeStats>) {
+    out.push(NodeStats::default());
+    for child in children(plan) {
+        never_ran(child, out);
+    }
+}
+
+/// Number of columns in a node's output rows.
+pub(crate) fn width(plan: &Plan) -> usize {
+    match &plan.node {
+        Node::OneRow => 0,
+        Node::Values(rows) => rows.first().map_or(plan.columns.len(), Vec::len),
+        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => scan.columns.len() + if scan.row_id { 2 } else { 0 },
+        Node::VirtualScan { columns, .. } => columns.len(),
+        Node::FunctionScan { .. } | Node::CteScan { .. } => plan.columns.len(),
+        Node::ProjectSet { exprs, .. } | Node::Project { exprs, .. } => exprs.len(),
+        Node::Filter { input, .. }
+        | Node::Sort { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Distinct(input)
+        | Node::DistinctOn { input, .. }
+        | Node::LockRows { input, .. } => width(input),
+        Node::NestedLoop { left, right, kind, .. } | Node::HashJoin { left, right, kind, .. } => {
+            use crate::plan::JoinKind::{Anti, Semi};
+            if matches!(kind, Semi | Anti) { width(left) } else { width(left) + width(right) }
+        }
+        Node::Aggregate { keys, aggregates, .. } => keys.len() + aggregates.len(),
+        Node::SetOp { left, .. } => width(left),
+        Node::With { body, .. } => width(body),
+        Node::Insert(insert) => insert.returning.as_ref().map_or(0, Vec::len),
+        Node::Update(update) => update.returning.as_ref().map_or(0, Vec::len),
+        Node::Delete(delete) => delete.returning.as_ref().map_or(0, Vec::len),
+    }
+}

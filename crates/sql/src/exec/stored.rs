@@ -1,0 +1,65 @@
+//! Between stored rows and datums: decoding the columns that are wanted, and the columns a stored row lacks.
+
+use crate::catalog::{Column, Relation};
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, SqlType, stored};
+use logstead_engine::RowRef;
+
+/// A column given straight from stored bytes.
+#[derive(Clone, Debug)]
+pub struct StoredColumn {
+    /// Attribute position in the row.
+    pub position: usize,
+    /// Its type.
+    pub ty: SqlType,
+    /// Its value in rows stored before the column was added.
+    pub missing: Datum,
+}
+
+impl StoredColumn {
+    /// How to read the column at `position` of `relation`.
+    pub(crate) fn of(relation: &Relation, position: usize) -> Result<StoredColumn> {
+        let column = attribute(relation, position)?;
+        Ok(StoredColumn { position, ty: column.ty, missing: column.missing.clone() })
+    }
+
+    /// The column's value in `row`.
+    #[inline]
+    pub fn decode(&self, row: RowRef<'_>) -> Result<Datum> {
+        match row.column(self.position) {
+            Some(bytes) => stored::decode(self.ty.oid, bytes),
+            None if row.is_missing(self.position) => Ok(self.missing.clone()),
+            None => Ok(Datum::Null),
+        }
+    }
+}
+
+/// The attribute at `position`.
+pub(crate) fn attribute(relation: &Relation, position: usize) -> Result<&Column> {
+    relation
+        .columns
+        .get(position)
+        .ok_or_else(|| SqlError::internal(format!("relation {} has no attribute {position}", relation.name)))
+}
+
+/// Value of the attribute at `position`; a dropped one is NULL.
+pub(crate) fn decode(relation: &Relation, row: RowRef<'_>, position: usize) -> Result<Datum> {
+    let column = attribute(relation, position)?;
+    if column.dropped {
+        return Ok(Datum::Null);
+    }
+    match row.column(position) {
+        Some(bytes) => stored::decode(column.ty.oid, bytes),
+        None if row.is_missing(position) => Ok(column.missing.clone()),
+        None => Ok(Datum::Null),
+    }
+}
+
+/// Puts all attributes of `row` into `out`.
+pub(crate) fn decode_all(relation: &Relation, row: RowRef<'_>, out: &mut Vec<Datum>) -> Result<()> {
+    out.clear();
+    for position in 0..relation.columns.len() {
+        out.push(decode(relation, row, position)?);
+    }
+    Ok(())
+}

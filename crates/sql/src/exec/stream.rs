@@ -1,0 +1,300 @@
+//! Operators that pass rows through one by one: VALUES, filter, projection, set-returning select lists, LIMIT.
+
+use super::batch::{BATCH_ROWS, Batch};
+use super::context::Cx;
+use super::eval::{eval_in, holds};
+use super::operator::{Running, Step, pull};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{Body, Function};
+use crate::plan::Plan;
+use crate::value::Datum;
+use logstead_types::SqlState;
+
+/// State of VALUES: the next row.
+#[derive(Default)]
+pub(crate) struct ValuesState {
+    at: usize,
+}
+
+impl ValuesState {
+    pub(crate) fn next<'a>(
+        &mut self,
+        rows: &'a [Vec<Expr>],
+        width: usize,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(rows.first().map_or(width, Vec::len));
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
+        while let Some(row) = rows.get(self.at).filter(|_| !out.is_full()) {
+            for expr in row {
+                out.push(eval_in(expr, &[], cx)?);
+            }
+            out.end_row();
+            self.at += 1;
+        }
+        cx.worked(out.len());
+        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+    }
+}
+
+/// State of a filter.
+pub(crate) struct FilterState {
+    pub(crate) input: Running,
+}
+
+impl FilterState {
+    pub(crate) fn new(input: &Plan) -> FilterState {
+        FilterState { input: Running::new(input) }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        condition: &'a Expr,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        loop {
+            if !pull!(self.input, input, cx, out) {
+                return Ok(Step::Done);
+            }
+            out.retain(|row| holds(condition, row, cx))?;
+            if !out.is_empty() {
+                return Ok(Step::Batch);
+            }
+        }
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+    }
+}
+
+/// State of a projection.
+pub(crate) struct ProjectState {
+    pub(crate) input: Running,
+    batch: Batch,
+}
+
+impl ProjectState {
+    pub(crate) fn new(input: &Plan) -> ProjectState {
+        ProjectState { input: Running::new(input), batch: Batch::default() }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        exprs: &'a [Expr],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(exprs.len());
+        self.batch.set_capacity(out.capacity());
+        if !pull!(self.input, input, cx, &mut self.batch) {
+            return Ok(Step::Done);
+        }
+        for i in 0..self.batch.len() {
+            for expr in exprs {
+                out.push(eval_in(expr, self.batch.row(i), cx)?);
+            }
+            out.end_row();
+        }
+        Ok(Step::Batch)
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+    }
+}
+
+/// State of a select list with set-returning functions.
+pub(crate) struct ProjectSetState {
+    pub(crate) input: Running,
+    batch: Batch,
+    at: usize,
+    /// The current row's columns: what each expression yields.
+    columns: Vec<Column>,
+    /// Rows of the current input row given, and to give.
+    given: usize,
+    wanted: usize,
+}
+
+enum Column {
+    One(Datum),
+    Set(Vec<Vec<Datum>>),
+}
+
+impl ProjectSetState {
+    pub(crate) fn new(input: &Plan) -> ProjectSetState {
+        ProjectSetState {
+            input: Running::new(input),
+            batch: Batch::default(),
+            at: 0,
+            columns: Vec::new(),
+            given: 0,
+            wanted: 0,
+        }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        exprs: &'a [Expr],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(exprs.len());
+        while !out.is_full() {
+            if self.given < self.wanted {
+                for column in &self.columns {
+                    out.push(match column {
+                        Column::One(datum) => datum.clone(),
+                        Column::Set(rows) => rows.get(self.given).and_then(|row| row.first()).cloned().unwrap_or_default(),
+                    });
+                }
+                out.end_row();
+                self.given += 1;
+                continue;
+            }
+            if self.at == self.batch.len() {
+                if !out.is_empty() {
+                    break;
+                }
+                self.at = 0;
+                self.batch.start(0);
+                if !pull!(self.input, input, cx, &mut self.batch) {
+                    return Ok(Step::Done);
+                }
+            }
+            let row = self.batch.row(self.at);
+            self.at += 1;
+            self.columns.clear();
+            self.given = 0;
+            self.wanted = 0;
+            let mut has_set = false;
+            for expr in exprs {
+                self.columns.push(match expr {
+                    Expr::Call { function, args, .. } if matches!(function.body, Body::Set(_)) => {
+                        let rows = call_set(function, args, row, cx)?;
+                        has_set = true;
+                        self.wanted = self.wanted.max(rows.len());
+                        Column::Set(rows)
+                    }
+                    _ => Column::One(eval_in(expr, row, cx)?),
+                });
+            }
+            if !has_set {
+                self.wanted = 1;
+            }
+        }
+        Ok(Step::Batch)
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
+        self.given = 0;
+        self.wanted = 0;
+    }
+}
+
+/// Rows of a function in a place that takes sets; any other function gives one row.
+pub(crate) fn call_set<'a>(
+    function: &'static Function,
+    args: &'a [Expr],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Vec<Vec<Datum>>> {
+    let mut values = Vec::with_capacity(args.len());
+    for arg in args {
+        values.push(eval_in(arg, row, cx)?);
+    }
+    match function.body {
+        Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Ok(Vec::new()),
+        Body::Set(body) => body(cx.session, &values),
+        _ => Ok(vec![vec![super::eval::apply(function, &values, cx)?]]),
+    }
+}
+
+/// State of LIMIT / OFFSET.
+pub(crate) struct LimitState {
+    pub(crate) input: Running,
+    /// Rows still to skip and to give; `None` before the first call.
+    left: Option<(u64, u64)>,
+}
+
+impl LimitState {
+    pub(crate) fn new(input: &Plan) -> LimitState {
+        LimitState { input: Running::new(input), left: None }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        limit: Option<&'a Expr>,
+        offset: Option<&'a Expr>,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let (mut skip, mut give) = match self.left {
+            Some(left) => left,
+            None => {
+                // PostgreSQL's order: OFFSET is computed first.
+                let skip = count(offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET must not be negative", cx)?;
+                let give = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT must not be negative", cx)?;
+                let left = (skip.unwrap_or(0), give.unwrap_or(u64::MAX));
+                if let Ok(rows) = usize::try_from(left.0.saturating_add(left.1)) {
+                    self.input.bound(rows);
+                }
+                left
+            }
+        };
+        let capacity = out.capacity();
+        let step = loop {
+            self.left = Some((skip, give));
+            if give == 0 {
+                out.start(0);
+                break Step::Done;
+            }
+            let wanted = skip.saturating_add(give).min(capacity.max(BATCH_ROWS) as u64);
+            out.set_capacity(usize::try_from(wanted).unwrap_or(BATCH_ROWS).min(if skip > 0 { BATCH_ROWS } else { capacity }));
+            match self.input.next(input, cx, out) {
+                Ok(Step::Batch) => {}
+                other => {
+                    out.set_capacity(capacity);
+                    return other;
+                }
+            }
+            let skipped = skip.min(out.len() as u64);
+            skip -= skipped;
+            out.drop_front(usize::try_from(skipped).unwrap_or(usize::MAX));
+            out.truncate(usize::try_from(give).unwrap_or(usize::MAX));
+            give -= out.len() as u64;
+            self.left = Some((skip, give));
+            if !out.is_empty() {
+                break Step::Batch;
+            }
+        };
+        out.set_capacity(capacity);
+        Ok(step)
+    }
+
+    pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
+        self.input.rewind(input, cx);
+        self.left = None;
+    }
+}
+
+fn count<'a>(expr: Option<&'a Expr>, code: SqlState, negative: &str, cx: &mut Cx<'a>) -> Result<Option<u64>> {
+    let Some(expr) = expr else { return Ok(None) };
+    match eval_in(expr, &[], cx)? {
+        Datum::Null => Ok(None),
+        Datum::Int8(rows) => u64::try_from(rows).map(Some).map_err(|_| SqlError::new(code, negative)),
+        _ => Err(SqlError::internal("a row count is not bigint")),
+    }
+}

@@ -1,0 +1,312 @@
+//! Subqueries inside expressions: scalar, EXISTS, ANY/ALL/IN, ARRAY(...).
+//!
+//! Runs the plan to its end (or to the first decisive row) in one go: an expression cannot yield, so cancellation is what
+//! ends a long one. What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table.
+
+use super::batch::{Batch, Rows, check_memory};
+use super::context::Cx;
+use super::eval::{apply, as_bool, eval_in, truth};
+use super::keytable::{KeyTable, row_key};
+use super::operator::{Running, Step};
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::func::Function;
+use crate::value::{Array, Datum, Oid, key};
+use logstead_types::SqlState;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A subquery's running plan and what is kept of its result.
+pub(crate) struct SubqueryState {
+    running: Running,
+    batch: Batch,
+    started: bool,
+    kept: Option<Kept>,
+}
+
+enum Kept {
+    Value(Datum),
+    Rows(Rows),
+    Hashed(Hashed),
+}
+
+/// Rows of a hashable IN, ready to be looked up.
+struct Hashed {
+    keys: KeyTable,
+    /// Some row has a NULL: what is not found is "unknown" or "no".
+    has_null: bool,
+    /// The distinct rows, when they have several columns: a NULL in one column does not hide a difference in another.
+    rows: Rows,
+}
+
+/// The value of `subquery` for `row`.
+pub(crate) fn eval<'a>(subquery: &'a Arc<Subquery>, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    let id = Arc::as_ptr(subquery) as usize;
+    let mut state = cx.shared.subqueries.remove(&id).unwrap_or_else(|| {
+        let capacity = if matches!(subquery.kind, SubqueryKind::Exists) { 1 } else { super::batch::BATCH_ROWS };
+        Box::new(SubqueryState {
+            running: Running::new(&subquery.plan),
+            batch: Batch::of(capacity),
+            started: false,
+            kept: None,
+        })
+    });
+    let result = state.eval(subquery, row, cx);
+    // After an error the statement is over: the state may be dropped.
+    if result.is_ok() {
+        cx.shared.subqueries.insert(id, state);
+    }
+    result
+}
+
+impl SubqueryState {
+    fn eval<'a>(&mut self, subquery: &'a Subquery, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+        match &subquery.kind {
+            SubqueryKind::Compare { left, ops, all, hashable } => {
+                let mut values: SmallVec<[Datum; 2]> = SmallVec::with_capacity(left.len());
+                for expr in left {
+                    values.push(eval_in(expr, row, cx)?);
+                }
+                let any_of = Comparison { left, values: &values, ops, all: *all };
+                if !subquery.uncorrelated {
+                    return self.compare_streaming(subquery, &any_of, row, cx);
+                }
+                if self.kept.is_none() {
+                    self.kept = Some(self.keep_rows(subquery, left, *hashable, cx)?);
+                }
+                match &self.kept {
+                    Some(Kept::Hashed(hashed)) => hashed.contains(&any_of, cx),
+                    Some(Kept::Rows(rows)) => {
+                        let mut unknown = false;
+                        for i in 0..rows.len() {
+                            if let Some(decided) = any_of.decide(rows.row(i), &mut unknown, cx)? {
+                                return Ok(Datum::Bool(decided));
+                            }
+                        }
+                        Ok(any_of.undecided(unknown))
+                    }
+                    _ => Err(SqlError::internal("a subquery kept something else than rows")),
+                }
+            }
+            kind => {
+                if let Some(Kept::Value(value)) = &self.kept {
+                    return Ok(value.clone());
+                }
+                let value = self.single(subquery, kind, row, cx)?;
+                if subquery.uncorrelated {
+                    self.kept = Some(Kept::Value(value.clone()));
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// Scalar, EXISTS and ARRAY.
+    fn single<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        kind: &SubqueryKind,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Datum> {
+        let mut found = 0;
+        let mut value = Datum::Null;
+        let mut items = Vec::new();
+        self.run(subquery, row, cx, |batch, _| {
+            match kind {
+                SubqueryKind::Array(_) => {
+                    items.extend((0..batch.len()).map(|i| batch.row(i).first().cloned().unwrap_or_default()));
+                    return Ok(true);
+                }
+                SubqueryKind::Exists => {
+                    found = 1;
+                    return Ok(false);
+                }
+                SubqueryKind::Scalar | SubqueryKind::Compare { .. } => {}
+            }
+            if found == 0 && !batch.is_empty() {
+                value = batch.row(0).first().cloned().unwrap_or_default();
+            }
+            found += batch.len();
+            Ok(found <= 1)
+        })?;
+        match kind {
+            SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
+            SubqueryKind::Array(element) => {
+                Ok(Datum::Array(Arc::new(Array { element: *element, lower: 1, items })))
+            }
+            _ if found > 1 => Err(SqlError::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "more than one row returned by a subquery used as an expression",
+            )),
+            _ => Ok(value),
+        }
+    }
+
+    fn compare_streaming<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        comparison: &Comparison<'_>,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Datum> {
+        let mut decided = None;
+        let mut unknown = false;
+        self.run(subquery, row, cx, |batch, cx| {
+            for i in 0..batch.len() {
+                decided = comparison.decide(batch.row(i), &mut unknown, cx)?;
+                if decided.is_some() {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(decided.map_or_else(|| comparison.undecided(unknown), Datum::Bool))
+    }
+
+    /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
+    fn keep_rows<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        left: &[Expr],
+        hashable: bool,
+        cx: &mut Cx<'a>,
+    ) -> Result<Kept> {
+        let max_bytes = cx.memory_bytes_max;
+        if !hashable {
+            let mut rows = Rows::default();
+            self.run(subquery, &[], cx, |batch, _| {
+                rows.append(batch);
+                check_memory("A subquery", rows.size_bytes(), max_bytes)?;
+                Ok(true)
+            })?;
+            return Ok(Kept::Rows(rows));
+        }
+        let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
+        let mut hashed = Hashed { keys: KeyTable::default(), has_null: false, rows: Rows::default() };
+        let mut bytes = Vec::new();
+        self.run(subquery, &[], cx, |batch, _| {
+            for i in 0..batch.len() {
+                let row = batch.row(i);
+                hashed.has_null |= row.iter().any(Datum::is_null);
+                row_key(&types, row, &mut bytes);
+                if hashed.keys.insert(&bytes).1 && types.len() > 1 {
+                    hashed.rows.push(row);
+                }
+            }
+            check_memory("A hashed subquery", hashed.keys.size_bytes() + hashed.rows.size_bytes(), max_bytes)?;
+            Ok(true)
+        })?;
+        Ok(Kept::Hashed(hashed))
+    }
+
+    /// Runs the plan for `row`, handing each batch to `take` until that says `false`.
+    fn run<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+        mut take: impl FnMut(&mut Batch, &mut Cx<'a>) -> Result<bool>,
+    ) -> Result<()> {
+        if std::mem::replace(&mut self.started, true) {
+            self.running.rewind(&subquery.plan, cx);
+        }
+        loop {
+            // The plan's level 1 is this row; what `take` evaluates stands outside of it.
+            cx.outer.push(row.to_vec());
+            let step = self.running.next(&subquery.plan, cx, &mut self.batch);
+            cx.outer.pop();
+            match step? {
+                Step::Batch => {
+                    if !take(&mut self.batch, cx)? {
+                        return Ok(());
+                    }
+                }
+                Step::Done => return Ok(()),
+                Step::Yield => {}
+                Step::Wait(_) => return Err(SqlError::unsupported("FOR UPDATE in a subquery of an expression")),
+            }
+        }
+    }
+}
+
+/// `left op ANY/ALL (rows)`.
+struct Comparison<'c> {
+    left: &'c [Expr],
+    values: &'c [Datum],
+    ops: &'c [&'static Function],
+    all: bool,
+}
+
+impl Comparison<'_> {
+    /// What one row decides, if it does.
+    fn decide(&self, row: &[Datum], unknown: &mut bool, cx: &mut Cx<'_>) -> Result<Option<bool>> {
+        match self.compare(row, cx)? {
+            Some(value) if value != self.all => Ok(Some(!self.all)),
+            Some(_) => Ok(None),
+            None => {
+                *unknown = true;
+                Ok(None)
+            }
+        }
+    }
+
+    fn undecided(&self, unknown: bool) -> Datum {
+        truth(if unknown { None } else { Some(self.all) })
+    }
+
+    /// Row comparison: `=` is true when all columns are equal, `<>` when any differs.
+    fn compare(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Option<bool>> {
+        let differs = self.ops.first().is_some_and(|op| is_not_equal(op));
+        let decisive = differs;
+        let mut unknown = false;
+        for ((left, op), right) in self.values.iter().zip(self.ops).zip(row) {
+            let pair = [left.clone(), right.clone()];
+            match as_bool(&apply(op, &pair, cx)?)? {
+                Some(value) if value == decisive => return Ok(Some(decisive)),
+                Some(value) if self.values.len() == 1 => return Ok(Some(value)),
+                Some(_) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(!decisive) })
+    }
+}
+
+fn is_not_equal(op: &Function) -> bool {
+    op.name.ends_with("ne") || op.name.ends_with("neq")
+}
+
+impl Hashed {
+    /// IN, or NOT IN when the comparison asks ALL.
+    fn contains(&self, comparison: &Comparison<'_>, cx: &mut Cx<'_>) -> Result<Datum> {
+        let negated = comparison.all;
+        if self.keys.len() == 0 {
+            return Ok(Datum::Bool(negated));
+        }
+        let left_null = comparison.values.iter().any(Datum::is_null);
+        if !left_null {
+            let mut bytes = Vec::with_capacity(32);
+            for (expr, value) in comparison.left.iter().zip(comparison.values) {
+                key::encode_key(expr.ty().oid, value, false, false, &mut bytes);
+            }
+            if self.keys.find(&bytes).is_some() {
+                return Ok(Datum::Bool(!negated));
+            }
+        }
+        if !left_null && !self.has_null {
+            return Ok(Datum::Bool(negated));
+        }
+        if comparison.values.len() == 1 {
+            return Ok(Datum::Null);
+        }
+        let mut unknown = false;
+        for i in 0..self.rows.len() {
+            comparison.decide(self.rows.row(i), &mut unknown, cx)?;
+            if unknown {
+                return Ok(Datum::Null);
+            }
+        }
+        Ok(Datum::Bool(negated))
+    }
+}

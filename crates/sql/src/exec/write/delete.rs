@@ -1,0 +1,152 @@
+//! DELETE.
+
+use super::insert::give;
+use super::update::split_source;
+use super::{Outcome, write_failed};
+use crate::error::{Result, SqlError};
+use crate::exec::batch::{BATCH_ROWS, Batch};
+use crate::exec::context::Cx;
+use crate::exec::eval::holds;
+use crate::exec::operator::{Running, Step, pull};
+use crate::exec::stored;
+use crate::plan::{Delete, Plan};
+use crate::value::Datum;
+use logstead_engine::{Table, WriteError};
+use logstead_types::Rid;
+use std::sync::Arc;
+
+/// Deletes rows one at a time.
+#[derive(Default)]
+pub(crate) struct DeleteWriter {
+    /// The source row without its row id; the target's columns as of the version being deleted.
+    row: Vec<Datum>,
+    /// READ COMMITTED has moved on to the newest version.
+    newest: bool,
+}
+
+impl DeleteWriter {
+    /// Forgets the row before.
+    pub(crate) fn reset(&mut self) {
+        self.newest = false;
+    }
+
+    /// Puts a target row in place.
+    pub(crate) fn row_mut(&mut self) -> &mut Vec<Datum> {
+        &mut self.row
+    }
+
+    /// Deletes the row of `rid`, whose source row is in place; after `Wait` it is called again.
+    pub(crate) fn write<'a>(
+        &mut self,
+        delete: &'a Delete,
+        table: &Arc<Table>,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Outcome> {
+        let relation = &delete.table;
+        if self.row.len() < relation.columns.len() {
+            return Err(SqlError::internal("a source row lacks columns of its target"));
+        }
+        loop {
+            let txn = cx.txn()?;
+            let guard = txn.pin();
+            let current =
+                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
+            let Some(current) = current else { return Ok(Outcome::Skipped) };
+            if self.newest {
+                for position in 0..relation.columns.len() {
+                    self.row[position] = stored::decode(relation, current.bytes, position)?;
+                }
+                if let Some(recheck) = &delete.recheck
+                    && !holds(recheck, &self.row, cx)?
+                {
+                    return Ok(Outcome::Skipped);
+                }
+            }
+            match cx.txn()?.delete(table, rid, current.version) {
+                Ok(()) => {
+                    cx.affected += 1;
+                    return Ok(Outcome::Written);
+                }
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Changed) => self.newest = true,
+                Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
+                Err(error) => return Err(write_failed(&error)),
+            }
+        }
+    }
+
+    /// What RETURNING sees after `Written`.
+    pub(crate) fn returned(&self) -> &[Datum] {
+        &self.row
+    }
+}
+
+/// State of a DELETE node.
+pub(crate) struct DeleteState {
+    pub(crate) source: Running,
+    batch: Batch,
+    at: usize,
+    /// The row being deleted, across waits.
+    open: Option<Rid>,
+    table: Option<Arc<Table>>,
+    writer: DeleteWriter,
+}
+
+impl DeleteState {
+    pub(crate) fn new(delete: &Delete) -> DeleteState {
+        DeleteState {
+            source: Running::new(&delete.source),
+            batch: Batch::of(BATCH_ROWS),
+            at: 0,
+            open: None,
+            table: None,
+            writer: DeleteWriter::default(),
+        }
+    }
+
+    pub(crate) fn next<'a>(&mut self, delete: &'a Delete, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        out.start(delete.returning.as_ref().map_or(0, Vec::len));
+        let source: &'a Plan = &delete.source;
+        let table = match &self.table {
+            Some(table) => table,
+            None => self.table.insert(cx.table(delete.table.storage)?),
+        };
+        loop {
+            let rid = match self.open {
+                Some(rid) => rid,
+                None => {
+                    if self.at == self.batch.len() {
+                        if !out.is_empty() {
+                            return Ok(Step::Batch);
+                        }
+                        self.at = 0;
+                        self.batch.start(0);
+                        if !pull!(self.source, source, cx, &mut self.batch) {
+                            return Ok(Step::Done);
+                        }
+                    }
+                    self.at += 1;
+                    let (rid, row) = split_source(self.batch.row(self.at - 1))?;
+                    let Some(rid) = rid else { continue };
+                    self.writer.row.clear();
+                    self.writer.row.extend_from_slice(row);
+                    self.writer.reset();
+                    rid
+                }
+            };
+            self.open = Some(rid);
+            match self.writer.write(delete, table, rid, cx)? {
+                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
+                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
+                Outcome::Skipped => {}
+                Outcome::Written => {
+                    if let Some(returning) = &delete.returning {
+                        give(returning, self.writer.returned(), cx, out)?;
+                    }
+                }
+            }
+            self.open = None;
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
+
+use super::{
+    Outcome, check_constraints, check_not_null, encode_changed, encode_full, index_by_storage, serialization_failure,
+    unique_violation, write_failed,
+};
+use crate::error::{Result, SqlError};
+use crate::exec::batch::{BATCH_ROWS, Batch};
+use crate::exec::context::{Cx, ExecContext, Shared};
+use crate::exec::eval::{eval_in, holds};
+use crate::exec::operator::{Running, Step, pull};
+use crate::exec::{Prepared, stored, wait};
+use crate::plan::{ConflictUpdate, Insert, Node};
+use crate::value::{Datum, key};
+use logstead_engine::{Isolation, RowBuilder, Table, WriteError};
+use logstead_types::{IndexId, Rid, SqlState};
+use std::sync::Arc;
+
+/// Writes the rows of one INSERT, one at a time.
+#[derive(Default)]
+pub(crate) struct InsertWriter {
+    builder: RowBuilder,
+    /// The proposed row; computed already while `open`.
+    row: Vec<Datum>,
+    open: bool,
+    /// The row that DO UPDATE made.
+    updated: Vec<Datum>,
+    is_update: bool,
+    /// Existing row, then proposed row.
+    joined: Vec<Datum>,
+}
+
+impl InsertWriter {
+    /// Inserts the row that the plan makes of `source`; after `Wait` it is called again with the same row.
+    pub(crate) fn write<'a>(
+        &mut self,
+        insert: &'a Insert,
+        table: &Arc<Table>,
+        source: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Outcome> {
+        let relation = &insert.table;
+        if !self.open {
+            self.row.clear();
+            for expr in &insert.values {
+                self.row.push(eval_in(expr, source, cx)?);
+            }
+            check_not_null(relation, &self.row, |_| true, cx.session)?;
+            check_constraints(relation, &insert.checks, &self.row, cx)?;
+            encode_full(relation, &self.row, &mut self.builder)?;
+            self.open = true;
+        }
+        self.is_update = false;
+        loop {
+            let outcome = match cx.txn()?.insert(table, self.builder.finish()) {
+                Ok(_) => {
+                    cx.affected += 1;
+                    Outcome::Written
+                }
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Unique { index, rid }) => {
+                    let Some((rid, update)) = self.conflict(insert, index, rid, cx)? else {
+                        return Err(unique_violation(relation, index, &self.row, cx.session));
+                    };
+                    match update {
+                        None => Outcome::Skipped,
+                        Some(update) => match self.update(insert, update, table, rid, cx)? {
+                            Some(Outcome::Wait(blocker)) => return Ok(Outcome::Wait(blocker)),
+                            Some(outcome) => outcome,
+                            // The row in the way is gone: insert after all. DO UPDATE used the builder.
+                            None => {
+                                encode_full(relation, &self.row, &mut self.builder)?;
+                                continue;
+                            }
+                        },
+                    }
+                }
+                Err(error) => return Err(write_failed(&error)),
+            };
+            self.open = false;
+            return Ok(outcome);
+        }
+    }
+
+    /// Forgets a row given up after an error.
+    pub(crate) fn start(&mut self) {
+        self.open = false;
+    }
+
+    /// What RETURNING sees after `Written`.
+    pub(crate) fn returned(&self) -> &[Datum] {
+        if self.is_update { &self.updated } else { &self.row }
+    }
+
+    /// Whether ON CONFLICT takes care of a violation: the row in the way and what to do with it.
+    #[allow(clippy::type_complexity, reason = "two facts that belong together at one place")]
+    fn conflict<'a>(
+        &mut self,
+        insert: &'a Insert,
+        index: IndexId,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<(Rid, Option<&'a ConflictUpdate>)>> {
+        let Some(conflict) = &insert.conflict else { return Ok(None) };
+        let arbiters = &conflict.indexes;
+        let mut found = (arbiters.is_empty() || arbiters.iter().any(|arbiter| arbiter.storage == index)).then_some(rid);
+        // The engine names one violated index; PostgreSQL looks at the arbiters first.
+        if found.is_none() {
+            for arbiter in arbiters {
+                let mut bytes = Vec::new();
+                for column in &arbiter.columns {
+                    let ty = stored::attribute(&insert.table, column.position)?.ty;
+                    let datum = self.row.get(column.position).unwrap_or(&Datum::Null);
+                    key::encode_key(ty.oid, datum, column.desc, column.nulls_first, &mut bytes);
+                }
+                let storage = cx.index(insert.table.storage, arbiter.storage)?;
+                let txn = cx.txn()?;
+                let guard = txn.pin();
+                found = found.or(txn.get(&storage, &bytes, &guard).map(|row| row.rid));
+            }
+        }
+        let Some(rid) = found else { return Ok(None) };
+        index_by_storage(&insert.table, index)?;
+        // DO NOTHING must not rest on a row that a REPEATABLE READ snapshot cannot see; DO UPDATE finds out by itself.
+        if conflict.update.is_none() {
+            let table = cx.table(insert.table.storage)?;
+            let txn = cx.txn()?;
+            let guard = txn.pin();
+            if txn.isolation() != Isolation::ReadCommitted && txn.read(&table, rid, &guard).is_none() {
+                let newest = txn.read_newest(&table, rid, &guard);
+                if newest.is_some_and(|row| !row.version.is_own()) {
+                    return Err(serialization_failure());
+                }
+            }
+        }
+        Ok(Some((rid, conflict.update.as_ref())))
+    }
+
+    /// DO UPDATE of row `rid`; `None` when it is gone.
+    fn update<'a>(
+        &mut self,
+        insert: &'a Insert,
+        update: &'a ConflictUpdate,
+        table: &Arc<Table>,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Outcome>> {
+        let relation = &insert.table;
+        loop {
+            let guard = cx.txn()?.pin();
+            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard) else { return Ok(None) };
+            stored::decode_all(relation, existing.bytes, &mut self.joined)?;
+            self.joined.extend_from_slice(&self.row);
+            if let Some(filter) = &update.filter
+                && !holds(filter, &self.joined, cx)?
+            {
+                return Ok(Some(Outcome::Skipped));
+            }
+            self.updated.clear();
+            self.updated.extend_from_slice(&self.joined[..relation.columns.len()]);
+            for (position, expr) in &update.assignments {
+                let datum = eval_in(expr, &self.joined, cx)?;
+                match self.updated.get_mut(*position) {
+                    Some(column) => *column = datum,
+                    None => return Err(SqlError::internal("DO UPDATE assigns a column that the table lacks")),
+                }
+            }
+            let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+            check_not_null(relation, &self.updated, assigned, cx.session)?;
+            check_constraints(relation, &insert.checks, &self.updated, cx)?;
+            let updated = &self.updated;
+            let datum = |position: usize| if assigned(position) { updated.get(position) } else { None };
+            encode_changed(relation, existing.bytes, datum, &mut self.builder);
+            match cx.txn()?.update(table, rid, existing.version, self.builder.finish()) {
+                Ok(()) => {
+                    cx.affected += 1;
+                    self.is_update = true;
+                    return Ok(Some(Outcome::Written));
+                }
+                Err(WriteError::Blocked(blocker)) => {
+                    // The proposed row is tried again from the start.
+                    encode_full(relation, &self.row, &mut self.builder)?;
+                    return Ok(Some(Outcome::Wait(blocker)));
+                }
+                Err(WriteError::Changed) => {}
+                Err(WriteError::Gone) => return Ok(None),
+                Err(WriteError::SelfModified) => return Err(second_time()),
+                Err(WriteError::Unique { index, .. }) => {
+                    return Err(unique_violation(relation, index, &self.updated, cx.session));
+                }
+                Err(error) => return Err(write_failed(&error)),
+            }
+        }
+    }
+}
+
+fn second_time() -> SqlError {
+    SqlError::new(
+        SqlState::CARDINALITY_VIOLATION,
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+}
+
+/// State of an INSERT node.
+pub(crate) struct InsertState {
+    pub(crate) source: Running,
+    batch: Batch,
+    at: usize,
+    table: Option<Arc<Table>>,
+    writer: InsertWriter,
+}
+
+impl InsertState {
+    pub(crate) fn new(insert: &Insert) -> InsertState {
+        InsertState {
+            source: Running::new(&insert.source),
+            batch: Batch::of(BATCH_ROWS),
+            at: 0,
+            table: None,
+            writer: InsertWriter::default(),
+        }
+    }
+
+    pub(crate) fn next<'a>(&mut self, insert: &'a Insert, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        out.start(insert.returning.as_ref().map_or(0, Vec::len));
+        let table = match &self.table {
+            Some(table) => table,
+            None => self.table.insert(cx.table(insert.table.storage)?),
+        };
+        loop {
+            if self.at == self.batch.len() {
+                if !out.is_empty() {
+                    return Ok(Step::Batch);
+                }
+                self.at = 0;
+                self.batch.start(0);
+                if !pull!(self.source, &insert.source, cx, &mut self.batch) {
+                    return Ok(Step::Done);
+                }
+            }
+            match self.writer.write(insert, table, self.batch.row(self.at), cx)? {
+                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
+                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
+                Outcome::Skipped => {}
+                Outcome::Written => {
+                    if let Some(returning) = &insert.returning {
+                        give(returning, self.writer.returned(), cx, out)?;
+                    }
+                }
+            }
+            self.at += 1;
+        }
+    }
+}
+
+/// Adds a RETURNING row.
+pub(crate) fn give<'a>(
+    returning: &'a [crate::expr::Expr],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+    out: &mut Batch,
+) -> Result<()> {
+    for expr in returning {
+        out.push(eval_in(expr, row, cx)?);
+    }
+    out.end_row();
+    Ok(())
+}
+
+/// Inserts rows that come from outside a plan, with everything INSERT does: COPY FROM.
+pub struct Inserter {
+    prepared: Arc<Prepared>,
+    table: Option<Arc<Table>>,
+    writer: InsertWriter,
+    shared: Shared,
+}
+
+impl Inserter {
+    /// An inserter for a plan whose top is an INSERT; the plan's source is not run.
+    pub fn new(prepared: Arc<Prepared>) -> Result<Inserter> {
+        if !matches!(prepared.plan().node, Node::Insert(_)) {
+            return Err(SqlError::internal("an inserter needs an INSERT"));
+        }
+        Ok(Inserter { prepared, table: None, writer: InsertWriter::default(), shared: Shared::default() })
+    }
+
+    /// Inserts the row that the plan's `values` make of `row`; false if ON CONFLICT DO NOTHING left it out.
+    pub async fn push(&mut self, cx: &mut ExecContext<'_>, row: &[Datum]) -> Result<bool> {
+        let cancel = cx.cancel;
+        let prepared = Arc::clone(&self.prepared);
+        let Node::Insert(insert) = &prepared.plan().node else {
+            return Err(SqlError::internal("an inserter needs an INSERT"));
+        };
+        self.writer.start();
+        let mut cx = Cx::of(cx, &mut self.shared, false);
+        let table = match &self.table {
+            Some(table) => table,
+            None => self.table.insert(cx.table(insert.table.storage)?),
+        };
+        loop {
+            cancel.check()?;
+            match self.writer.write(insert, table, row, &mut cx)? {
+                Outcome::Written => return Ok(true),
+                Outcome::Skipped => return Ok(false),
+                Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! INSERT, UPDATE and DELETE: from source rows to the engine's versions.
+//!
+//! Owns: making stored rows, NOT NULL and CHECK, the errors of constraints, and what to do when another transaction is in the
+//! way. The engine decides about locks, snapshots and uniqueness, and undoes a refused write itself, so a refused write is
+//! simply tried again after the wait.
+//!
+//! Invariant: whatever a source row makes happen besides the write (sequences, volatile functions) happens once, however
+//! often the write is tried; it happens again only when READ COMMITTED moves on to a newer version of the row.
+
+mod delete;
+mod insert;
+mod update;
+
+pub(crate) use delete::{DeleteState, DeleteWriter};
+pub use insert::Inserter;
+pub(crate) use insert::{InsertState, InsertWriter};
+pub(crate) use update::{UpdateState, UpdateWriter};
+
+use super::context::Cx;
+use super::eval::{as_bool, eval_in, text_of};
+use crate::catalog::{IndexDef, Relation};
+use crate::error::{Result, SqlError};
+use crate::func::Context;
+use crate::plan::Check;
+use crate::value::{Datum, stored};
+use logstead_engine::{Blocker, RowBuilder, RowRef, WriteError};
+use logstead_types::{IndexId, SqlState};
+use std::sync::Arc;
+
+/// What became of one row.
+pub(crate) enum Outcome {
+    /// Written; the writer's `returned` row is what RETURNING sees.
+    Written,
+    /// Nothing to do: gone, no longer wanted, or DO NOTHING.
+    Skipped,
+    /// Try again after this.
+    Wait(Blocker),
+}
+
+/// Encodes a full row.
+pub(crate) fn encode_full(relation: &Relation, row: &[Datum], builder: &mut RowBuilder) -> Result<()> {
+    if row.len() != relation.columns.len() {
+        return Err(SqlError::internal(format!("a row of {} columns for table {}", row.len(), relation.name)));
+    }
+    builder.start(relation.schema_version, row.len());
+    for (datum, column) in row.iter().zip(&relation.columns) {
+        push_datum(if column.dropped { &Datum::Null } else { datum }, builder);
+    }
+    Ok(())
+}
+
+/// Encodes the row that `old` becomes: assigned columns anew, the others as they are stored.
+pub(crate) fn encode_changed<'d>(
+    relation: &Relation,
+    old: RowRef<'_>,
+    assigned: impl Fn(usize) -> Option<&'d Datum>,
+    builder: &mut RowBuilder,
+) {
+    builder.start(relation.schema_version, relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        if let Some(datum) = assigned(position) {
+            push_datum(datum, builder);
+        } else if column.dropped {
+            builder.push_null();
+        } else if old.is_missing(position) {
+            push_datum(&column.missing, builder);
+        } else {
+            builder.push(old.column(position));
+        }
+    }
+}
+
+fn push_datum(datum: &Datum, builder: &mut RowBuilder) {
+    if datum.is_null() {
+        builder.push_null();
+    } else {
+        builder.push_with(|out| stored::encode(datum, out));
+    }
+}
+
+/// NOT NULL, for the columns that `concerned` names.
+pub(crate) fn check_not_null(
+    relation: &Relation,
+    row: &[Datum],
+    concerned: impl Fn(usize) -> bool,
+    session: &dyn Context,
+) -> Result<()> {
+    for (position, (column, datum)) in relation.columns.iter().zip(row).enumerate() {
+        if column.not_null && !column.dropped && datum.is_null() && concerned(position) {
+            let message = format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                column.name, relation.name
+            );
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
+                .detail(failing_row(relation, row, session))
+                .table(&relation.schema_name, &relation.name)
+                .column(&column.name));
+        }
+    }
+    Ok(())
+}
+
+/// CHECK constraints over a full row: NULL is no violation.
+pub(crate) fn check_constraints<'a>(
+    relation: &Relation,
+    checks: &'a [Check],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for check in checks {
+        if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
+            let message = format!(
+                "new row for relation \"{}\" violates check constraint \"{}\"",
+                relation.name, check.name
+            );
+            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
+                .detail(failing_row(relation, row, cx.session))
+                .table(&relation.schema_name, &relation.name)
+                .constraint(&check.name));
+        }
+    }
+    Ok(())
+}
+
+/// Longest text of a value in "Failing row contains", PostgreSQL's limit.
+const FAILING_VALUE_BYTES_MAX: usize = 64;
+
+fn failing_row(relation: &Relation, row: &[Datum], session: &dyn Context) -> String {
+    let mut text = String::from("Failing row contains (");
+    let mut first = true;
+    for (column, datum) in relation.columns.iter().zip(row).filter(|(column, _)| !column.dropped) {
+        if !std::mem::replace(&mut first, false) {
+            text.push_str(", ");
+        }
+        let value = if datum.is_null() {
+            String::from("null")
+        } else {
+            text_of(datum, column.ty, session).unwrap_or_default()
+        };
+        if value.len() <= FAILING_VALUE_BYTES_MAX {
+            text.push_str(&value);
+        } else {
+            let mut end = FAILING_VALUE_BYTES_MAX;
+            while !value.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.push_str(&value[..end]);
+            text.push_str("...");
+        }
+    }
+    text.push_str(").");
+    text
+}
+
+/// The definition of a relation's index by its storage.
+pub(crate) fn index_by_storage(relation: &Relation, storage: IndexId) -> Result<&Arc<IndexDef>> {
+    relation
+        .indexes
+        .iter()
+        .find(|index| index.storage == storage)
+        .ok_or_else(|| SqlError::internal(format!("table {} has no index {storage}", relation.name)))
+}
+
+/// 23505 for the full row that would have been the second one.
+pub(crate) fn unique_violation(relation: &Relation, storage: IndexId, row: &[Datum], session: &dyn Context) -> SqlError {
+    let index = match index_by_storage(relation, storage) {
+        Ok(index) => index,
+        Err(error) => return error,
+    };
+    let (mut names, mut values) = (String::new(), String::new());
+    for key in &index.columns {
+        if !names.is_empty() {
+            names.push_str(", ");
+            values.push_str(", ");
+        }
+        if let (Some(column), Some(datum)) = (relation.columns.get(key.position), row.get(key.position)) {
+            names.push_str(&column.name);
+            match text_of(datum, column.ty, session) {
+                _ if datum.is_null() => values.push_str("null"),
+                Ok(value) => values.push_str(&value),
+                Err(error) => return error,
+            }
+        }
+    }
+    SqlError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("duplicate key value violates unique constraint \"{}\"", index.name),
+    )
+    .detail(format!("Key ({names})=({values}) already exists."))
+    .table(&relation.schema_name, &relation.name)
+    .constraint(&index.name)
+}
+
+/// The error of a write that failed for good.
+pub(crate) fn write_failed(error: &WriteError) -> SqlError {
+    match error {
+        WriteError::Serialization => serialization_failure(),
+        WriteError::Deadlock => deadlock(),
+        WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
+            .hint("A row with all its columns must be smaller than 256 MB."),
+        WriteError::TableFull => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the table has used up its row numbers"),
+        other => SqlError::internal(format!("a write was refused: {other:?}")),
+    }
+}
+
+/// 40001.
+pub(crate) fn serialization_failure() -> SqlError {
+    SqlError::new(SqlState::SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+}
+
+/// 40P01.
+pub(crate) fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").hint("See server log for query details.")
+}

@@ -1,0 +1,243 @@
+//! UPDATE.
+
+use super::insert::give;
+use super::{
+    Outcome, check_constraints, check_not_null, encode_changed, unique_violation, write_failed,
+};
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError};
+use crate::exec::batch::{BATCH_ROWS, Batch};
+use crate::exec::context::Cx;
+use crate::exec::eval::{eval_in, holds};
+use crate::exec::operator::{Running, Step, pull};
+use crate::exec::stored;
+use crate::plan::{Plan, Update};
+use crate::value::Datum;
+use logstead_engine::{RowBuilder, RowRef, Table, WriteError};
+use logstead_types::Rid;
+use std::sync::Arc;
+
+/// Updates rows one at a time.
+#[derive(Default)]
+pub(crate) struct UpdateWriter {
+    builder: RowBuilder,
+    /// The source row without its row id; the target's columns as of the version being updated.
+    pub(super) row: Vec<Datum>,
+    /// New values, in the order of the assignments; computed already while `computed`.
+    assigned: Vec<Datum>,
+    computed: bool,
+    /// READ COMMITTED has moved on to the newest version.
+    newest: bool,
+    /// `row` holds only the columns that are read; an error that shows the whole row decodes the rest.
+    sparse: bool,
+    /// The new full row, then the source row's other columns.
+    returned: Vec<Datum>,
+}
+
+/// The row id of a source row, and the row without the hidden columns.
+pub(super) fn split_source(row: &[Datum]) -> Result<(Option<Rid>, &[Datum])> {
+    let Some(at) = row.len().checked_sub(2) else {
+        return Err(SqlError::internal("a source row without a row id"));
+    };
+    match &row[at] {
+        Datum::Int8(rid) => Ok((Some(Rid(rid.cast_unsigned())), &row[..at])),
+        Datum::Null => Ok((None, &row[..at])),
+        _ => Err(SqlError::internal("a row id of another type")),
+    }
+}
+
+impl UpdateWriter {
+    /// Starts with a source row (row id and token included); false if there is no row to update.
+    fn start(&mut self, source: &[Datum]) -> Result<Option<Rid>> {
+        let (rid, row) = split_source(source)?;
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        self.computed = false;
+        self.newest = false;
+        self.sparse = false;
+        Ok(rid)
+    }
+
+    /// Starts with a row of which the caller decodes only the columns that are read.
+    pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
+        self.computed = false;
+        self.newest = false;
+        self.sparse = true;
+        &mut self.row
+    }
+
+    /// Updates the row of `rid`, whose source row is in `self.row`; after `Wait` it is called again.
+    pub(crate) fn write<'a>(
+        &mut self,
+        update: &'a Update,
+        table: &Arc<Table>,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Outcome> {
+        let relation = &update.table;
+        let columns = relation.columns.len();
+        if self.row.len() < columns {
+            return Err(SqlError::internal("a source row lacks columns of its target"));
+        }
+        loop {
+            let txn = cx.txn()?;
+            let guard = txn.pin();
+            let current =
+                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
+            let Some(current) = current else { return Ok(Outcome::Skipped) };
+            if !self.computed {
+                if self.newest {
+                    fill(relation, current.bytes, &mut self.row)?;
+                    self.sparse = false;
+                    if let Some(recheck) = &update.recheck
+                        && !holds(recheck, &self.row, cx)?
+                    {
+                        return Ok(Outcome::Skipped);
+                    }
+                }
+                self.compute(update, current.bytes, cx)?;
+            }
+            let assigned = &self.assigned;
+            let datum = |position: usize| {
+                let at = update.assignments.iter().position(|(assigned, _)| *assigned == position);
+                at.and_then(|at| assigned.get(at))
+            };
+            encode_changed(relation, current.bytes, datum, &mut self.builder);
+            match cx.txn()?.update(table, rid, current.version, self.builder.finish()) {
+                Ok(()) => {
+                    cx.affected += 1;
+                    return Ok(Outcome::Written);
+                }
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Changed) => {
+                    self.newest = true;
+                    self.computed = false;
+                }
+                Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
+                Err(WriteError::Unique { index, .. }) => {
+                    if self.sparse {
+                        fill(relation, current.bytes, &mut self.row)?;
+                    }
+                    self.make_returned(update);
+                    return Err(unique_violation(relation, index, &self.returned, cx.session));
+                }
+                Err(error) => return Err(write_failed(&error)),
+            }
+        }
+    }
+
+    /// Computes the new values and checks them.
+    fn compute<'a>(&mut self, update: &'a Update, current: RowRef<'_>, cx: &mut Cx<'a>) -> Result<()> {
+        self.assigned.clear();
+        for (_, expr) in &update.assignments {
+            self.assigned.push(eval_in(expr, &self.row, cx)?);
+        }
+        self.computed = true;
+        let relation = &update.table;
+        let null_assigned = update.assignments.iter().zip(&self.assigned).any(|((position, _), datum)| {
+            datum.is_null() && relation.columns.get(*position).is_some_and(|column| column.not_null)
+        });
+        if !null_assigned && update.checks.is_empty() && update.returning.is_none() {
+            return Ok(());
+        }
+        if self.sparse && (null_assigned || !update.checks.is_empty()) {
+            fill(relation, current, &mut self.row)?;
+            self.sparse = false;
+        }
+        self.make_returned(update);
+        let row = self.returned.get(..relation.columns.len()).unwrap_or_default();
+        let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+        check_not_null(relation, row, assigned, cx.session)?;
+        check_constraints(relation, &update.checks, row, cx)
+    }
+
+    fn make_returned(&mut self, update: &Update) {
+        self.returned.clear();
+        self.returned.extend_from_slice(&self.row);
+        for ((position, _), datum) in update.assignments.iter().zip(&self.assigned) {
+            if let Some(column) = self.returned.get_mut(*position) {
+                *column = datum.clone();
+            }
+        }
+    }
+
+    /// What RETURNING sees after `Written`.
+    pub(crate) fn returned(&self) -> &[Datum] {
+        &self.returned
+    }
+}
+
+/// Decodes all of the target's columns into the front of a source row.
+fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) -> Result<()> {
+    for (position, datum) in row.iter_mut().enumerate().take(relation.columns.len()) {
+        *datum = stored::decode(relation, current, position)?;
+    }
+    Ok(())
+}
+
+/// State of an UPDATE node.
+pub(crate) struct UpdateState {
+    pub(crate) source: Running,
+    batch: Batch,
+    at: usize,
+    /// The row being updated, across waits.
+    open: Option<Rid>,
+    table: Option<Arc<Table>>,
+    writer: UpdateWriter,
+}
+
+impl UpdateState {
+    pub(crate) fn new(update: &Update) -> UpdateState {
+        UpdateState {
+            source: Running::new(&update.source),
+            batch: Batch::of(BATCH_ROWS),
+            at: 0,
+            open: None,
+            table: None,
+            writer: UpdateWriter::default(),
+        }
+    }
+
+    pub(crate) fn next<'a>(&mut self, update: &'a Update, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+        out.start(update.returning.as_ref().map_or(0, Vec::len));
+        let source: &'a Plan = &update.source;
+        let table = match &self.table {
+            Some(table) => table,
+            None => self.table.insert(cx.table(update.table.storage)?),
+        };
+        loop {
+            let rid = match self.open {
+                Some(rid) => rid,
+                None => {
+                    if self.at == self.batch.len() {
+                        if !out.is_empty() {
+                            return Ok(Step::Batch);
+                        }
+                        self.at = 0;
+                        self.batch.start(0);
+                        if !pull!(self.source, source, cx, &mut self.batch) {
+                            return Ok(Step::Done);
+                        }
+                    }
+                    self.at += 1;
+                    match self.writer.start(self.batch.row(self.at - 1))? {
+                        Some(rid) => rid,
+                        None => continue,
+                    }
+                }
+            };
+            self.open = Some(rid);
+            match self.writer.write(update, table, rid, cx)? {
+                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
+                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
+                Outcome::Skipped => {}
+                Outcome::Written => {
+                    if let Some(returning) = &update.returning {
+                        give(returning, self.writer.returned(), cx, out)?;
+                    }
+                }
+            }
+            self.open = None;
+        }
+    }
+}
