@@ -72,7 +72,15 @@ struct Inode {
 
 #[derive(Clone)]
 enum Change {
-    Write { offset: usize, bytes: Vec<u8> },
+    Write {
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    /// A durable write behind others that are not: it waits with them only to keep their order.
+    Settled {
+        offset: usize,
+        bytes: Vec<u8>,
+    },
     SetLen(usize),
 }
 
@@ -108,7 +116,7 @@ impl NameChange {
 
 fn apply(bytes: &mut Vec<u8>, change: &Change) {
     match change {
-        Change::Write { offset, bytes: new } => {
+        Change::Write { offset, bytes: new } | Change::Settled { offset, bytes: new } => {
             if bytes.len() < offset + new.len() {
                 bytes.resize(offset + new.len(), 0);
             }
@@ -127,6 +135,7 @@ impl State {
     /// Applies the part of `change` that survives a crash.
     fn apply_surviving_part(&mut self, inode: usize, change: &Change) {
         match (self.loss, change) {
+            (_, Change::Settled { .. }) => apply(&mut self.inodes[inode].durable, change),
             (Loss::All, _) => {}
             (Loss::Nothing, _) => apply(&mut self.inodes[inode].durable, change),
             (Loss::Random, Change::SetLen(_)) => {
@@ -544,6 +553,9 @@ impl File for SimFile {
         apply(&mut inode.present, &change);
         if self.mode.durable_writes {
             apply(&mut inode.durable, &change);
+            if let (Change::Write { offset, bytes }, false) = (change, inode.waiting.is_empty()) {
+                inode.waiting.push(Change::Settled { offset, bytes });
+            }
         } else {
             inode.waiting.push(change);
         }
@@ -561,8 +573,10 @@ impl File for SimFile {
             return Err(io::Error::other("simulated sync failure"));
         }
         let inode = &mut state.inodes[self.inode];
-        inode.waiting.clear();
-        inode.durable = inode.present.clone();
+        // Only what still waits: bytes that a failed sync dropped from the list stay in the cache alone.
+        for change in std::mem::take(&mut inode.waiting) {
+            apply(&mut inode.durable, &change);
+        }
         Ok(())
     }
 
