@@ -118,7 +118,7 @@ pub trait LogHome: Send + Sync {
     fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
 
     /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
-    /// not fail; otherwise it may.
+    /// not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
 
     /// Appends the first `len` bytes of `block` at the place claimed for them. `done` may be called before this returns.

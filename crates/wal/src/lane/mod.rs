@@ -23,7 +23,7 @@ pub use errors::{LaneError, NoRoom};
 use crate::block::{HEADER_LEN, Header};
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
 use buffer::Building;
-use logstead_home::{Buffer, HomeError, LogHome};
+use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 use std::fmt;
@@ -164,6 +164,9 @@ struct State {
 /// A block on its way out of the lock.
 struct Sealed {
     building: Building,
+    /// Its length, padding included, and its place at the home.
+    len: u64,
+    at: Result<Position, HomeError>,
     block: u64,
     previous_header_crc: u32,
 }
@@ -217,7 +220,11 @@ impl Shared {
         let building = std::mem::replace(&mut state.building, Building::new(spare));
         state.in_flight = Some(building.csn_lowest);
         state.flush_asked = false;
+        // Claimed under the lock: whoever asks for room next must not count on the place of these bytes.
+        let len = self.padded(building.payload_len());
         let sealed = Sealed {
+            len,
+            at: self.home.place(self.start.lane, len),
             building,
             block: state.next_block,
             previous_header_crc: state.previous_header_crc,
@@ -245,14 +252,14 @@ impl Shared {
         };
         let (bytes, crc) = header.encode();
         // The buffer's capacity is a multiple of the alignment, so the padded length fits a usize.
-        let len = self.padded(building.payload_len()) as usize;
+        let len = sealed.len as usize;
         building.close(&bytes, len);
         (len, crc)
     }
 
     fn write_inline(self: &Arc<Self>, mut sealed: Sealed) -> FlushOutcome {
         let (len, crc) = self.finish(&mut sealed);
-        let written = self.home.place(self.start.lane, len as u64).and_then(|at| {
+        let written = sealed.at.clone().and_then(|at| {
             self.home
                 .append_inline(self.start.lane, at, sealed.building.buffer(), len)
         });
@@ -263,7 +270,7 @@ impl Shared {
     fn write_handed_off(self: &Arc<Self>, mut sealed: Sealed) {
         let (len, crc) = self.finish(&mut sealed);
         let done = Done::of(&sealed, len, crc, false);
-        match self.home.place(self.start.lane, len as u64) {
+        match sealed.at {
             Ok(at) => {
                 let shared = Arc::clone(self);
                 let completion = move |buffer, result| {
