@@ -41,6 +41,9 @@ pub use stats::{NodeStats, children};
 pub use stored::StoredColumn;
 pub use write::Inserter;
 
+#[cfg(test)]
+mod tests;
+
 use crate::error::Result;
 use crate::plan::{Node, Plan};
 use crate::value::Datum;

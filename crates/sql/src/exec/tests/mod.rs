@@ -1,0 +1,5 @@
+//! Tests of the executor over hand-made plans and a real engine on a log in memory.
+
+mod reads;
+mod world;
+mod writes;
