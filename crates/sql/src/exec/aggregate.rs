@@ -75,7 +75,8 @@ impl AggregateState {
                 for i in 0..self.batch.len() {
                     self.take(i, keys, calls, cx)?;
                 }
-                let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
+                let held_bytes =
+                    self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
                 check_memory("An aggregation", held_bytes, cx.memory_bytes_max)?;
             }
             self.aggregated = true;
@@ -86,17 +87,32 @@ impl AggregateState {
                     out.push(datum.clone());
                 }
             }
-            for cell in self.cells.iter_mut().skip(self.at * calls.len()).take(calls.len()) {
+            for cell in self
+                .cells
+                .iter_mut()
+                .skip(self.at * calls.len())
+                .take(calls.len())
+            {
                 out.push(cell.finish()?);
             }
             out.end_row();
             self.at += 1;
         }
-        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
     }
 
     /// Adds row `i` of the batch to its group.
-    fn take<'a>(&mut self, i: usize, keys: &'a [Expr], calls: &'a [AggregateCall], cx: &mut Cx<'a>) -> Result<()> {
+    fn take<'a>(
+        &mut self,
+        i: usize,
+        keys: &'a [Expr],
+        calls: &'a [AggregateCall],
+        cx: &mut Cx<'a>,
+    ) -> Result<()> {
         let row = self.batch.row(i);
         let group = if keys.is_empty() {
             0
@@ -116,7 +132,10 @@ impl AggregateState {
             group
         };
         let row = self.batch.row(i);
-        let cells = self.cells.get_mut(group * calls.len()..).unwrap_or_default();
+        let cells = self
+            .cells
+            .get_mut(group * calls.len()..)
+            .unwrap_or_default();
         for (cell, call) in cells.iter_mut().zip(calls) {
             self.held_bytes += cell.take(call, row, &mut self.key, cx)?;
         }
@@ -127,7 +146,10 @@ impl AggregateState {
         for call in calls {
             let types: SmallVec<[SqlType; 2]> = call.args.iter().map(Expr::ty).collect();
             let keeps = call.distinct || !call.order.is_empty();
-            let cell = Cell { state: (call.aggregate.start)(&types), kept: keeps.then(Box::default) };
+            let cell = Cell {
+                state: (call.aggregate.start)(&types),
+                kept: keeps.then(Box::default),
+            };
             self.held_bytes += cell.state.size_bytes() + size_of::<Cell>();
             self.cells.push(cell);
         }
@@ -146,7 +168,13 @@ impl AggregateState {
 
 impl Cell {
     /// Takes one row; returns the memory it added, roughly.
-    fn take<'a>(&mut self, call: &'a AggregateCall, row: &[Datum], scratch: &mut Vec<u8>, cx: &mut Cx<'a>) -> Result<usize> {
+    fn take<'a>(
+        &mut self,
+        call: &'a AggregateCall,
+        row: &[Datum],
+        scratch: &mut Vec<u8>,
+        cx: &mut Cx<'a>,
+    ) -> Result<usize> {
         if let Some(filter) = &call.filter
             && !holds(filter, row, cx)?
         {
@@ -161,7 +189,9 @@ impl Cell {
         }
         let Some(kept) = &mut self.kept else {
             // Only values that hold memory can make a state grow.
-            let growing = args.iter().any(|arg| matches!(arg, Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_)))
+            let growing = args
+                .iter()
+                .any(|arg| matches!(arg, Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_)))
                 || call.aggregate.name == "array_agg";
             if !growing {
                 self.state.add(&args)?;
@@ -188,7 +218,8 @@ impl Cell {
                 Ok(())
             })?;
         } else {
-            kept.sorter.push(&args, |out| write_key(&call.order, row, out, cx))?;
+            kept.sorter
+                .push(&args, |out| write_key(&call.order, row, out, cx))?;
         }
         Ok((kept.sorter.size_bytes() + kept.seen.size_bytes()).saturating_sub(before))
     }

@@ -22,14 +22,22 @@ pub(crate) const BATCH_ROWS: usize = 256;
 
 impl Default for Batch {
     fn default() -> Batch {
-        Batch { width: 0, rows: 0, capacity: BATCH_ROWS, data: Vec::new() }
+        Batch {
+            width: 0,
+            rows: 0,
+            capacity: BATCH_ROWS,
+            data: Vec::new(),
+        }
     }
 }
 
 impl Batch {
     /// An empty batch of at most `capacity` rows.
     pub(crate) fn of(capacity: usize) -> Batch {
-        Batch { capacity: capacity.max(1), ..Batch::default() }
+        Batch {
+            capacity: capacity.max(1),
+            ..Batch::default()
+        }
     }
 
     /// Changes how many rows it takes.
@@ -79,7 +87,11 @@ impl Batch {
     #[inline]
     pub(crate) fn end_row(&mut self) {
         self.rows += 1;
-        debug_assert_eq!(self.data.len(), self.rows * self.width, "a row has `width` datums");
+        debug_assert_eq!(
+            self.data.len(),
+            self.rows * self.width,
+            "a row has `width` datums"
+        );
     }
 
     /// Forgets the datums of the row being made.
@@ -193,7 +205,11 @@ impl Rows {
         for i in order {
             let from = i * self.width;
             kept.bytes += row_size_bytes(&self.data[from..from + self.width]);
-            kept.data.extend(self.data[from..from + self.width].iter_mut().map(std::mem::take));
+            kept.data.extend(
+                self.data[from..from + self.width]
+                    .iter_mut()
+                    .map(std::mem::take),
+            );
             kept.rows += 1;
         }
         kept.width = self.width;
@@ -212,6 +228,9 @@ pub(crate) fn check_memory(operator: &str, held_bytes: usize, max_bytes: usize) 
         return Ok(());
     }
     Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-        .detail(format!("{operator} needs more than {} kB of memory.", max_bytes / 1024))
+        .detail(format!(
+            "{operator} needs more than {} kB of memory.",
+            max_bytes / 1024
+        ))
         .hint("Raise work_mem, or make the statement read fewer rows."))
 }

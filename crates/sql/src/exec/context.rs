@@ -74,7 +74,11 @@ impl Cancel {
     /// Asks the statement to end.
     pub fn cancel(&self, reason: CancelReason) {
         self.reason.store(reason as u8, Ordering::Release);
-        let waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waiter = self
+            .waiter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(waiter) = waiter {
             waiter.wake();
         }
@@ -94,7 +98,11 @@ impl Cancel {
     /// The error of a statement that has been asked to end.
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.is_set() { Err(self.error()) } else { Ok(()) }
+        if self.is_set() {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
     }
 
     /// Wakes `waker` at the next request; one waiter at a time. The caller checks the flag after this call.
@@ -110,13 +118,26 @@ impl Cancel {
     fn error(&self) -> SqlError {
         let reason = self.reason.load(Ordering::Acquire);
         if reason == CancelReason::StatementTimeout as u8 {
-            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+            SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to statement timeout",
+            )
         } else if reason == CancelReason::LockTimeout as u8 {
-            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+            SqlError::new(
+                SqlState::LOCK_NOT_AVAILABLE,
+                "canceling statement due to lock timeout",
+            )
         } else if reason == CancelReason::Shutdown as u8 {
-            SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command").fatal()
+            SqlError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            )
+            .fatal()
         } else {
-            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+            SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to user request",
+            )
         }
     }
 }
@@ -166,7 +187,12 @@ impl<'a> Cx<'a> {
     /// The context of a statement.
     pub(crate) fn of(cx: &'a mut ExecContext<'_>, shared: &'a mut Shared, measure: bool) -> Cx<'a> {
         Cx {
-            storage: Some(Storage { txn: cx.txn, engine: cx.engine, catalog: cx.catalog, cancel: cx.cancel }),
+            storage: Some(Storage {
+                txn: cx.txn,
+                engine: cx.engine,
+                catalog: cx.catalog,
+                cancel: cx.cancel,
+            }),
             params: cx.params,
             session: cx.session,
             memory_bytes_max: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
@@ -196,7 +222,9 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn storage(&mut self) -> Result<&mut Storage<'a>> {
-        self.storage.as_mut().ok_or_else(|| SqlError::unsupported("a subquery in this place"))
+        self.storage
+            .as_mut()
+            .ok_or_else(|| SqlError::unsupported("a subquery in this place"))
     }
 
     #[inline]
@@ -206,12 +234,17 @@ impl<'a> Cx<'a> {
 
     /// Storage of a table.
     pub(crate) fn table(&mut self, id: TableId) -> Result<Arc<Table>> {
-        self.storage()?.engine.table(id).ok_or_else(|| SqlError::internal(format!("no storage for table {id}")))
+        self.storage()?
+            .engine
+            .table(id)
+            .ok_or_else(|| SqlError::internal(format!("no storage for table {id}")))
     }
 
     /// Storage of an index.
     pub(crate) fn index(&mut self, table: TableId, id: IndexId) -> Result<Arc<Index>> {
-        self.table(table)?.index(id).ok_or_else(|| SqlError::internal(format!("no storage for index {id}")))
+        self.table(table)?
+            .index(id)
+            .ok_or_else(|| SqlError::internal(format!("no storage for index {id}")))
     }
 
     /// Counts rows examined.

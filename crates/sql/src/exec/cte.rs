@@ -43,7 +43,9 @@ pub(crate) struct WithState {
 
 impl WithState {
     pub(crate) fn new(body: &Plan) -> WithState {
-        WithState { body: Running::new(body) }
+        WithState {
+            body: Running::new(body),
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -88,7 +90,11 @@ impl CteScanState {
         }
         loop {
             if let Some(cte) = &cx.shared.ctes[slot] {
-                let (start, end) = if cte.inside { cte.working } else { (0, cte.rows.len()) };
+                let (start, end) = if cte.inside {
+                    cte.working
+                } else {
+                    (0, cte.rows.len())
+                };
                 let from = start + self.at;
                 if from < end {
                     let to = end.min(from + out.capacity());
@@ -114,7 +120,15 @@ impl CteScanState {
 
 /// Computes more of a WITH query; `Done` when it is complete.
 fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
-    let Some(Some((Node::With { definition, recursive, .. }, depth))) = cx.withs.get(slot).copied() else {
+    let Some(Some((
+        Node::With {
+            definition,
+            recursive,
+            ..
+        },
+        depth,
+    ))) = cx.withs.get(slot).copied()
+    else {
         return Err(SqlError::internal(format!("no WITH query for slot {slot}")));
     };
     let cte = cx.shared.ctes[slot].get_or_insert_with(|| {
@@ -135,7 +149,9 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
         })
     });
     let Some(mut producer) = cte.producer.take() else {
-        return Err(SqlError::internal("a WITH query reads itself outside of its recursive term"));
+        return Err(SqlError::internal(
+            "a WITH query reads itself outside of its recursive term",
+        ));
     };
     // The definition sees the rows that enclose WITH, not those that enclose this reader.
     let enclosing = cx.outer.split_off(depth.min(cx.outer.len()));
@@ -146,7 +162,9 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             _ => Ok(Step::Done),
         }
     } else {
-        producer.definition.next(definition, cx, &mut producer.batch)
+        producer
+            .definition
+            .next(definition, cx, &mut producer.batch)
     };
     cx.outer.extend(enclosing);
     let max_bytes = cx.memory_bytes_max;
@@ -158,8 +176,14 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
     match step {
         Step::Batch => {
             if recursive.as_ref().is_some_and(|(_, union_all)| !union_all) {
-                let types: Vec<Oid> = definition.columns.iter().map(|column| column.ty.oid).collect();
-                let Producer { seen, batch, key, .. } = &mut *producer;
+                let types: Vec<Oid> = definition
+                    .columns
+                    .iter()
+                    .map(|column| column.ty.oid)
+                    .collect();
+                let Producer {
+                    seen, batch, key, ..
+                } = &mut *producer;
                 batch.retain(|row| {
                     row_key(&types, row, key);
                     Ok(seen.insert(key).1)
@@ -172,15 +196,21 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
         Step::Done if recursive.is_none() => cte.done = true,
         Step::Done => {
             // The next round works on what the last one added; a round that adds nothing is the last.
-            let from = if producer.definition_done { cte.working.1 } else { 0 };
+            let from = if producer.definition_done {
+                cte.working.1
+            } else {
+                0
+            };
             producer.definition_done = true;
             cte.working = (from, cte.rows.len());
             if from == cte.rows.len() {
                 cte.done = true;
             } else {
-                if let (true, Some(running), Some((plan, _))) =
-                    (producer.recursive_started, &mut producer.recursive, recursive)
-                {
+                if let (true, Some(running), Some((plan, _))) = (
+                    producer.recursive_started,
+                    &mut producer.recursive,
+                    recursive,
+                ) {
                     cte.producer = None;
                     running.rewind(plan, cx);
                 }
@@ -210,7 +240,10 @@ pub(crate) fn collect_stats(
         Some(producer) => producer.definition.collect_stats(definition, ctes, out),
         None => never_ran(definition, out),
     }
-    match (recursive, producer.and_then(|producer| producer.recursive.as_ref())) {
+    match (
+        recursive,
+        producer.and_then(|producer| producer.recursive.as_ref()),
+    ) {
         (Some(plan), Some(running)) => running.collect_stats(plan, ctes, out),
         (Some(plan), None) => never_ran(plan, out),
         (None, _) => {}

@@ -5,7 +5,7 @@ use super::subquery;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, Function};
-use crate::value::{Array, Datum, Oid, SqlType, OutputStyle, compare, info, text_io};
+use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -42,18 +42,30 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(SqlError::internal(format!("no column {index} in a row of {}", row.len()))),
+            None => Err(SqlError::internal(format!(
+                "no column {index} in a row of {}",
+                row.len()
+            ))),
         },
         Expr::Const(datum, _) => Ok(datum.clone()),
         Expr::Param(index, _) => match cx.params.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${}", index + 1))),
+            None => Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter ${}", index + 1),
+            )),
         },
         Expr::Outer { level, index, .. } => {
-            let outer = cx.outer.len().checked_sub(*level).and_then(|at| cx.outer.get(at));
+            let outer = cx
+                .outer
+                .len()
+                .checked_sub(*level)
+                .and_then(|at| cx.outer.get(at));
             match outer.and_then(|row| row.get(*index)) {
                 Some(datum) => Ok(datum.clone()),
-                None => Err(SqlError::internal(format!("no column {index} in the outer row at level {level}"))),
+                None => Err(SqlError::internal(format!(
+                    "no column {index} in the outer row at level {level}"
+                ))),
             }
         }
         Expr::Call { function, args, .. } => call(function, args, row, cx),
@@ -63,26 +75,44 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
         }
         Expr::CoerceTypmod { arg, ty, explicit } => {
             let datum = eval_in(arg, row, cx)?;
-            if datum.is_null() { Ok(datum) } else { func::coerce_typmod(datum, *ty, *explicit) }
+            if datum.is_null() {
+                Ok(datum)
+            } else {
+                func::coerce_typmod(datum, *ty, *explicit)
+            }
         }
         Expr::Relabel(arg, _) => eval_in(arg, row, cx),
         Expr::And(items) => connective(items, false, row, cx),
         Expr::Or(items) => connective(items, true, row, cx),
         Expr::Not(arg) => Ok(truth(eval_bool(arg, row, cx)?.map(|value| !value))),
         Expr::IsNull(arg, negated) => Ok(Datum::Bool(eval_in(arg, row, cx)?.is_null() != *negated)),
-        Expr::IsBool { arg, value, negated } => Ok(Datum::Bool((eval_bool(arg, row, cx)? == *value) != *negated)),
-        Expr::IsDistinct { left, right, negated } => {
+        Expr::IsBool {
+            arg,
+            value,
+            negated,
+        } => Ok(Datum::Bool(
+            (eval_bool(arg, row, cx)? == *value) != *negated,
+        )),
+        Expr::IsDistinct {
+            left,
+            right,
+            negated,
+        } => {
             let l = eval_in(left, row, cx)?;
             let r = eval_in(right, row, cx)?;
             Ok(Datum::Bool(distinct(left.ty().oid, &l, &r) != *negated))
         }
-        Expr::Case { arms, otherwise, .. } => {
+        Expr::Case {
+            arms, otherwise, ..
+        } => {
             for (condition, value) in arms {
                 if holds(condition, row, cx)? {
                     return eval_in(value, row, cx);
                 }
             }
-            otherwise.as_ref().map_or(Ok(Datum::Null), |value| eval_in(value, row, cx))
+            otherwise
+                .as_ref()
+                .map_or(Ok(Datum::Null), |value| eval_in(value, row, cx))
         }
         Expr::Coalesce(items, _) => {
             for item in items {
@@ -100,7 +130,11 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
                 if datum.is_null() {
                     continue;
                 }
-                let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
+                let wanted = if *greatest {
+                    Ordering::Greater
+                } else {
+                    Ordering::Less
+                };
                 if best.is_null() || compare::compare_as(ty.oid, &datum, &best) == wanted {
                     best = datum;
                 }
@@ -109,10 +143,24 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
         }
         Expr::NullIf { left, equal, .. } => {
             let value = eval_in(left, row, cx)?;
-            if !value.is_null() && holds(equal, row, cx)? { Ok(Datum::Null) } else { Ok(value) }
+            if !value.is_null() && holds(equal, row, cx)? {
+                Ok(Datum::Null)
+            } else {
+                Ok(value)
+            }
         }
-        Expr::ArrayCompare { left, array, op, all } => array_compare(left, array, op, *all, row, cx),
-        Expr::InList { left, list, op, negated } => in_list(left, list, op, *negated, row, cx),
+        Expr::ArrayCompare {
+            left,
+            array,
+            op,
+            all,
+        } => array_compare(left, array, op, *all, row, cx),
+        Expr::InList {
+            left,
+            list,
+            op,
+            negated,
+        } => in_list(left, list, op, *negated, row, cx),
         Expr::Array(items, ty) => array(items, *ty, row, cx),
         Expr::Subscript { array, index, .. } => {
             let (array, index) = (eval_in(array, row, cx)?, eval_in(index, row, cx)?);
@@ -137,7 +185,12 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
     }
 }
 
-fn call<'a>(function: &'static Function, args: &'a [Expr], row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+fn call<'a>(
+    function: &'static Function,
+    args: &'a [Expr],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
     match args {
         [] => apply(function, &[], cx),
         [only] => {
@@ -159,7 +212,12 @@ fn call<'a>(function: &'static Function, args: &'a [Expr], row: &[Datum], cx: &m
 }
 
 /// AND (`decisive` false) or OR (`decisive` true): the decisive value ends it, NULL is remembered.
-fn connective<'a>(items: &'a [Expr], decisive: bool, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+fn connective<'a>(
+    items: &'a [Expr],
+    decisive: bool,
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
     let mut unknown = false;
     for item in items {
         match eval_bool(item, row, cx)? {
@@ -168,7 +226,11 @@ fn connective<'a>(items: &'a [Expr], decisive: bool, row: &[Datum], cx: &mut Cx<
             None => unknown = true,
         }
     }
-    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(!decisive)
+    })
 }
 
 /// A three-valued truth as a datum.
@@ -223,7 +285,11 @@ fn array_compare<'a>(
     let array = match eval_in(array, row, cx)? {
         Datum::Array(array) => array,
         Datum::Null => return Ok(Datum::Null),
-        _ => return Err(SqlError::internal("ANY/ALL over something that is no array")),
+        _ => {
+            return Err(SqlError::internal(
+                "ANY/ALL over something that is no array",
+            ));
+        }
     };
     let mut unknown = false;
     let mut pair = [left, Datum::Null];
@@ -235,7 +301,11 @@ fn array_compare<'a>(
             None => unknown = true,
         }
     }
-    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(all)
+    })
 }
 
 fn in_list<'a>(
@@ -256,11 +326,16 @@ fn in_list<'a>(
             None => unknown = true,
         }
     }
-    Ok(if unknown { Datum::Null } else { Datum::Bool(negated) })
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(negated)
+    })
 }
 
 fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
-    let element = info::element_of(ty.oid).ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
+    let element = info::element_of(ty.oid)
+        .ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
     let mut values = Vec::with_capacity(items.len());
     for item in items {
         let value = eval_in(item, row, cx)?;
@@ -269,11 +344,17 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
         }
         values.push(value);
     }
-    Ok(Datum::Array(Arc::new(Array { element, lower: 1, items: values })))
+    Ok(Datum::Array(Arc::new(Array {
+        element,
+        lower: 1,
+        items: values,
+    })))
 }
 
 fn subscript(array: &Datum, index: &Datum) -> Datum {
-    let (Datum::Array(array), Datum::Int4(index)) = (array, index) else { return Datum::Null };
+    let (Datum::Array(array), Datum::Int4(index)) = (array, index) else {
+        return Datum::Null;
+    };
     usize::try_from(i64::from(*index) - i64::from(array.lower))
         .ok()
         .and_then(|at| array.items.get(at))
@@ -311,13 +392,27 @@ pub(crate) fn columns_read(expr: &Expr, used: &mut Vec<usize>) -> bool {
         | Expr::Not(arg)
         | Expr::IsNull(arg, _)
         | Expr::IsBool { arg, .. } => columns_read(arg, used),
-        Expr::IsDistinct { left: a, right: b, .. }
-        | Expr::NullIf { left: a, equal: b, .. }
-        | Expr::ArrayCompare { left: a, array: b, .. }
-        | Expr::Subscript { array: a, index: b, .. } => all(&mut [&**a, &**b].into_iter()),
-        Expr::Case { arms, otherwise, .. } => {
-            all(&mut arms.iter().flat_map(|(condition, value)| [condition, value]))
-                && otherwise.as_ref().is_none_or(|value| columns_read(value, used))
+        Expr::IsDistinct {
+            left: a, right: b, ..
+        }
+        | Expr::NullIf {
+            left: a, equal: b, ..
+        }
+        | Expr::ArrayCompare {
+            left: a, array: b, ..
+        }
+        | Expr::Subscript {
+            array: a, index: b, ..
+        } => all(&mut [&**a, &**b].into_iter()),
+        Expr::Case {
+            arms, otherwise, ..
+        } => {
+            all(&mut arms
+                .iter()
+                .flat_map(|(condition, value)| [condition, value]))
+                && otherwise
+                    .as_ref()
+                    .is_none_or(|value| columns_read(value, used))
         }
         Expr::InList { left, list, .. } => all(&mut std::iter::once(&**left).chain(list)),
         Expr::Subquery(_) => false,

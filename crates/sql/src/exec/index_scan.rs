@@ -43,7 +43,11 @@ pub(crate) struct Range {
 
 impl IndexState {
     pub(crate) fn new(scan: &Scan) -> IndexState {
-        IndexState { emitter: Emitter::new(scan), index: None, at: At::Start }
+        IndexState {
+            emitter: Emitter::new(scan),
+            index: None,
+            at: At::Start,
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -64,7 +68,9 @@ impl IndexState {
         }
         let index = match &self.index {
             Some(index) => index,
-            None => self.index.insert(cx.index(scan.table.storage, definition.storage)?),
+            None => self
+                .index
+                .insert(cx.index(scan.table.storage, definition.storage)?),
         };
         if matches!(self.at, At::Start) {
             self.at = start(&scan.table, definition, range, reverse, cx)?;
@@ -84,7 +90,12 @@ impl IndexState {
                     let running = match cursor {
                         Some(running) => running,
                         None => match ranges.pop() {
-                            Some(range) => cursor.insert(IndexCursor::new(index, range.lower, range.upper, reverse)),
+                            Some(range) => cursor.insert(IndexCursor::new(
+                                index,
+                                range.lower,
+                                range.upper,
+                                reverse,
+                            )),
                             None => {
                                 done = true;
                                 break;
@@ -139,7 +150,10 @@ fn start<'a>(
         if !reverse {
             keys.reverse();
         }
-        return Ok(At::Ranges(keys.into_iter().map(whole_prefix).collect(), None));
+        return Ok(At::Ranges(
+            keys.into_iter().map(whole_prefix).collect(),
+            None,
+        ));
     }
     if range.lower.is_none() && range.upper.is_none() {
         if index.unique && next == index.columns.len() {
@@ -156,10 +170,16 @@ fn start<'a>(
 /// Everything that begins with `prefix`.
 fn whole_prefix(prefix: Vec<u8>) -> Range {
     if prefix.is_empty() {
-        return Range { lower: Bound::Unbounded, upper: Bound::Unbounded };
+        return Range {
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+        };
     }
     let upper = below_successor(prefix.clone());
-    Range { lower: Bound::Included(prefix), upper }
+    Range {
+        lower: Bound::Included(prefix),
+        upper,
+    }
 }
 
 /// Encodes the value of `expr` as column `i` of the key; false if it is NULL, which equals nothing.
@@ -188,8 +208,17 @@ pub(crate) fn push_key<'a>(
     Ok(true)
 }
 
-fn encode(relation: &Relation, index: &IndexDef, i: usize, datum: &Datum, out: &mut Vec<u8>) -> Result<()> {
-    let column = index.columns.get(i).ok_or_else(|| SqlError::internal("a key has more columns than its index"))?;
+fn encode(
+    relation: &Relation,
+    index: &IndexDef,
+    i: usize,
+    datum: &Datum,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let column = index
+        .columns
+        .get(i)
+        .ok_or_else(|| SqlError::internal("a key has more columns than its index"))?;
     let ty = super::stored::attribute(relation, column.position)?.ty;
     key::encode_key(ty.oid, datum, column.desc, column.nulls_first, out);
     Ok(())
@@ -229,16 +258,27 @@ fn bounds<'a>(
     cx: &mut Cx<'a>,
 ) -> Result<Option<Range>> {
     let i = range.equal.len();
-    let column = index.columns.get(i).ok_or_else(|| SqlError::internal("a range beyond the index's columns"))?;
+    let column = index
+        .columns
+        .get(i)
+        .ok_or_else(|| SqlError::internal("a range beyond the index's columns"))?;
     // A descending column stores greater values first: its lower bound comes last.
-    let (from, to) = if column.desc { (&range.upper, &range.lower) } else { (&range.lower, &range.upper) };
+    let (from, to) = if column.desc {
+        (&range.upper, &range.lower)
+    } else {
+        (&range.lower, &range.upper)
+    };
     let mut bytes = prefix.clone();
     let lower = match from {
         Some((expr, inclusive)) => {
             if !push_key(relation, index, i, expr, &mut bytes, cx)? {
                 return Ok(None);
             }
-            if *inclusive { Bound::Included(bytes) } else { above_prefix(bytes) }
+            if *inclusive {
+                Bound::Included(bytes)
+            } else {
+                above_prefix(bytes)
+            }
         }
         // NULLs satisfy no range: start behind them.
         None if column.nulls_first => {
@@ -253,7 +293,11 @@ fn bounds<'a>(
             if !push_key(relation, index, i, expr, &mut bytes, cx)? {
                 return Ok(None);
             }
-            if *inclusive { below_successor(bytes) } else { Bound::Excluded(bytes) }
+            if *inclusive {
+                below_successor(bytes)
+            } else {
+                Bound::Excluded(bytes)
+            }
         }
         None if column.nulls_first => below_successor(bytes),
         None => {
@@ -265,18 +309,30 @@ fn bounds<'a>(
         (Bound::Included(l), Bound::Excluded(u)) => l >= u,
         _ => false,
     };
-    Ok(if empty { None } else { Some(Range { lower, upper }) })
+    Ok(if empty {
+        None
+    } else {
+        Some(Range { lower, upper })
+    })
 }
 
 /// Lower bound behind everything that begins with `prefix`. Nothing is behind a prefix without a successor, and such a
 /// prefix stays as an exclusive bound: keys never consist of 0xFF bytes alone.
 fn above_prefix(mut prefix: Vec<u8>) -> Bound<Vec<u8>> {
-    if successor(&mut prefix) { Bound::Included(prefix) } else { Bound::Excluded(vec![0xFF; 64]) }
+    if successor(&mut prefix) {
+        Bound::Included(prefix)
+    } else {
+        Bound::Excluded(vec![0xFF; 64])
+    }
 }
 
 /// Upper bound that takes in everything that begins with `prefix`.
 fn below_successor(mut prefix: Vec<u8>) -> Bound<Vec<u8>> {
-    if successor(&mut prefix) { Bound::Excluded(prefix) } else { Bound::Unbounded }
+    if successor(&mut prefix) {
+        Bound::Excluded(prefix)
+    } else {
+        Bound::Unbounded
+    }
 }
 
 /// Turns `prefix` into the smallest string above all that begin with it; false if there is none.

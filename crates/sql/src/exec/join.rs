@@ -28,11 +28,19 @@ struct Shape {
 
 impl Shape {
     fn of(kind: JoinKind, left: &Plan, right: &Plan) -> Shape {
-        Shape { kind, left_width: width(left), right_width: width(right) }
+        Shape {
+            kind,
+            left_width: width(left),
+            right_width: width(right),
+        }
     }
 
     fn width(self) -> usize {
-        if self.left_only() { self.left_width } else { self.left_width + self.right_width }
+        if self.left_only() {
+            self.left_width
+        } else {
+            self.left_width + self.right_width
+        }
     }
 
     /// Semi and anti joins give the left row alone.
@@ -80,7 +88,9 @@ fn pair_holds<'a>(
     scratch: &mut Vec<Datum>,
     cx: &mut Cx<'a>,
 ) -> Result<bool> {
-    let Some(condition) = condition else { return Ok(true) };
+    let Some(condition) = condition else {
+        return Ok(true);
+    };
     scratch.clear();
     scratch.extend_from_slice(left);
     scratch.extend_from_slice(right);
@@ -133,9 +143,23 @@ impl LoopState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
-        let Node::NestedLoop { left, right, kind, condition, lateral } = &plan.node else {
-            return Err(SqlError::internal("a nested loop was given another node's plan"));
+    pub(crate) fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let Node::NestedLoop {
+            left,
+            right,
+            kind,
+            condition,
+            lateral,
+        } = &plan.node
+        else {
+            return Err(SqlError::internal(
+                "a nested loop was given another node's plan",
+            ));
         };
         let shape = Shape::of(*kind, left, right);
         let condition = condition.as_ref();
@@ -155,14 +179,22 @@ impl LoopState {
                 if shape.keeps_right() {
                     shape.unmatched(&self.kept, &self.right_matched, &mut self.unmatched_at, out);
                 }
-                return Ok(if out.is_empty() { Step::Done } else { Step::Batch });
+                return Ok(if out.is_empty() {
+                    Step::Done
+                } else {
+                    Step::Batch
+                });
             }
             if !self.open {
                 if self.left_at == self.left_batch.len() {
                     if !out.is_empty() {
                         return Ok(Step::Batch);
                     }
-                    self.left_batch.set_capacity(if *lateral { out.capacity().max(16).min(BATCH_ROWS) } else { BATCH_ROWS });
+                    self.left_batch.set_capacity(if *lateral {
+                        out.capacity().clamp(16, BATCH_ROWS)
+                    } else {
+                        BATCH_ROWS
+                    });
                     self.left_at = 0;
                     self.left_batch.start(0);
                     if !pull!(self.left, left, cx, &mut self.left_batch) {
@@ -175,7 +207,8 @@ impl LoopState {
                 }
                 if *lateral {
                     self.outer_row.clear();
-                    self.outer_row.extend_from_slice(self.left_batch.row(self.left_at));
+                    self.outer_row
+                        .extend_from_slice(self.left_batch.row(self.left_at));
                 }
                 self.open = true;
                 self.matched = false;
@@ -191,7 +224,11 @@ impl LoopState {
                 }
             } else {
                 if cx.tick()? {
-                    return Ok(if out.is_empty() { Step::Yield } else { Step::Batch });
+                    return Ok(if out.is_empty() {
+                        Step::Yield
+                    } else {
+                        Step::Batch
+                    });
                 }
                 self.kept_row(shape, condition, cx, out)?
             };
@@ -250,14 +287,19 @@ impl LoopState {
         out: &mut Batch,
     ) -> Result<Ended> {
         if shape.keeps_right() {
-            return Err(SqlError::internal("a RIGHT or FULL join cannot depend on its left side"));
+            return Err(SqlError::internal(
+                "a RIGHT or FULL join cannot depend on its left side",
+            ));
         }
         loop {
             while self.right_at < self.right_batch.len() {
                 if out.is_full() {
                     return Ok(Ended::Full);
                 }
-                let (left, row) = (self.left_batch.row(self.left_at), self.right_batch.row(self.right_at));
+                let (left, row) = (
+                    self.left_batch.row(self.left_at),
+                    self.right_batch.row(self.right_at),
+                );
                 self.right_at += 1;
                 if !pair_holds(condition, left, row, &mut self.scratch, cx)? {
                     continue;
@@ -269,7 +311,12 @@ impl LoopState {
                 out.push_joined(left, row);
             }
             self.right_at = 0;
-            self.right_batch.set_capacity(if shape.left_only() && condition.is_none() { 1 } else { BATCH_ROWS });
+            self.right_batch
+                .set_capacity(if shape.left_only() && condition.is_none() {
+                    1
+                } else {
+                    BATCH_ROWS
+                });
             cx.outer.push(std::mem::take(&mut self.outer_row));
             let step = self.right.next(right, cx, &mut self.right_batch);
             self.outer_row = cx.outer.pop().unwrap_or_default();
@@ -315,7 +362,10 @@ enum Ended {
 
 /// Whether a plan run again could give other rows: anything but scans of system relations and constants.
 fn depends_on_outer(plan: &Plan) -> bool {
-    !matches!(plan.node, Node::OneRow | Node::VirtualScan { filter: None, .. })
+    !matches!(
+        plan.node,
+        Node::OneRow | Node::VirtualScan { filter: None, .. }
+    )
 }
 
 /// State of a hash join.
@@ -364,9 +414,24 @@ impl HashJoinState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
-        let Node::HashJoin { left, right, kind, left_keys, right_keys, condition } = &plan.node else {
-            return Err(SqlError::internal("a hash join was given another node's plan"));
+    pub(crate) fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let Node::HashJoin {
+            left,
+            right,
+            kind,
+            left_keys,
+            right_keys,
+            condition,
+        } = &plan.node
+        else {
+            return Err(SqlError::internal(
+                "a hash join was given another node's plan",
+            ));
         };
         let shape = Shape::of(*kind, left, right);
         let condition = condition.as_ref();
@@ -385,14 +450,19 @@ impl HashJoinState {
                 if shape.keeps_right() {
                     shape.unmatched(&self.rows, &self.right_matched, &mut self.unmatched_at, out);
                 }
-                return Ok(if out.is_empty() { Step::Done } else { Step::Batch });
+                return Ok(if out.is_empty() {
+                    Step::Done
+                } else {
+                    Step::Batch
+                });
             }
             if self.left_at == self.left_batch.len() {
                 if !out.is_empty() {
                     return Ok(Step::Batch);
                 }
                 // No partner for anybody: inner, right and semi joins need not look.
-                let nothing = self.keys.len() == 0 && matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+                let nothing = self.keys.len() == 0
+                    && matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
                 self.left_at = 0;
                 self.left_batch.start(0);
                 if nothing || !pull!(self.left, left, cx, &mut self.left_batch) {
@@ -406,7 +476,9 @@ impl HashJoinState {
                 None => {
                     self.matched = false;
                     if hash_key(left_keys, row, &mut self.key, cx)? {
-                        self.keys.find(&self.key).map_or(NONE, |number| self.chains[number].0)
+                        self.keys
+                            .find(&self.key)
+                            .map_or(NONE, |number| self.chains[number].0)
                     } else {
                         NONE
                     }
@@ -465,7 +537,11 @@ impl HashJoinState {
             }
         }
         let held_bytes = self.rows.size_bytes() + self.keys.size_bytes() + self.next.len() * 4;
-        check_memory("A hash join", held_bytes, cx.memory_bytes_max.min(NONE as usize))
+        check_memory(
+            "A hash join",
+            held_bytes,
+            cx.memory_bytes_max.min(NONE as usize),
+        )
     }
 
     pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
@@ -489,7 +565,12 @@ impl HashJoinState {
 }
 
 /// Encodes join keys; false if one is NULL, which matches nothing.
-fn hash_key<'a>(keys: &'a [Expr], row: &[Datum], out: &mut Vec<u8>, cx: &mut Cx<'a>) -> Result<bool> {
+fn hash_key<'a>(
+    keys: &'a [Expr],
+    row: &[Datum],
+    out: &mut Vec<u8>,
+    cx: &mut Cx<'a>,
+) -> Result<bool> {
     out.clear();
     for expr in keys {
         let datum = eval_in(expr, row, cx)?;

@@ -33,14 +33,18 @@ impl KeyTable {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
         let (ends, bytes, hasher) = (&self.ends, &self.bytes, &self.hasher);
-        self.table.insert_unique(hash, number as u32, |&i| hasher.hash_one(slice(ends, bytes, i)));
+        self.table.insert_unique(hash, number as u32, |&i| {
+            hasher.hash_one(slice(ends, bytes, i))
+        });
         (number, true)
     }
 
     /// Number of `key`.
     pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
         let hash = self.hasher.hash_one(key);
-        self.table.find(hash, |&i| slice(&self.ends, &self.bytes, i) == key).map(|&i| i as usize)
+        self.table
+            .find(hash, |&i| slice(&self.ends, &self.bytes, i) == key)
+            .map(|&i| i as usize)
     }
 
     /// Number of keys.
@@ -62,7 +66,11 @@ impl KeyTable {
 
     /// Fails when it holds more than `max_bytes`. Numbers are 32 bits wide; a key takes 16 bytes at least.
     pub(crate) fn check_memory(&self, operator: &str, max_bytes: usize) -> Result<()> {
-        check_memory(operator, self.size_bytes(), max_bytes.min(u32::MAX as usize * 16))
+        check_memory(
+            operator,
+            self.size_bytes(),
+            max_bytes.min(u32::MAX as usize * 16),
+        )
     }
 }
 

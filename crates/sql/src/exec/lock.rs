@@ -60,7 +60,8 @@ impl LockState {
     ) -> Result<Step> {
         out.start(super::stats::width(input));
         while self.tables.len() < targets.len() {
-            self.tables.push(cx.table(targets[self.tables.len()].table.storage)?);
+            self.tables
+                .push(cx.table(targets[self.tables.len()].table.storage)?);
         }
         loop {
             if !self.open {
@@ -125,14 +126,23 @@ impl LockState {
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current =
-                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
-            let Some(current) = current else { return Ok(Locked::No) };
+            let current = if self.newest {
+                txn.read_newest(table, rid, &guard)
+            } else {
+                txn.read(table, rid, &guard)
+            };
+            let Some(current) = current else {
+                return Ok(Locked::No);
+            };
             if self.newest {
                 for &(position, column) in &target.columns {
                     match self.row.get_mut(column) {
                         Some(datum) => *datum = stored::decode(relation, current.bytes, position)?,
-                        None => return Err(SqlError::internal("a lock target names a column its input lacks")),
+                        None => {
+                            return Err(SqlError::internal(
+                                "a lock target names a column its input lacks",
+                            ));
+                        }
                     }
                 }
                 if let Some(recheck) = recheck
@@ -149,7 +159,10 @@ impl LockState {
                         LockWait::Skip => Ok(Locked::No),
                         LockWait::NoWait => Err(SqlError::new(
                             SqlState::LOCK_NOT_AVAILABLE,
-                            format!("could not obtain lock on row in relation \"{}\"", relation.name),
+                            format!(
+                                "could not obtain lock on row in relation \"{}\"",
+                                relation.name
+                            ),
                         )),
                     };
                 }

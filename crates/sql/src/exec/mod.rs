@@ -32,9 +32,6 @@ mod subquery;
 mod wait;
 mod write;
 
-
-
-
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub use eval::eval;
 pub use stats::{NodeStats, children};
@@ -147,14 +144,26 @@ struct General {
 impl Execution {
     /// An execution that has not started.
     pub fn new(prepared: Arc<Prepared>) -> Execution {
-        let state = if prepared.fast.is_some() { State::Key } else { general(&prepared) };
-        Execution { prepared, state, measure: false }
+        let state = if prepared.fast.is_some() {
+            State::Key
+        } else {
+            general(&prepared)
+        };
+        Execution {
+            prepared,
+            state,
+            measure: false,
+        }
     }
 
     /// An execution that measures its nodes, for EXPLAIN ANALYZE.
     pub fn measured(prepared: Arc<Prepared>) -> Execution {
         let state = general(&prepared);
-        Execution { prepared, state, measure: true }
+        Execution {
+            prepared,
+            state,
+            measure: true,
+        }
     }
 
     /// The prepared plan.
@@ -167,7 +176,11 @@ impl Execution {
         let mut stats = Vec::new();
         match &self.state {
             State::General(general) => {
-                general.running.collect_stats(&self.prepared.plan, &general.shared.ctes, &mut stats);
+                general.running.collect_stats(
+                    &self.prepared.plan,
+                    &general.shared.ctes,
+                    &mut stats,
+                );
             }
             State::Key | State::Done => stats::never_ran(&self.prepared.plan, &mut stats),
         }
@@ -176,7 +189,12 @@ impl Execution {
 
     /// Runs until `rows_max` rows are given (0: all), the sink is full, or the end. A statement that writes runs to its end
     /// at the first call, whatever the rows asked for. After an error the execution is finished.
-    pub async fn run(&mut self, cx: &mut ExecContext<'_>, rows_max: u64, out: &mut dyn RowSink) -> Result<Progress> {
+    pub async fn run(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        rows_max: u64,
+        out: &mut dyn RowSink,
+    ) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         match &mut self.state {
             State::Done => Ok(Progress::Done { rows: 0 }),
@@ -194,7 +212,9 @@ impl Execution {
                 }
             }
             State::General(general) => {
-                let result = general.run(&prepared.plan, cx, rows_max, out, self.measure).await;
+                let result = general
+                    .run(&prepared.plan, cx, rows_max, out, self.measure)
+                    .await;
                 if result.is_err() {
                     self.state = State::Done;
                 }
@@ -227,7 +247,10 @@ fn general(prepared: &Prepared) -> State {
         ahead_at: 0,
         ended: false,
         affected: 0,
-        writes: matches!(prepared.plan.node, Node::Insert(_) | Node::Update(_) | Node::Delete(_)),
+        writes: matches!(
+            prepared.plan.node,
+            Node::Insert(_) | Node::Update(_) | Node::Delete(_)
+        ),
     }))
 }
 
@@ -263,12 +286,18 @@ impl General {
                 given += 1;
             }
             if self.ended {
-                return Ok(Progress::Done { rows: if self.writes { self.affected } else { given } });
+                return Ok(Progress::Done {
+                    rows: if self.writes { self.affected } else { given },
+                });
             }
             if rows_max > 0 && given == rows_max {
                 return Ok(Progress::Suspended);
             }
-            let wanted = if rows_max > 0 { usize::try_from(rows_max - given).unwrap_or(BATCH_ROWS) } else { BATCH_ROWS };
+            let wanted = if rows_max > 0 {
+                usize::try_from(rows_max - given).unwrap_or(BATCH_ROWS)
+            } else {
+                BATCH_ROWS
+            };
             self.batch.set_capacity(wanted.min(BATCH_ROWS));
             self.at = 0;
             self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
@@ -276,7 +305,12 @@ impl General {
         }
     }
 
-    async fn run_ahead(&mut self, plan: &Plan, cx: &mut ExecContext<'_>, measure: bool) -> Result<()> {
+    async fn run_ahead(
+        &mut self,
+        plan: &Plan,
+        cx: &mut ExecContext<'_>,
+        measure: bool,
+    ) -> Result<()> {
         let mut cx = Cx::of(cx, &mut self.shared, measure);
         for i in self.at..self.batch.len() {
             self.ahead.push(self.batch.row(i));
@@ -295,7 +329,12 @@ impl General {
 }
 
 /// Takes a plan to its next batch, waiting and yielding on the way; false at the end.
-async fn step<'a>(running: &mut Running, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<bool> {
+async fn step<'a>(
+    running: &mut Running,
+    plan: &'a Plan,
+    cx: &mut Cx<'a>,
+    out: &mut Batch,
+) -> Result<bool> {
     loop {
         match running.next(plan, cx, out)? {
             Step::Batch => return Ok(true),

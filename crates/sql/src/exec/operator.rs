@@ -71,7 +71,7 @@ enum Op {
     Limit(Box<LimitState>),
     Distinct(Box<DistinctState>),
     DistinctOn(Box<DistinctOnState>),
-    SetOp(Box<SetOpState>),
+    Set(Box<SetOpState>),
     With(Box<WithState>),
     Cte(CteScanState),
     Lock(Box<LockState>),
@@ -94,13 +94,15 @@ impl Running {
             Node::Filter { input, .. } => Op::Filter(Box::new(FilterState::new(input))),
             Node::Project { input, .. } => Op::Project(Box::new(ProjectState::new(input))),
             Node::NestedLoop { left, right, .. } => Op::Loop(Box::new(LoopState::new(left, right))),
-            Node::HashJoin { left, right, .. } => Op::Hash(Box::new(HashJoinState::new(left, right))),
+            Node::HashJoin { left, right, .. } => {
+                Op::Hash(Box::new(HashJoinState::new(left, right)))
+            }
             Node::Aggregate { input, .. } => Op::Aggregate(Box::new(AggregateState::new(input))),
             Node::Sort { input, .. } => Op::Sort(Box::new(SortState::new(input))),
             Node::Limit { input, .. } => Op::Limit(Box::new(LimitState::new(input))),
             Node::Distinct(input) => Op::Distinct(Box::new(DistinctState::new(input))),
             Node::DistinctOn { input, .. } => Op::DistinctOn(Box::new(DistinctOnState::new(input))),
-            Node::SetOp { left, right, .. } => Op::SetOp(Box::new(SetOpState::new(left, right))),
+            Node::SetOp { left, right, .. } => Op::Set(Box::new(SetOpState::new(left, right))),
             Node::With { body, .. } => Op::With(Box::new(WithState::new(body))),
             Node::CteScan { .. } => Op::Cte(CteScanState::default()),
             Node::LockRows { input, .. } => Op::Lock(Box::new(LockState::new(input))),
@@ -108,11 +110,19 @@ impl Running {
             Node::Update(update) => Op::Update(Box::new(UpdateState::new(update))),
             Node::Delete(delete) => Op::Delete(Box::new(DeleteState::new(delete))),
         };
-        Running { op, stats: NodeStats::default() }
+        Running {
+            op,
+            stats: NodeStats::default(),
+        }
     }
 
     /// Fills `out` with the next rows.
-    pub(crate) fn next<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         if !cx.measure {
             return self.step(plan, cx, out);
         }
@@ -134,41 +144,97 @@ impl Running {
                 out.end_row();
                 Ok(Step::Batch)
             }
-            (Op::Values(state), Node::Values(rows)) => state.next(rows, plan.columns.len(), cx, out),
+            (Op::Values(state), Node::Values(rows)) => {
+                state.next(rows, plan.columns.len(), cx, out)
+            }
             (Op::Seq(state), Node::SeqScan(scan)) => state.next(scan, cx, out),
-            (Op::Index(state), Node::IndexScan { scan, index, range, reverse }) => {
-                state.next(scan, index, range, *reverse, cx, out)
+            (
+                Op::Index(state),
+                Node::IndexScan {
+                    scan,
+                    index,
+                    range,
+                    reverse,
+                },
+            ) => state.next(scan, index, range, *reverse, cx, out),
+            (
+                Op::System(state),
+                Node::VirtualScan {
+                    table,
+                    columns,
+                    filter,
+                    ..
+                },
+            ) => state.next(table, columns, filter.as_ref(), cx, out),
+            (
+                Op::Function(state),
+                Node::FunctionScan {
+                    function,
+                    args,
+                    ordinality,
+                    ..
+                },
+            ) => state.next(function, args, *ordinality, plan.columns.len(), cx, out),
+            (Op::ProjectSet(state), Node::ProjectSet { input, exprs }) => {
+                state.next(input, exprs, cx, out)
             }
-            (Op::System(state), Node::VirtualScan { table, columns, filter, .. }) => {
-                state.next(table, columns, filter.as_ref(), cx, out)
+            (Op::Filter(state), Node::Filter { input, condition }) => {
+                state.next(input, condition, cx, out)
             }
-            (Op::Function(state), Node::FunctionScan { function, args, ordinality, .. }) => {
-                state.next(function, args, *ordinality, plan.columns.len(), cx, out)
+            (Op::Project(state), Node::Project { input, exprs }) => {
+                state.next(input, exprs, cx, out)
             }
-            (Op::ProjectSet(state), Node::ProjectSet { input, exprs }) => state.next(input, exprs, cx, out),
-            (Op::Filter(state), Node::Filter { input, condition }) => state.next(input, condition, cx, out),
-            (Op::Project(state), Node::Project { input, exprs }) => state.next(input, exprs, cx, out),
             (Op::Loop(state), Node::NestedLoop { .. }) => state.next(plan, cx, out),
             (Op::Hash(state), Node::HashJoin { .. }) => state.next(plan, cx, out),
-            (Op::Aggregate(state), Node::Aggregate { input, keys, aggregates }) => {
-                state.next(input, keys, aggregates, cx, out)
-            }
+            (
+                Op::Aggregate(state),
+                Node::Aggregate {
+                    input,
+                    keys,
+                    aggregates,
+                },
+            ) => state.next(input, keys, aggregates, cx, out),
             (Op::Sort(state), Node::Sort { input, keys }) => state.next(input, keys, cx, out),
-            (Op::Limit(state), Node::Limit { input, limit, offset }) => {
-                state.next(input, limit.as_ref(), offset.as_ref(), cx, out)
-            }
+            (
+                Op::Limit(state),
+                Node::Limit {
+                    input,
+                    limit,
+                    offset,
+                },
+            ) => state.next(input, limit.as_ref(), offset.as_ref(), cx, out),
             (Op::Distinct(state), Node::Distinct(input)) => state.next(input, cx, out),
-            (Op::DistinctOn(state), Node::DistinctOn { input, keys }) => state.next(input, keys, cx, out),
-            (Op::SetOp(state), Node::SetOp { kind, all, left, right }) => state.next(*kind, *all, left, right, cx, out),
-            (Op::With(state), Node::With { slot, body, .. }) => state.next(*slot, &plan.node, body, cx, out),
-            (Op::Cte(state), Node::CteScan { slot }) => state.next(*slot, cx, out),
-            (Op::Lock(state), Node::LockRows { input, targets, recheck, wait }) => {
-                state.next(input, targets, recheck.as_ref(), *wait, cx, out)
+            (Op::DistinctOn(state), Node::DistinctOn { input, keys }) => {
+                state.next(input, keys, cx, out)
             }
+            (
+                Op::Set(state),
+                Node::SetOp {
+                    kind,
+                    all,
+                    left,
+                    right,
+                },
+            ) => state.next(*kind, *all, left, right, cx, out),
+            (Op::With(state), Node::With { slot, body, .. }) => {
+                state.next(*slot, &plan.node, body, cx, out)
+            }
+            (Op::Cte(state), Node::CteScan { slot }) => state.next(*slot, cx, out),
+            (
+                Op::Lock(state),
+                Node::LockRows {
+                    input,
+                    targets,
+                    recheck,
+                    wait,
+                },
+            ) => state.next(input, targets, recheck.as_ref(), *wait, cx, out),
             (Op::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
             (Op::Update(state), Node::Update(update)) => state.next(update, cx, out),
             (Op::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),
-            _ => Err(SqlError::internal("an operator was given another node's plan")),
+            _ => Err(SqlError::internal(
+                "an operator was given another node's plan",
+            )),
         }
     }
 
@@ -186,13 +252,21 @@ impl Running {
             (Op::Project(state), Node::Project { input, .. }) => state.rewind(input, cx),
             (Op::ProjectSet(state), Node::ProjectSet { input, .. }) => state.rewind(input, cx),
             (Op::Limit(state), Node::Limit { input, .. }) => state.rewind(input, cx),
-            (Op::Loop(state), Node::NestedLoop { left, right, lateral, .. }) => state.rewind(left, right, *lateral, cx),
+            (
+                Op::Loop(state),
+                Node::NestedLoop {
+                    left,
+                    right,
+                    lateral,
+                    ..
+                },
+            ) => state.rewind(left, right, *lateral, cx),
             (Op::Hash(state), Node::HashJoin { left, right, .. }) => state.rewind(left, right, cx),
             (Op::Aggregate(state), Node::Aggregate { input, .. }) => state.rewind(input, cx),
             (Op::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
             (Op::Distinct(state), Node::Distinct(input)) => state.rewind(input, cx),
             (Op::DistinctOn(state), Node::DistinctOn { input, .. }) => state.rewind(input, cx),
-            (Op::SetOp(state), Node::SetOp { left, right, .. }) => state.rewind(left, right, cx),
+            (Op::Set(state), Node::SetOp { left, right, .. }) => state.rewind(left, right, cx),
             (Op::With(state), Node::With { slot, body, .. }) => state.rewind(*slot, body, cx),
             (Op::Cte(state), _) => *state = CteScanState::default(),
             (Op::Lock(state), Node::LockRows { input, .. }) => state.rewind(input, cx),
@@ -211,7 +285,12 @@ impl Running {
     }
 
     /// Adds the statistics of this node and those below, in the order of [`super::stats::children`].
-    pub(crate) fn collect_stats(&self, plan: &Plan, cx_ctes: &[Option<Box<super::cte::CteState>>], out: &mut Vec<NodeStats>) {
+    pub(crate) fn collect_stats(
+        &self,
+        plan: &Plan,
+        cx_ctes: &[Option<Box<super::cte::CteState>>],
+        out: &mut Vec<NodeStats>,
+    ) {
         out.push(self.stats);
         let (first, second) = match &self.op {
             Op::ProjectSet(state) => (Some(&state.input), None),
@@ -224,22 +303,38 @@ impl Running {
             Op::Limit(state) => (Some(&state.input), None),
             Op::Distinct(state) => (Some(&state.input), None),
             Op::DistinctOn(state) => (Some(&state.input), None),
-            Op::SetOp(state) => (Some(&state.left), Some(&state.right)),
+            Op::Set(state) => (Some(&state.left), Some(&state.right)),
             Op::Lock(state) => (Some(&state.input), None),
             Op::Insert(state) => (Some(&state.source), None),
             Op::Update(state) => (Some(&state.source), None),
             Op::Delete(state) => (Some(&state.source), None),
             Op::With(state) => {
-                if let Node::With { slot, definition, recursive, body } = &plan.node {
+                if let Node::With {
+                    slot,
+                    definition,
+                    recursive,
+                    body,
+                } = &plan.node
+                {
                     let cte = cx_ctes.get(*slot).and_then(Option::as_deref);
-                    super::cte::collect_stats(cte, definition, recursive.as_ref().map(|(plan, _)| &**plan), cx_ctes, out);
+                    super::cte::collect_stats(
+                        cte,
+                        definition,
+                        recursive.as_ref().map(|(plan, _)| &**plan),
+                        cx_ctes,
+                        out,
+                    );
                     state.body.collect_stats(body, cx_ctes, out);
                 }
                 (None, None)
             }
             _ => (None, None),
         };
-        for (running, plan) in first.into_iter().chain(second).zip(super::stats::children(plan)) {
+        for (running, plan) in first
+            .into_iter()
+            .chain(second)
+            .zip(super::stats::children(plan))
+        {
             running.collect_stats(plan, cx_ctes, out);
         }
     }

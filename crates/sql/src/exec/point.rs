@@ -43,7 +43,11 @@ enum Shape {
 
 impl Fast {
     fn new(shape: Shape, gives_rows: bool) -> Option<Fast> {
-        Some(Fast { shape, storage: OnceLock::new(), gives_rows })
+        Some(Fast {
+            shape,
+            storage: OnceLock::new(),
+            gives_rows,
+        })
     }
 
     /// Whether it gives rows to its sink.
@@ -72,14 +76,22 @@ impl Fast {
 
 /// A scan that gives at most one row, found by the whole key of a unique index.
 fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
-    let Node::IndexScan { scan, index, range, .. } = &plan.node else { return None };
+    let Node::IndexScan {
+        scan, index, range, ..
+    } = &plan.node
+    else {
+        return None;
+    };
     let whole = index.unique
         && range.equal.len() == index.columns.len()
         && range.lower.is_none()
         && range.upper.is_none()
         && range.any.is_none()
         && scan.filter.is_none();
-    let plain = range.equal.iter().all(|expr| columns_read(expr, &mut Vec::new()));
+    let plain = range
+        .equal
+        .iter()
+        .all(|expr| columns_read(expr, &mut Vec::new()));
     (whole && plain).then_some((scan, index, range))
 }
 
@@ -87,21 +99,29 @@ fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
 pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
     match &plan.node {
         // At most one row comes: a constant LIMIT of one or more changes nothing.
-        Node::Limit { input, limit: Some(Expr::Const(Datum::Int8(rows), _)), offset: None } if *rows > 0 => {
-            recognise(input).filter(|fast| matches!(fast.shape, Shape::Select(_)))
-        }
+        Node::Limit {
+            input,
+            limit: Some(Expr::Const(Datum::Int8(rows), _)),
+            offset: None,
+        } if *rows > 0 => recognise(input).filter(|fast| matches!(fast.shape, Shape::Select(_))),
         Node::Project { input, exprs } => {
             let (scan, ..) = by_key(input)?;
             let mut columns = Vec::with_capacity(exprs.len());
             for expr in exprs {
-                let Expr::Column(at, _) = expr else { return None };
+                let Expr::Column(at, _) = expr else {
+                    return None;
+                };
                 columns.push(StoredColumn::of(&scan.table, *scan.columns.get(*at)?).ok()?);
             }
             Fast::new(Shape::Select(columns), true)
         }
         Node::IndexScan { .. } => {
             let (scan, ..) = by_key(plan).filter(|(scan, ..)| !scan.row_id)?;
-            let columns: Result<Vec<_>> = scan.columns.iter().map(|at| StoredColumn::of(&scan.table, *at)).collect();
+            let columns: Result<Vec<_>> = scan
+                .columns
+                .iter()
+                .map(|at| StoredColumn::of(&scan.table, *at))
+                .collect();
             Fast::new(Shape::Select(columns.ok()?), true)
         }
         Node::Update(update) => {
@@ -118,17 +138,38 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
         Node::Delete(delete) => {
             whole_row_by_key(&delete.source, &delete.table)?;
             let mut read = Vec::new();
-            if !delete.returning.iter().flatten().all(|expr| columns_read(expr, &mut read)) {
+            if !delete
+                .returning
+                .iter()
+                .flatten()
+                .all(|expr| columns_read(expr, &mut read))
+            {
                 return None;
             }
             Fast::new(Shape::Delete(read), delete.returning.is_some())
         }
         Node::Insert(insert) => {
             single_row(insert)?;
-            let conflict = insert.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
-            let mut all = insert.values.iter().chain(insert.checks.iter().map(|check| &check.expr));
-            let conflict = conflict.map(|update| update.assignments.iter().map(|(_, expr)| expr).chain(&update.filter));
-            let mut rest = insert.returning.iter().flatten().chain(conflict.into_iter().flatten());
+            let conflict = insert
+                .conflict
+                .as_ref()
+                .and_then(|conflict| conflict.update.as_ref());
+            let mut all = insert
+                .values
+                .iter()
+                .chain(insert.checks.iter().map(|check| &check.expr));
+            let conflict = conflict.map(|update| {
+                update
+                    .assignments
+                    .iter()
+                    .map(|(_, expr)| expr)
+                    .chain(&update.filter)
+            });
+            let mut rest = insert
+                .returning
+                .iter()
+                .flatten()
+                .chain(conflict.into_iter().flatten());
             let plain = all.all(|expr| columns_read(expr, &mut Vec::new()))
                 && rest.all(|expr| columns_read(expr, &mut Vec::new()));
             if !plain {
@@ -141,7 +182,10 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
 }
 
 /// The source of an UPDATE or DELETE that reads one row of its target by key and nothing else.
-fn whole_row_by_key<'p>(source: &'p Plan, target: &Relation) -> Option<(&'p Scan, &'p Arc<IndexDef>, &'p KeyRange)> {
+fn whole_row_by_key<'p>(
+    source: &'p Plan,
+    target: &Relation,
+) -> Option<(&'p Scan, &'p Arc<IndexDef>, &'p KeyRange)> {
     let columns = target.columns.len();
     let (scan, index, range) = match &source.node {
         Node::Project { input, exprs } => {
@@ -191,7 +235,12 @@ thread_local! {
 }
 
 /// Runs a recognised statement to its end; the number of rows given or written.
-pub(crate) async fn run(plan: &Plan, fast: &Fast, cx: &mut ExecContext<'_>, out: &mut dyn RowSink) -> Result<u64> {
+pub(crate) async fn run(
+    plan: &Plan,
+    fast: &Fast,
+    cx: &mut ExecContext<'_>,
+    out: &mut dyn RowSink,
+) -> Result<u64> {
     cx.cancel.check()?;
     match (&fast.shape, &plan.node) {
         (Shape::Select(columns), _) => select(plan, fast, columns, cx, out),
@@ -228,7 +277,9 @@ pub(crate) async fn run(plan: &Plan, fast: &Fast, cx: &mut ExecContext<'_>, out:
             let mut shared = Shared::default();
             let mut cx = Cx::of(cx, &mut shared, false);
             let row = writer.row_mut();
-            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx)? else { return Ok(0) };
+            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx)? else {
+                return Ok(0);
+            };
             let written = loop {
                 match writer.write(delete, table, rid, &mut cx)? {
                     Outcome::Written => break true,
@@ -242,7 +293,9 @@ pub(crate) async fn run(plan: &Plan, fast: &Fast, cx: &mut ExecContext<'_>, out:
             Ok(u64::from(written))
         }
         (Shape::Insert, Node::Insert(insert)) => {
-            let Some(source) = single_row(insert) else { return Err(unrecognised()) };
+            let Some(source) = single_row(insert) else {
+                return Err(unrecognised());
+            };
             let mut writer = INSERTER.take().unwrap_or_default();
             let (table, _) = fast.storage(&insert.table, None, cx.engine)?;
             writer.start();
@@ -287,7 +340,9 @@ fn select(
             _ => break by_key(node).ok_or_else(unrecognised)?,
         }
     };
-    let (_, Some(storage)) = fast.storage(&scan.table, Some(index), cx.engine)? else { return Err(unrecognised()) };
+    let (_, Some(storage)) = fast.storage(&scan.table, Some(index), cx.engine)? else {
+        return Err(unrecognised());
+    };
     let mut key = KEY.take();
     key.clear();
     let mut shared = Shared::default();
@@ -316,7 +371,9 @@ fn target<'f, 'a>(
     cx: &mut Cx<'a>,
 ) -> Result<Option<(&'f Arc<Table>, Rid)>> {
     let engine = cx.storage()?.engine;
-    let (table, Some(storage)) = fast.storage(&scan.table, Some(index), engine)? else { return Err(unrecognised()) };
+    let (table, Some(storage)) = fast.storage(&scan.table, Some(index), engine)? else {
+        return Err(unrecognised());
+    };
     let mut key = KEY.take();
     key.clear();
     let mut found = None;
@@ -353,7 +410,12 @@ fn push_whole_key<'a>(
     Ok(true)
 }
 
-fn give<'a>(returning: &'a [Expr], row: &[Datum], cx: &mut Cx<'a>, out: &mut dyn RowSink) -> Result<()> {
+fn give<'a>(
+    returning: &'a [Expr],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+    out: &mut dyn RowSink,
+) -> Result<()> {
     let mut datums: SmallVec<[Datum; 8]> = SmallVec::with_capacity(returning.len());
     for expr in returning {
         datums.push(eval_in(expr, row, cx)?);

@@ -3,10 +3,10 @@
 use super::batch::Batch;
 use super::context::Cx;
 use super::eval::{columns_read, holds};
+pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
 use super::stored::StoredColumn;
 use super::stream::call_set;
-pub(crate) use super::index_scan::IndexState;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -28,8 +28,11 @@ pub(crate) struct Emitter {
 
 impl Emitter {
     pub(crate) fn new(scan: &Scan) -> Emitter {
-        let columns: Vec<StoredColumn> =
-            scan.columns.iter().filter_map(|&position| StoredColumn::of(&scan.table, position).ok()).collect();
+        let columns: Vec<StoredColumn> = scan
+            .columns
+            .iter()
+            .filter_map(|&position| StoredColumn::of(&scan.table, position).ok())
+            .collect();
         let mut first = Vec::new();
         let all = 0..columns.len();
         if let Some(filter) = &scan.filter {
@@ -40,7 +43,12 @@ impl Emitter {
             }
         }
         let rest = all.filter(|column| !first.contains(column)).collect();
-        Emitter { columns, first, rest, row_id: scan.row_id }
+        Emitter {
+            columns,
+            first,
+            rest,
+            row_id: scan.row_id,
+        }
     }
 
     /// Columns of an output row.
@@ -49,9 +57,18 @@ impl Emitter {
     }
 
     /// Adds `row` to `out` if it passes the filter.
-    pub(crate) fn emit<'a>(&self, scan: &'a Scan, row: &Row<'_>, cx: &mut Cx<'a>, out: &mut Batch) -> Result<()> {
+    pub(crate) fn emit<'a>(
+        &self,
+        scan: &'a Scan,
+        row: &Row<'_>,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<()> {
         if self.columns.len() != scan.columns.len() {
-            return Err(SqlError::internal(format!("a scan of {} names a column it does not have", scan.table.name)));
+            return Err(SqlError::internal(format!(
+                "a scan of {} names a column it does not have",
+                scan.table.name
+            )));
         }
         let Some(filter) = &scan.filter else {
             for column in &self.columns {
@@ -101,10 +118,20 @@ pub(crate) struct SeqState {
 
 impl SeqState {
     pub(crate) fn new(scan: &Scan) -> SeqState {
-        SeqState { emitter: Emitter::new(scan), table: None, cursor: None, done: false }
+        SeqState {
+            emitter: Emitter::new(scan),
+            table: None,
+            cursor: None,
+            done: false,
+        }
     }
 
-    pub(crate) fn next<'a>(&mut self, scan: &'a Scan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        scan: &'a Scan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(self.emitter.width());
         if self.done {
             return Ok(Step::Done);
@@ -186,7 +213,11 @@ impl SystemState {
             out.end_row();
         }
         cx.worked(self.at - start);
-        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
     }
 
     pub(crate) fn rewind(&mut self) {
@@ -244,6 +275,10 @@ impl FunctionState {
             out.end_row();
         }
         cx.worked(out.len());
-        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
     }
 }

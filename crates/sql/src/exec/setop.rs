@@ -32,12 +32,19 @@ impl DistinctState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, input: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         loop {
             if !pull!(self.input, input, cx, out) {
                 return Ok(Step::Done);
             }
-            let DistinctState { types, seen, key, .. } = self;
+            let DistinctState {
+                types, seen, key, ..
+            } = self;
             out.retain(|row| {
                 row_key(types, row, key);
                 Ok(seen.insert(key).1)
@@ -64,7 +71,11 @@ pub(crate) struct DistinctOnState {
 
 impl DistinctOnState {
     pub(crate) fn new(input: &Plan) -> DistinctOnState {
-        DistinctOnState { input: Running::new(input), last: None, key: Vec::new() }
+        DistinctOnState {
+            input: Running::new(input),
+            last: None,
+            key: Vec::new(),
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -154,7 +165,8 @@ impl SetOpState {
                     }
                     self.counts[number] += 1;
                 }
-                self.counted.check_memory("A set operation", cx.memory_bytes_max)?;
+                self.counted
+                    .check_memory("A set operation", cx.memory_bytes_max)?;
             }
             self.second = true;
         }
@@ -173,7 +185,14 @@ impl SetOpState {
             if kind == SetOpKind::Union && all {
                 return Ok(Step::Batch);
             }
-            let SetOpState { types, counted, counts, given, key, .. } = self;
+            let SetOpState {
+                types,
+                counted,
+                counts,
+                given,
+                key,
+                ..
+            } = self;
             out.retain(|row| {
                 row_key(types, row, key);
                 let count = counted.find(key).and_then(|number| counts.get_mut(number));
@@ -188,7 +207,11 @@ impl SetOpState {
                 };
                 Ok(wanted && (all || given.insert(key).1))
             })?;
-            check_memory("A set operation", counted.size_bytes() + given.size_bytes(), cx.memory_bytes_max)?;
+            check_memory(
+                "A set operation",
+                counted.size_bytes() + given.size_bytes(),
+                cx.memory_bytes_max,
+            )?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
             }

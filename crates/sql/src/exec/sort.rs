@@ -19,7 +19,11 @@ pub(crate) struct Sorter {
 
 impl Sorter {
     /// Adds a row under the key made by `write`.
-    pub(crate) fn push(&mut self, row: &[Datum], write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        row: &[Datum],
+        write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
         self.rows.push(row);
@@ -66,7 +70,12 @@ impl Sorter {
 }
 
 /// Adds the sort key of `row` to `out`.
-pub(crate) fn write_key<'a>(keys: &'a [SortKey], row: &[Datum], out: &mut Vec<u8>, cx: &mut Cx<'a>) -> Result<()> {
+pub(crate) fn write_key<'a>(
+    keys: &'a [SortKey],
+    row: &[Datum],
+    out: &mut Vec<u8>,
+    cx: &mut Cx<'a>,
+) -> Result<()> {
     for sort in keys {
         let datum = eval_in(&sort.expr, row, cx)?;
         key::encode_key(sort.expr.ty().oid, &datum, sort.desc, sort.nulls_first, out);
@@ -125,7 +134,9 @@ impl SortState {
             }
             self.sorted = Some(std::mem::take(&mut self.sorter).finish());
         }
-        let Some(rows) = &self.sorted else { return Ok(Step::Done) };
+        let Some(rows) = &self.sorted else {
+            return Ok(Step::Done);
+        };
         let end = rows.len().min(self.at + out.capacity());
         if self.at == end {
             return Ok(Step::Done);

@@ -33,10 +33,17 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         | Node::Distinct(input)
         | Node::DistinctOn { input, .. }
         | Node::LockRows { input, .. } => vec![input],
-        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } | Node::SetOp { left, right, .. } => {
+        Node::NestedLoop { left, right, .. }
+        | Node::HashJoin { left, right, .. }
+        | Node::SetOp { left, right, .. } => {
             vec![left, right]
         }
-        Node::With { definition, recursive, body, .. } => {
+        Node::With {
+            definition,
+            recursive,
+            body,
+            ..
+        } => {
             let mut plans: Vec<&Plan> = vec![definition];
             plans.extend(recursive.iter().map(|(plan, _)| &**plan));
             plans.push(body);
@@ -61,7 +68,9 @@ pub(crate) fn width(plan: &Plan) -> usize {
     match &plan.node {
         Node::OneRow => 0,
         Node::Values(rows) => rows.first().map_or(plan.columns.len(), Vec::len),
-        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => scan.columns.len() + if scan.row_id { 2 } else { 0 },
+        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
+            scan.columns.len() + if scan.row_id { 2 } else { 0 }
+        }
         Node::VirtualScan { columns, .. } => columns.len(),
         Node::FunctionScan { .. } | Node::CteScan { .. } => plan.columns.len(),
         Node::ProjectSet { exprs, .. } | Node::Project { exprs, .. } => exprs.len(),
@@ -71,11 +80,22 @@ pub(crate) fn width(plan: &Plan) -> usize {
         | Node::Distinct(input)
         | Node::DistinctOn { input, .. }
         | Node::LockRows { input, .. } => width(input),
-        Node::NestedLoop { left, right, kind, .. } | Node::HashJoin { left, right, kind, .. } => {
-            use crate::plan::JoinKind::{Anti, Semi};
-            if matches!(kind, Semi | Anti) { width(left) } else { width(left) + width(right) }
+        Node::NestedLoop {
+            left, right, kind, ..
         }
-        Node::Aggregate { keys, aggregates, .. } => keys.len() + aggregates.len(),
+        | Node::HashJoin {
+            left, right, kind, ..
+        } => {
+            use crate::plan::JoinKind::{Anti, Semi};
+            if matches!(kind, Semi | Anti) {
+                width(left)
+            } else {
+                width(left) + width(right)
+            }
+        }
+        Node::Aggregate {
+            keys, aggregates, ..
+        } => keys.len() + aggregates.len(),
         Node::SetOp { left, .. } => width(left),
         Node::With { body, .. } => width(body),
         Node::Insert(insert) => insert.returning.as_ref().map_or(0, Vec::len),

@@ -20,7 +20,11 @@ impl StoredColumn {
     /// How to read the column at `position` of `relation`.
     pub(crate) fn of(relation: &Relation, position: usize) -> Result<StoredColumn> {
         let column = attribute(relation, position)?;
-        Ok(StoredColumn { position, ty: column.ty, missing: column.missing.clone() })
+        Ok(StoredColumn {
+            position,
+            ty: column.ty,
+            missing: column.missing.clone(),
+        })
     }
 
     /// The column's value in `row`.
@@ -36,10 +40,12 @@ impl StoredColumn {
 
 /// The attribute at `position`.
 pub(crate) fn attribute(relation: &Relation, position: usize) -> Result<&Column> {
-    relation
-        .columns
-        .get(position)
-        .ok_or_else(|| SqlError::internal(format!("relation {} has no attribute {position}", relation.name)))
+    relation.columns.get(position).ok_or_else(|| {
+        SqlError::internal(format!(
+            "relation {} has no attribute {position}",
+            relation.name
+        ))
+    })
 }
 
 /// Value of the attribute at `position`; a dropped one is NULL.

@@ -37,7 +37,11 @@ impl ValuesState {
             self.at += 1;
         }
         cx.worked(out.len());
-        Ok(if out.is_empty() { Step::Done } else { Step::Batch })
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
     }
 }
 
@@ -48,7 +52,9 @@ pub(crate) struct FilterState {
 
 impl FilterState {
     pub(crate) fn new(input: &Plan) -> FilterState {
-        FilterState { input: Running::new(input) }
+        FilterState {
+            input: Running::new(input),
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -82,7 +88,10 @@ pub(crate) struct ProjectState {
 
 impl ProjectState {
     pub(crate) fn new(input: &Plan) -> ProjectState {
-        ProjectState { input: Running::new(input), batch: Batch::default() }
+        ProjectState {
+            input: Running::new(input),
+            batch: Batch::default(),
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -153,7 +162,11 @@ impl ProjectSetState {
                 for column in &self.columns {
                     out.push(match column {
                         Column::One(datum) => datum.clone(),
-                        Column::Set(rows) => rows.get(self.given).and_then(|row| row.first()).cloned().unwrap_or_default(),
+                        Column::Set(rows) => rows
+                            .get(self.given)
+                            .and_then(|row| row.first())
+                            .cloned()
+                            .unwrap_or_default(),
                     });
                 }
                 out.end_row();
@@ -230,7 +243,10 @@ pub(crate) struct LimitState {
 
 impl LimitState {
     pub(crate) fn new(input: &Plan) -> LimitState {
-        LimitState { input: Running::new(input), left: None }
+        LimitState {
+            input: Running::new(input),
+            left: None,
+        }
     }
 
     pub(crate) fn next<'a>(
@@ -245,8 +261,18 @@ impl LimitState {
             Some(left) => left,
             None => {
                 // PostgreSQL's order: OFFSET is computed first.
-                let skip = count(offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET must not be negative", cx)?;
-                let give = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT must not be negative", cx)?;
+                let skip = count(
+                    offset,
+                    SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+                    "OFFSET must not be negative",
+                    cx,
+                )?;
+                let give = count(
+                    limit,
+                    SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                    "LIMIT must not be negative",
+                    cx,
+                )?;
                 let left = (skip.unwrap_or(0), give.unwrap_or(u64::MAX));
                 if let Ok(rows) = usize::try_from(left.0.saturating_add(left.1)) {
                     self.input.bound(rows);
@@ -261,8 +287,14 @@ impl LimitState {
                 out.start(0);
                 break Step::Done;
             }
-            let wanted = skip.saturating_add(give).min(capacity.max(BATCH_ROWS) as u64);
-            out.set_capacity(usize::try_from(wanted).unwrap_or(BATCH_ROWS).min(if skip > 0 { BATCH_ROWS } else { capacity }));
+            let wanted = skip
+                .saturating_add(give)
+                .min(capacity.max(BATCH_ROWS) as u64);
+            out.set_capacity(
+                usize::try_from(wanted)
+                    .unwrap_or(BATCH_ROWS)
+                    .min(if skip > 0 { BATCH_ROWS } else { capacity }),
+            );
             match self.input.next(input, cx, out) {
                 Ok(Step::Batch) => {}
                 other => {
@@ -290,11 +322,18 @@ impl LimitState {
     }
 }
 
-fn count<'a>(expr: Option<&'a Expr>, code: SqlState, negative: &str, cx: &mut Cx<'a>) -> Result<Option<u64>> {
+fn count<'a>(
+    expr: Option<&'a Expr>,
+    code: SqlState,
+    negative: &str,
+    cx: &mut Cx<'a>,
+) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     match eval_in(expr, &[], cx)? {
         Datum::Null => Ok(None),
-        Datum::Int8(rows) => u64::try_from(rows).map(Some).map_err(|_| SqlError::new(code, negative)),
+        Datum::Int8(rows) => u64::try_from(rows)
+            .map(Some)
+            .map_err(|_| SqlError::new(code, negative)),
         _ => Err(SqlError::internal("a row count is not bigint")),
     }
 }

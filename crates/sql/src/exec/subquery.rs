@@ -40,10 +40,18 @@ struct Hashed {
 }
 
 /// The value of `subquery` for `row`.
-pub(crate) fn eval<'a>(subquery: &'a Arc<Subquery>, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+pub(crate) fn eval<'a>(
+    subquery: &'a Arc<Subquery>,
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
     let id = Arc::as_ptr(subquery) as usize;
     let mut state = cx.shared.subqueries.remove(&id).unwrap_or_else(|| {
-        let capacity = if matches!(subquery.kind, SubqueryKind::Exists) { 1 } else { super::batch::BATCH_ROWS };
+        let capacity = if matches!(subquery.kind, SubqueryKind::Exists) {
+            1
+        } else {
+            super::batch::BATCH_ROWS
+        };
         Box::new(SubqueryState {
             running: Running::new(&subquery.plan),
             batch: Batch::of(capacity),
@@ -60,14 +68,29 @@ pub(crate) fn eval<'a>(subquery: &'a Arc<Subquery>, row: &[Datum], cx: &mut Cx<'
 }
 
 impl SubqueryState {
-    fn eval<'a>(&mut self, subquery: &'a Subquery, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    fn eval<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Datum> {
         match &subquery.kind {
-            SubqueryKind::Compare { left, ops, all, hashable } => {
+            SubqueryKind::Compare {
+                left,
+                ops,
+                all,
+                hashable,
+            } => {
                 let mut values: SmallVec<[Datum; 2]> = SmallVec::with_capacity(left.len());
                 for expr in left {
                     values.push(eval_in(expr, row, cx)?);
                 }
-                let any_of = Comparison { left, values: &values, ops, all: *all };
+                let any_of = Comparison {
+                    left,
+                    values: &values,
+                    ops,
+                    all: *all,
+                };
                 if !subquery.uncorrelated {
                     return self.compare_streaming(subquery, &any_of, row, cx);
                 }
@@ -85,7 +108,9 @@ impl SubqueryState {
                         }
                         Ok(any_of.undecided(unknown))
                     }
-                    _ => Err(SqlError::internal("a subquery kept something else than rows")),
+                    _ => Err(SqlError::internal(
+                        "a subquery kept something else than rows",
+                    )),
                 }
             }
             kind => {
@@ -115,7 +140,9 @@ impl SubqueryState {
         self.run(subquery, row, cx, |batch, _| {
             match kind {
                 SubqueryKind::Array(_) => {
-                    items.extend((0..batch.len()).map(|i| batch.row(i).first().cloned().unwrap_or_default()));
+                    items.extend(
+                        (0..batch.len()).map(|i| batch.row(i).first().cloned().unwrap_or_default()),
+                    );
                     return Ok(true);
                 }
                 SubqueryKind::Exists => {
@@ -132,9 +159,11 @@ impl SubqueryState {
         })?;
         match kind {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
-            SubqueryKind::Array(element) => {
-                Ok(Datum::Array(Arc::new(Array { element: *element, lower: 1, items })))
-            }
+            SubqueryKind::Array(element) => Ok(Datum::Array(Arc::new(Array {
+                element: *element,
+                lower: 1,
+                items,
+            }))),
             _ if found > 1 => Err(SqlError::new(
                 SqlState::CARDINALITY_VIOLATION,
                 "more than one row returned by a subquery used as an expression",
@@ -183,7 +212,11 @@ impl SubqueryState {
             return Ok(Kept::Rows(rows));
         }
         let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
-        let mut hashed = Hashed { keys: KeyTable::default(), has_null: false, rows: Rows::default() };
+        let mut hashed = Hashed {
+            keys: KeyTable::default(),
+            has_null: false,
+            rows: Rows::default(),
+        };
         let mut bytes = Vec::new();
         self.run(subquery, &[], cx, |batch, _| {
             for i in 0..batch.len() {
@@ -194,7 +227,11 @@ impl SubqueryState {
                     hashed.rows.push(row);
                 }
             }
-            check_memory("A hashed subquery", hashed.keys.size_bytes() + hashed.rows.size_bytes(), max_bytes)?;
+            check_memory(
+                "A hashed subquery",
+                hashed.keys.size_bytes() + hashed.rows.size_bytes(),
+                max_bytes,
+            )?;
             Ok(true)
         })?;
         Ok(Kept::Hashed(hashed))
@@ -224,7 +261,11 @@ impl SubqueryState {
                 }
                 Step::Done => return Ok(()),
                 Step::Yield => {}
-                Step::Wait(_) => return Err(SqlError::unsupported("FOR UPDATE in a subquery of an expression")),
+                Step::Wait(_) => {
+                    return Err(SqlError::unsupported(
+                        "FOR UPDATE in a subquery of an expression",
+                    ));
+                }
             }
         }
     }

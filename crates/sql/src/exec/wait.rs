@@ -19,7 +19,10 @@ pub(crate) async fn wait(blocker: Blocker, cx: &mut Cx<'_>) -> Result<()> {
         if let Err(error) = cancel.check() {
             return Poll::Ready(Err(error));
         }
-        released.as_mut().poll(task).map(|outcome| outcome.map_err(|_| deadlock()))
+        released
+            .as_mut()
+            .poll(task)
+            .map(|outcome| outcome.map_err(|_| deadlock()))
     })
     .await
 }

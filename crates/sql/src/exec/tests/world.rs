@@ -7,7 +7,9 @@ use crate::expr::Expr;
 use crate::func::{Context, resolve_operator};
 use crate::plan::*;
 use crate::value::{Datum, Oid, SqlType, key, oid};
-use logstead_engine::{Engine, EngineOptions, Isolation, KeyExtractor, KeyKind, RowRef, Txn, Worker};
+use logstead_engine::{
+    Engine, EngineOptions, Isolation, KeyExtractor, KeyKind, RowRef, Txn, Worker,
+};
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_types::{IndexId, TableId, WorkerId};
@@ -88,7 +90,11 @@ impl KeyExtractor for FirstColumn {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
         let column = row.column(0);
         key::encode_key_stored(oid::INT4, column, false, false, out).unwrap();
-        if column.is_some() { KeyKind::Unique } else { KeyKind::Nullable }
+        if column.is_some() {
+            KeyKind::Unique
+        } else {
+            KeyKind::Nullable
+        }
     }
 }
 
@@ -104,7 +110,10 @@ impl RowSink for Sink {
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 pub(super) const INT: SqlType = SqlType::of(oid::INT4);
@@ -118,7 +127,12 @@ impl World {
         let (env, _) = Env::simulated(1);
         let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
         let worker = engine.worker(WorkerId(0));
-        World { engine, worker, catalog: Arc::new(Catalog::empty(5, "postgres")), cancel: Cancel::default() }
+        World {
+            engine,
+            worker,
+            catalog: Arc::new(Catalog::empty(5, "postgres")),
+            cancel: Cancel::default(),
+        }
     }
 
     /// Table `t` (a integer primary key, b text, c bigint not null).
@@ -140,7 +154,11 @@ impl World {
             storage: IndexId(20_001),
             unique: true,
             primary: true,
-            columns: vec![IndexColumn { position: 0, desc: false, nulls_first: false }],
+            columns: vec![IndexColumn {
+                position: 0,
+                desc: false,
+                nulls_first: false,
+            }],
         });
         let relation = Arc::new(Relation {
             oid: 20_000,
@@ -148,14 +166,19 @@ impl World {
             schema: 2200,
             schema_name: "public".to_owned(),
             kind: RelationKind::Table,
-            columns: vec![column("a", INT, true), column("b", TEXT, false), column("c", BIGINT, true)],
+            columns: vec![
+                column("a", INT, true),
+                column("b", TEXT, false),
+                column("c", BIGINT, true),
+            ],
             indexes: vec![Arc::clone(&index)],
             constraints: Vec::new(),
             storage: TableId(20_000),
             schema_version: 1,
         });
         let table = self.engine.create_table(relation.storage);
-        self.engine.create_index(&table, index.storage, true, Arc::new(FirstColumn));
+        self.engine
+            .create_index(&table, index.storage, true, Arc::new(FirstColumn));
         relation
     }
 
@@ -181,7 +204,10 @@ impl World {
             work_mem_bytes: 4 << 20,
         };
         let mut sink = Sink::default();
-        match Execution::new(Arc::clone(plan)).run(&mut cx, 0, &mut sink).await? {
+        match Execution::new(Arc::clone(plan))
+            .run(&mut cx, 0, &mut sink)
+            .await?
+        {
             Progress::Done { rows } => Ok((sink.0, rows)),
             other => panic!("{other:?}"),
         }
@@ -191,7 +217,9 @@ impl World {
     pub(super) fn run(&self, plan: Plan, params: &[Datum]) -> Result<(Vec<Vec<Datum>>, u64)> {
         block_on(async {
             let mut txn = self.begin();
-            let result = self.run_in(&mut txn, &Arc::new(prepare(plan)), params).await;
+            let result = self
+                .run_in(&mut txn, &Arc::new(prepare(plan)), params)
+                .await;
             match &result {
                 Ok(_) => drop(txn.precommit().await.unwrap()),
                 Err(_) => txn.abort(),
@@ -202,7 +230,12 @@ impl World {
 
     /// The text of the rows of a statement.
     pub(super) fn rows(&self, plan: Plan, params: &[Datum]) -> Vec<String> {
-        self.run(plan, params).unwrap().0.iter().map(|row| show(row)).collect()
+        self.run(plan, params)
+            .unwrap()
+            .0
+            .iter()
+            .map(|row| show(row))
+            .collect()
     }
 }
 
@@ -219,9 +252,20 @@ pub(super) fn show(row: &[Datum]) -> String {
 }
 
 pub(super) fn plan(node: Node, types: &[SqlType]) -> Plan {
-    let columns =
-        types.iter().map(|ty| OutputColumn { name: "c".to_owned(), ty: *ty, origin: (0, 0) }).collect();
-    Plan { node, columns, rows: 1.0, cost: 1.0 }
+    let columns = types
+        .iter()
+        .map(|ty| OutputColumn {
+            name: "c".to_owned(),
+            ty: *ty,
+            origin: (0, 0),
+        })
+        .collect();
+    Plan {
+        node,
+        columns,
+        rows: 1.0,
+        cost: 1.0,
+    }
 }
 
 pub(super) fn int(value: i32) -> Expr {
@@ -242,7 +286,11 @@ pub(super) fn column(at: usize, ty: SqlType) -> Expr {
 
 pub(super) fn binary(op: &str, left: Expr, right: Expr) -> Expr {
     let resolved = resolve_operator(op, Some(left.ty()), right.ty()).unwrap();
-    Expr::Call { function: resolved.function, args: vec![left, right], ty: resolved.result }
+    Expr::Call {
+        function: resolved.function,
+        args: vec![left, right],
+        ty: resolved.result,
+    }
 }
 
 pub(super) fn values(rows: Vec<Vec<Expr>>) -> Plan {
@@ -256,7 +304,13 @@ pub(super) fn ints(rows: &[(i32, i32)]) -> Plan {
 }
 
 pub(super) fn scan(table: &Arc<Relation>, row_id: bool) -> Scan {
-    Scan { table: Arc::clone(table), columns: vec![0, 1, 2], filter: None, row_id, alias: "t".into() }
+    Scan {
+        table: Arc::clone(table),
+        columns: vec![0, 1, 2],
+        filter: None,
+        row_id,
+        alias: "t".into(),
+    }
 }
 
 pub(super) const T: [SqlType; 3] = [INT, TEXT, BIGINT];
@@ -267,14 +321,35 @@ pub(super) fn all(table: &Arc<Relation>) -> Plan {
 }
 
 /// The rows of `t` by key.
-pub(super) fn by_range(table: &Arc<Relation>, range: KeyRange, reverse: bool, row_id: bool) -> Plan {
+pub(super) fn by_range(
+    table: &Arc<Relation>,
+    range: KeyRange,
+    reverse: bool,
+    row_id: bool,
+) -> Plan {
     let index = Arc::clone(&table.indexes[0]);
-    plan(Node::IndexScan { scan: scan(table, row_id), index, range, reverse }, &T)
+    plan(
+        Node::IndexScan {
+            scan: scan(table, row_id),
+            index,
+            range,
+            reverse,
+        },
+        &T,
+    )
 }
 
 /// The row of `t` whose key is parameter 1.
 pub(super) fn by_key(table: &Arc<Relation>, row_id: bool) -> Plan {
-    by_range(table, KeyRange { equal: vec![Expr::Param(0, INT)], ..KeyRange::default() }, false, row_id)
+    by_range(
+        table,
+        KeyRange {
+            equal: vec![Expr::Param(0, INT)],
+            ..KeyRange::default()
+        },
+        false,
+        row_id,
+    )
 }
 
 /// INSERT INTO t VALUES ...

@@ -45,14 +45,21 @@ impl DeleteWriter {
     ) -> Result<Outcome> {
         let relation = &delete.table;
         if self.row.len() < relation.columns.len() {
-            return Err(SqlError::internal("a source row lacks columns of its target"));
+            return Err(SqlError::internal(
+                "a source row lacks columns of its target",
+            ));
         }
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current =
-                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
-            let Some(current) = current else { return Ok(Outcome::Skipped) };
+            let current = if self.newest {
+                txn.read_newest(table, rid, &guard)
+            } else {
+                txn.read(table, rid, &guard)
+            };
+            let Some(current) = current else {
+                return Ok(Outcome::Skipped);
+            };
             if self.newest {
                 for position in 0..relation.columns.len() {
                     self.row[position] = stored::decode(relation, current.bytes, position)?;
@@ -105,7 +112,12 @@ impl DeleteState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, delete: &'a Delete, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        delete: &'a Delete,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(delete.returning.as_ref().map_or(0, Vec::len));
         let source: &'a Plan = &delete.source;
         let table = match &self.table {

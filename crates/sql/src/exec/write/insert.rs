@@ -1,8 +1,8 @@
 //! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
 
 use super::{
-    Outcome, check_constraints, check_not_null, encode_changed, encode_full, index_by_storage, serialization_failure,
-    unique_violation, write_failed,
+    Outcome, check_constraints, check_not_null, encode_changed, encode_full, index_by_storage,
+    serialization_failure, unique_violation, write_failed,
 };
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
@@ -89,11 +89,18 @@ impl InsertWriter {
 
     /// What RETURNING sees after `Written`.
     pub(crate) fn returned(&self) -> &[Datum] {
-        if self.is_update { &self.updated } else { &self.row }
+        if self.is_update {
+            &self.updated
+        } else {
+            &self.row
+        }
     }
 
     /// Whether ON CONFLICT takes care of a violation: the row in the way and what to do with it.
-    #[allow(clippy::type_complexity, reason = "two facts that belong together at one place")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "two facts that belong together at one place"
+    )]
     fn conflict<'a>(
         &mut self,
         insert: &'a Insert,
@@ -101,9 +108,13 @@ impl InsertWriter {
         rid: Rid,
         cx: &mut Cx<'a>,
     ) -> Result<Option<(Rid, Option<&'a ConflictUpdate>)>> {
-        let Some(conflict) = &insert.conflict else { return Ok(None) };
+        let Some(conflict) = &insert.conflict else {
+            return Ok(None);
+        };
         let arbiters = &conflict.indexes;
-        let mut found = (arbiters.is_empty() || arbiters.iter().any(|arbiter| arbiter.storage == index)).then_some(rid);
+        let mut found = (arbiters.is_empty()
+            || arbiters.iter().any(|arbiter| arbiter.storage == index))
+        .then_some(rid);
         // The engine names one violated index; PostgreSQL looks at the arbiters first.
         if found.is_none() {
             for arbiter in arbiters {
@@ -126,7 +137,9 @@ impl InsertWriter {
             let table = cx.table(insert.table.storage)?;
             let txn = cx.txn()?;
             let guard = txn.pin();
-            if txn.isolation() != Isolation::ReadCommitted && txn.read(&table, rid, &guard).is_none() {
+            if txn.isolation() != Isolation::ReadCommitted
+                && txn.read(&table, rid, &guard).is_none()
+            {
                 let newest = txn.read_newest(&table, rid, &guard);
                 if newest.is_some_and(|row| !row.version.is_own()) {
                     return Err(serialization_failure());
@@ -148,7 +161,9 @@ impl InsertWriter {
         let relation = &insert.table;
         loop {
             let guard = cx.txn()?.pin();
-            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard) else { return Ok(None) };
+            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard) else {
+                return Ok(None);
+            };
             stored::decode_all(relation, existing.bytes, &mut self.joined)?;
             self.joined.extend_from_slice(&self.row);
             if let Some(filter) = &update.filter
@@ -157,21 +172,36 @@ impl InsertWriter {
                 return Ok(Some(Outcome::Skipped));
             }
             self.updated.clear();
-            self.updated.extend_from_slice(&self.joined[..relation.columns.len()]);
+            self.updated
+                .extend_from_slice(&self.joined[..relation.columns.len()]);
             for (position, expr) in &update.assignments {
                 let datum = eval_in(expr, &self.joined, cx)?;
                 match self.updated.get_mut(*position) {
                     Some(column) => *column = datum,
-                    None => return Err(SqlError::internal("DO UPDATE assigns a column that the table lacks")),
+                    None => {
+                        return Err(SqlError::internal(
+                            "DO UPDATE assigns a column that the table lacks",
+                        ));
+                    }
                 }
             }
-            let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+            let assigned =
+                |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
             check_not_null(relation, &self.updated, assigned, cx.session)?;
             check_constraints(relation, &insert.checks, &self.updated, cx)?;
             let updated = &self.updated;
-            let datum = |position: usize| if assigned(position) { updated.get(position) } else { None };
+            let datum = |position: usize| {
+                if assigned(position) {
+                    updated.get(position)
+                } else {
+                    None
+                }
+            };
             encode_changed(relation, existing.bytes, datum, &mut self.builder);
-            match cx.txn()?.update(table, rid, existing.version, self.builder.finish()) {
+            match cx
+                .txn()?
+                .update(table, rid, existing.version, self.builder.finish())
+            {
                 Ok(()) => {
                     cx.affected += 1;
                     self.is_update = true;
@@ -222,7 +252,12 @@ impl InsertState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, insert: &'a Insert, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        insert: &'a Insert,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(insert.returning.as_ref().map_or(0, Vec::len));
         let table = match &self.table {
             Some(table) => table,
@@ -239,7 +274,10 @@ impl InsertState {
                     return Ok(Step::Done);
                 }
             }
-            match self.writer.write(insert, table, self.batch.row(self.at), cx)? {
+            match self
+                .writer
+                .write(insert, table, self.batch.row(self.at), cx)?
+            {
                 Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
                 Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
                 Outcome::Skipped => {}
@@ -282,7 +320,12 @@ impl Inserter {
         if !matches!(prepared.plan().node, Node::Insert(_)) {
             return Err(SqlError::internal("an inserter needs an INSERT"));
         }
-        Ok(Inserter { prepared, table: None, writer: InsertWriter::default(), shared: Shared::default() })
+        Ok(Inserter {
+            prepared,
+            table: None,
+            writer: InsertWriter::default(),
+            shared: Shared::default(),
+        })
     }
 
     /// Inserts the row that the plan's `values` make of `row`; false if ON CONFLICT DO NOTHING left it out.

@@ -38,9 +38,17 @@ pub(crate) enum Outcome {
 }
 
 /// Encodes a full row.
-pub(crate) fn encode_full(relation: &Relation, row: &[Datum], builder: &mut RowBuilder) -> Result<()> {
+pub(crate) fn encode_full(
+    relation: &Relation,
+    row: &[Datum],
+    builder: &mut RowBuilder,
+) -> Result<()> {
     if row.len() != relation.columns.len() {
-        return Err(SqlError::internal(format!("a row of {} columns for table {}", row.len(), relation.name)));
+        return Err(SqlError::internal(format!(
+            "a row of {} columns for table {}",
+            row.len(),
+            relation.name
+        )));
     }
     builder.start(relation.schema_version, row.len());
     for (datum, column) in row.iter().zip(&relation.columns) {
@@ -128,7 +136,12 @@ const FAILING_VALUE_BYTES_MAX: usize = 64;
 fn failing_row(relation: &Relation, row: &[Datum], session: &dyn Context) -> String {
     let mut text = String::from("Failing row contains (");
     let mut first = true;
-    for (column, datum) in relation.columns.iter().zip(row).filter(|(column, _)| !column.dropped) {
+    for (column, datum) in relation
+        .columns
+        .iter()
+        .zip(row)
+        .filter(|(column, _)| !column.dropped)
+    {
         if !std::mem::replace(&mut first, false) {
             text.push_str(", ");
         }
@@ -158,11 +171,18 @@ pub(crate) fn index_by_storage(relation: &Relation, storage: IndexId) -> Result<
         .indexes
         .iter()
         .find(|index| index.storage == storage)
-        .ok_or_else(|| SqlError::internal(format!("table {} has no index {storage}", relation.name)))
+        .ok_or_else(|| {
+            SqlError::internal(format!("table {} has no index {storage}", relation.name))
+        })
 }
 
 /// 23505 for the full row that would have been the second one.
-pub(crate) fn unique_violation(relation: &Relation, storage: IndexId, row: &[Datum], session: &dyn Context) -> SqlError {
+pub(crate) fn unique_violation(
+    relation: &Relation,
+    storage: IndexId,
+    row: &[Datum],
+    session: &dyn Context,
+) -> SqlError {
     let index = match index_by_storage(relation, storage) {
         Ok(index) => index,
         Err(error) => return error,
@@ -173,7 +193,9 @@ pub(crate) fn unique_violation(relation: &Relation, storage: IndexId, row: &[Dat
             names.push_str(", ");
             values.push_str(", ");
         }
-        if let (Some(column), Some(datum)) = (relation.columns.get(key.position), row.get(key.position)) {
+        if let (Some(column), Some(datum)) =
+            (relation.columns.get(key.position), row.get(key.position))
+        {
             names.push_str(&column.name);
             match text_of(datum, column.ty, session) {
                 _ if datum.is_null() => values.push_str("null"),
@@ -184,7 +206,10 @@ pub(crate) fn unique_violation(relation: &Relation, storage: IndexId, row: &[Dat
     }
     SqlError::new(
         SqlState::UNIQUE_VIOLATION,
-        format!("duplicate key value violates unique constraint \"{}\"", index.name),
+        format!(
+            "duplicate key value violates unique constraint \"{}\"",
+            index.name
+        ),
     )
     .detail(format!("Key ({names})=({values}) already exists."))
     .table(&relation.schema_name, &relation.name)
@@ -198,17 +223,24 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::Deadlock => deadlock(),
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
-        WriteError::TableFull => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the table has used up its row numbers"),
+        WriteError::TableFull => SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "the table has used up its row numbers",
+        ),
         other => SqlError::internal(format!("a write was refused: {other:?}")),
     }
 }
 
 /// 40001.
 pub(crate) fn serialization_failure() -> SqlError {
-    SqlError::new(SqlState::SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to concurrent update",
+    )
 }
 
 /// 40P01.
 pub(crate) fn deadlock() -> SqlError {
-    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").hint("See server log for query details.")
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
 }

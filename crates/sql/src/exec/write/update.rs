@@ -77,14 +77,21 @@ impl UpdateWriter {
         let relation = &update.table;
         let columns = relation.columns.len();
         if self.row.len() < columns {
-            return Err(SqlError::internal("a source row lacks columns of its target"));
+            return Err(SqlError::internal(
+                "a source row lacks columns of its target",
+            ));
         }
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current =
-                if self.newest { txn.read_newest(table, rid, &guard) } else { txn.read(table, rid, &guard) };
-            let Some(current) = current else { return Ok(Outcome::Skipped) };
+            let current = if self.newest {
+                txn.read_newest(table, rid, &guard)
+            } else {
+                txn.read(table, rid, &guard)
+            };
+            let Some(current) = current else {
+                return Ok(Outcome::Skipped);
+            };
             if !self.computed {
                 if self.newest {
                     fill(relation, current.bytes, &mut self.row)?;
@@ -99,11 +106,17 @@ impl UpdateWriter {
             }
             let assigned = &self.assigned;
             let datum = |position: usize| {
-                let at = update.assignments.iter().position(|(assigned, _)| *assigned == position);
+                let at = update
+                    .assignments
+                    .iter()
+                    .position(|(assigned, _)| *assigned == position);
                 at.and_then(|at| assigned.get(at))
             };
             encode_changed(relation, current.bytes, datum, &mut self.builder);
-            match cx.txn()?.update(table, rid, current.version, self.builder.finish()) {
+            match cx
+                .txn()?
+                .update(table, rid, current.version, self.builder.finish())
+            {
                 Ok(()) => {
                     cx.affected += 1;
                     return Ok(Outcome::Written);
@@ -119,7 +132,12 @@ impl UpdateWriter {
                         fill(relation, current.bytes, &mut self.row)?;
                     }
                     self.make_returned(update);
-                    return Err(unique_violation(relation, index, &self.returned, cx.session));
+                    return Err(unique_violation(
+                        relation,
+                        index,
+                        &self.returned,
+                        cx.session,
+                    ));
                 }
                 Err(error) => return Err(write_failed(&error)),
             }
@@ -127,16 +145,30 @@ impl UpdateWriter {
     }
 
     /// Computes the new values and checks them.
-    fn compute<'a>(&mut self, update: &'a Update, current: RowRef<'_>, cx: &mut Cx<'a>) -> Result<()> {
+    fn compute<'a>(
+        &mut self,
+        update: &'a Update,
+        current: RowRef<'_>,
+        cx: &mut Cx<'a>,
+    ) -> Result<()> {
         self.assigned.clear();
         for (_, expr) in &update.assignments {
             self.assigned.push(eval_in(expr, &self.row, cx)?);
         }
         self.computed = true;
         let relation = &update.table;
-        let null_assigned = update.assignments.iter().zip(&self.assigned).any(|((position, _), datum)| {
-            datum.is_null() && relation.columns.get(*position).is_some_and(|column| column.not_null)
-        });
+        let null_assigned =
+            update
+                .assignments
+                .iter()
+                .zip(&self.assigned)
+                .any(|((position, _), datum)| {
+                    datum.is_null()
+                        && relation
+                            .columns
+                            .get(*position)
+                            .is_some_and(|column| column.not_null)
+                });
         if !null_assigned && update.checks.is_empty() && update.returning.is_none() {
             return Ok(());
         }
@@ -145,7 +177,10 @@ impl UpdateWriter {
             self.sparse = false;
         }
         self.make_returned(update);
-        let row = self.returned.get(..relation.columns.len()).unwrap_or_default();
+        let row = self
+            .returned
+            .get(..relation.columns.len())
+            .unwrap_or_default();
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
         check_not_null(relation, row, assigned, cx.session)?;
         check_constraints(relation, &update.checks, row, cx)
@@ -198,7 +233,12 @@ impl UpdateState {
         }
     }
 
-    pub(crate) fn next<'a>(&mut self, update: &'a Update, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        update: &'a Update,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(update.returning.as_ref().map_or(0, Vec::len));
         let source: &'a Plan = &update.source;
         let table = match &self.table {
