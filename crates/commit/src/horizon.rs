@@ -55,7 +55,9 @@ impl<W: AtomicWord> Horizon<W> {
         let first = next.0.max(1);
         Horizon {
             counter: CachePadded::new(W::new(first)),
-            reserved: (0..workers).map(|_| CachePadded::new(W::new(NOTHING))).collect(),
+            reserved: (0..workers)
+                .map(|_| CachePadded::new(W::new(NOTHING)))
+                .collect(),
             cached: CachePadded::new(W::new(first)),
             turn: CachePadded::new(W::new(IDLE)),
         }

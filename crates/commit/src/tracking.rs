@@ -67,8 +67,14 @@ mod tests {
     fn horizon_mode_depends_on_every_lower_csn() {
         let t = HorizonTracking;
         assert_eq!(t.floor(Csn(7), Dsn(3)), Csn(6));
-        let at = |horizon| Progress { horizon: Csn(horizon), hardened: true };
-        assert!(!t.may_acknowledge(Csn(7), Dsn(3), at(7)), "hardened alone is not enough");
+        let at = |horizon| Progress {
+            horizon: Csn(horizon),
+            hardened: true,
+        };
+        assert!(
+            !t.may_acknowledge(Csn(7), Dsn(3), at(7)),
+            "hardened alone is not enough"
+        );
         assert!(t.may_acknowledge(Csn(7), Dsn(3), at(8)));
         assert_eq!(t.read_only_waits_for(Dsn(9)), Csn(9));
     }

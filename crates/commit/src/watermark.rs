@@ -23,7 +23,9 @@ pub struct LogFailed {
 impl LogFailed {
     /// With the reason to tell the operator.
     pub fn new(reason: impl Into<Arc<str>>) -> LogFailed {
-        LogFailed { reason: reason.into() }
+        LogFailed {
+            reason: reason.into(),
+        }
     }
 
     /// Why.
@@ -61,7 +63,10 @@ pub struct Watermark {
 impl Watermark {
     /// Starts at `value`.
     pub fn new(value: u64) -> Watermark {
-        Watermark { value: AtomicU64::new(value), ..Watermark::default() }
+        Watermark {
+            value: AtomicU64::new(value),
+            ..Watermark::default()
+        }
     }
 
     /// What has been reached.
@@ -73,7 +78,9 @@ impl Watermark {
     /// Raises the value to at least `to` and wakes everyone who waited for a value now reached. Wakers are called
     /// without the mutex held.
     pub fn advance(&self, to: u64) {
-        if self.value.fetch_max(to, Ordering::SeqCst) >= to || self.parked.load(Ordering::SeqCst) == 0 {
+        if self.value.fetch_max(to, Ordering::SeqCst) >= to
+            || self.parked.load(Ordering::SeqCst) == 0
+        {
             return;
         }
         let woken = {
@@ -112,7 +119,11 @@ impl Watermark {
 
     /// Ready once the value is at least `target`. `M` is whatever handle keeps the watermark alive.
     pub fn wait<M: AsRef<Watermark> + Unpin>(mark: M, target: u64) -> Reached<M> {
-        Reached { mark, target, key: None }
+        Reached {
+            mark,
+            target,
+            key: None,
+        }
     }
 
     /// How many are parked now.

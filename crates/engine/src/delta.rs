@@ -17,7 +17,9 @@ fn put_varint(mut n: u64, out: &mut Vec<u8>) {
 fn take_varint(bytes: &mut &[u8]) -> Result<u64, RowError> {
     let mut n = 0u64;
     for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().ok_or(RowError::new("delta ends inside a number"))?;
+        let (&byte, rest) = bytes
+            .split_first()
+            .ok_or(RowError::new("delta ends inside a number"))?;
         *bytes = rest;
         if shift == 63 && byte > 1 {
             break;
@@ -53,7 +55,11 @@ pub fn diff(old: RowRef<'_>, new: RowRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// Builds in `builder` the row that `delta` makes of `old`, and gives its bytes. Never trusts `delta`.
-pub fn apply<'b>(old: RowRef<'_>, delta: &[u8], builder: &'b mut RowBuilder) -> Result<&'b [u8], RowError> {
+pub fn apply<'b>(
+    old: RowRef<'_>,
+    delta: &[u8],
+    builder: &'b mut RowBuilder,
+) -> Result<&'b [u8], RowError> {
     let Some((version, mut rest)) = delta.split_first_chunk::<2>() else {
         return Err(RowError::new("delta shorter than its header"));
     };

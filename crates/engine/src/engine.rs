@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
-use logstead_commit::{Horizon, HorizonTracking, LogFailed, Progress, Reached, Tracking, Watermark};
+use logstead_commit::{
+    Horizon, HorizonTracking, LogFailed, Progress, Reached, Tracking, Watermark,
+};
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_types::{Csn, Dsn, IndexId, TableId, WorkerId};
@@ -38,7 +40,11 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
-        EngineOptions { workers: 1, workers_per_lane: 1, accept_data_loss: false }
+        EngineOptions {
+            workers: 1,
+            workers_per_lane: 1,
+            accept_data_loss: false,
+        }
     }
 }
 
@@ -61,7 +67,10 @@ pub(crate) struct EngineInner {
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     failure_hook: Mutex<Option<FailureHook>>,
-    #[expect(dead_code, reason = "keeps the environment's simulated parts alive as long as the engine")]
+    #[expect(
+        dead_code,
+        reason = "keeps the environment's simulated parts alive as long as the engine"
+    )]
     env: Env,
 }
 
@@ -78,7 +87,11 @@ impl AsRef<Watermark> for Engine {
 impl EngineInner {
     /// Every lane's lowest CSN that is not durable.
     fn lanes_lowest(&self) -> Csn {
-        self.lanes.iter().map(Lane::first_not_durable).min().unwrap_or(Csn(u64::MAX))
+        self.lanes
+            .iter()
+            .map(Lane::first_not_durable)
+            .min()
+            .unwrap_or(Csn(u64::MAX))
     }
 
     fn advance_horizon(&self) {
@@ -107,8 +120,13 @@ impl Engine {
         home: Arc<dyn LogHome>,
         env: Env,
     ) -> Result<(Engine, crate::RecoveryReport), OpenError> {
-        if options.workers == 0 || options.workers > usize::from(u16::MAX) || options.workers_per_lane == 0 {
-            return Err(OpenError::Options("workers and workers per lane must be at least 1".into()));
+        if options.workers == 0
+            || options.workers > usize::from(u16::MAX)
+            || options.workers_per_lane == 0
+        {
+            return Err(OpenError::Options(
+                "workers and workers per lane must be at least 1".into(),
+            ));
         }
         crate::replay::open(options, home, env)
     }
@@ -169,14 +187,22 @@ impl Engine {
     /// If there is no such worker, or its handle is in use: two threads that draw as one worker would break the horizon.
     pub fn worker(&self, id: WorkerId) -> Worker {
         let taken = &self.0.workers_taken[usize::from(id.0)];
-        assert!(!taken.swap(true, Ordering::SeqCst), "the handle of worker {id} is in use");
+        assert!(
+            !taken.swap(true, Ordering::SeqCst),
+            "the handle of worker {id} is in use"
+        );
         Worker::new(self.clone(), id)
     }
 
     /// The table with this number, made if there is none.
     pub fn create_table(&self, id: TableId) -> Arc<Table> {
         let workers = self.worker_count();
-        self.0.tables.write().entry(id).or_insert_with(|| Arc::new(Table::new(id, workers))).clone()
+        self.0
+            .tables
+            .write()
+            .entry(id)
+            .or_insert_with(|| Arc::new(Table::new(id, workers)))
+            .clone()
     }
 
     /// The table with this number.
@@ -224,7 +250,10 @@ impl Engine {
     /// May the transaction with this CSN be acknowledged?
     #[inline]
     pub fn is_committed(&self, csn: Csn) -> bool {
-        let progress = Progress { horizon: Csn(self.0.mark.get()), hardened: true };
+        let progress = Progress {
+            horizon: Csn(self.0.mark.get()),
+            hardened: true,
+        };
         self.0.tracking.may_acknowledge(csn, Dsn(csn.0), progress)
     }
 
@@ -248,7 +277,11 @@ impl Engine {
         for lane in &self.0.lanes {
             lane.flush(FlushMode::Handoff);
         }
-        if last.0 > 1 { self.acknowledged(Csn(last.0 - 1)).await } else { Ok(()) }
+        if last.0 > 1 {
+            self.acknowledged(Csn(last.0 - 1)).await
+        } else {
+            Ok(())
+        }
     }
 
     /// The oldest snapshot in use, or what the next one would be.
@@ -263,7 +296,10 @@ impl Engine {
 
     /// What all workers have counted.
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats { lock_waiters: self.0.waits.len() as u64, ..Stats::default() };
+        let mut stats = Stats {
+            lock_waiters: self.0.waits.len() as u64,
+            ..Stats::default()
+        };
         for counters in &self.0.counters {
             stats.add(counters);
         }

@@ -4,17 +4,18 @@
 //! ones (T1). What such a single old snapshot still sees is set aside under that snapshot and looked at again when it
 //! is gone. Rows that are updated often are pruned by their writers in passing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use logstead_types::{Csn, Rid};
+use foldhash::fast::FixedState;
+use logstead_types::{Csn, Rid, TableId};
 use smallvec::SmallVec;
 
 use crate::precommit::Buffers;
 use crate::snapshots::Bounds;
 use crate::stats::add;
 use crate::table::Table;
-use crate::version::{Chunk, Guard, Kind, Stamp, VersionRef};
+use crate::version::{Guard, Kind, Prune, Stamp, VersionRef};
 use crate::worker::WorkerInner;
 use crate::write::{What, drop_entries};
 
@@ -26,24 +27,36 @@ struct Batch {
     done: usize,
 }
 
+/// A snapshot that is never in use: what is held under it is looked at in the next step.
+const NEXT_STEP: u64 = 0;
+
+/// Rows to look at again; a row that is updated often is there once.
+type HeldRows = HashMap<(TableId, Rid), Arc<Table>, FixedState>;
+
 /// A worker's garbage.
 #[derive(Default)]
 pub(crate) struct Garbage {
     /// In the order of commit.
     batches: VecDeque<Batch>,
     /// Rows of which an old snapshot still sees a version, by that snapshot.
-    held: BTreeMap<u64, Vec<(Arc<Table>, Rid)>>,
+    held: BTreeMap<u64, HeldRows>,
 }
 
 impl Garbage {
     /// Takes a committed transaction's writes; its buffers go back to the worker at once if there is nothing to do.
     pub(crate) fn add(&mut self, csn: Csn, mut buffers: Buffers, worker: &WorkerInner) {
         buffers.log.clear();
-        buffers.writes.retain(|w| matches!(w.what, What::Update | What::Delete));
+        buffers
+            .writes
+            .retain(|w| matches!(w.what, What::Update | What::Delete));
         if buffers.writes.is_empty() {
             worker.give_buffers(buffers);
         } else {
-            self.batches.push_back(Batch { csn, buffers, done: 0 });
+            self.batches.push_back(Batch {
+                csn,
+                buffers,
+                done: 0,
+            });
         }
     }
 
@@ -66,7 +79,10 @@ impl Garbage {
             let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
             if let Some(write) = batch.buffers.writes.get(batch.done) {
                 batch.done += 1;
-                return Some((batch.buffers.tables[write.table as usize].clone(), write.rid));
+                return Some((
+                    batch.buffers.tables[write.table as usize].clone(),
+                    write.rid,
+                ));
             }
             if let Some(batch) = self.batches.pop_front() {
                 worker.give_buffers(batch.buffers);
@@ -74,10 +90,25 @@ impl Garbage {
         }
     }
 
+    /// Sets a row aside until `single` is not in use any more.
+    fn hold(&mut self, single: u64, table: Arc<Table>, rid: Rid) {
+        let rows = self.held.entry(single).or_default();
+        rows.insert((table.id(), rid), table);
+    }
+
     /// Rows whose snapshot is gone are looked at again.
     fn release(&mut self, bounds: &Bounds) -> Vec<(Arc<Table>, Rid)> {
-        let gone: SmallVec<[u64; 4]> = self.held.keys().copied().filter(|s| !bounds.holds(*s)).collect();
-        gone.iter().filter_map(|s| self.held.remove(s)).flatten().collect()
+        let gone: SmallVec<[u64; 4]> = self
+            .held
+            .keys()
+            .copied()
+            .filter(|s| !bounds.holds(*s))
+            .collect();
+        gone.iter()
+            .filter_map(|s| self.held.remove(s))
+            .flatten()
+            .map(|((_, rid), table)| (table, rid))
+            .collect()
     }
 }
 
@@ -93,18 +124,21 @@ pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
     let mut again = worker.garbage.borrow_mut().release(&bounds);
     let mut left = budget;
     while left > 0 {
-        let next = again.pop().or_else(|| worker.garbage.borrow_mut().next(&bounds, worker));
-        let Some((table, rid)) = next else { return false };
+        let next = again
+            .pop()
+            .or_else(|| worker.garbage.borrow_mut().next(&bounds, worker));
+        let Some((table, rid)) = next else {
+            return false;
+        };
         left -= 1;
         // A guard per row: the collector's own pin must not hold back what it frees.
         let guard = Guard::pin();
         if let Err(Some(single)) = collect_row(worker, &bounds, &table, rid, &guard) {
-            worker.garbage.borrow_mut().held.entry(single).or_default().push((table, rid));
+            worker.garbage.borrow_mut().hold(single, table, rid);
         }
     }
-    if !again.is_empty() {
-        // Under a snapshot that no longer exists: the next step begins with them.
-        worker.garbage.borrow_mut().held.entry(0).or_default().extend(again);
+    for (table, rid) in again {
+        worker.garbage.borrow_mut().hold(NEXT_STEP, table, rid);
     }
     true
 }
@@ -123,7 +157,7 @@ type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
 /// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and what
 /// single snapshot kept something.
 fn prune_chain<'g>(
-    chunk: &Chunk,
+    mut prune: Prune<'_>,
     slot: usize,
     bounds: &Bounds,
     guard: &'g Guard,
@@ -133,25 +167,33 @@ fn prune_chain<'g>(
     let mut kept_by = Ok(());
     // The nearest newer committed version, which superseded the one looked at.
     let mut newer: Option<Csn> = None;
-    let Some(mut prune) = chunk.try_prune() else { return (false, Err(None)) };
-    prune.sweep(slot, guard, |version| {
+    prune.sweep(slot, guard, |version, may_go| {
         let Some(csn) = csn_of(version) else {
             keys_changed |= version.kind() == Kind::Row { keys_changed: true };
             return false;
         };
         if version.kind() == Kind::LockOnly {
-            dropped.push(version);
+            if may_go {
+                dropped.push(version);
+            }
             return true;
         }
         keys_changed |= version.kind() == Kind::Row { keys_changed: true };
-        let Some(superseded_by) = newer.replace(csn) else { return false };
+        let Some(superseded_by) = newer.replace(csn) else {
+            return false;
+        };
         match bounds.droppable(csn, superseded_by) {
             Ok(()) => {
-                dropped.push(version);
+                if may_go {
+                    dropped.push(version);
+                }
                 true
             }
             Err(why) => {
-                kept_by = Err(why);
+                // Where time must pass, what superseded it is looked at later; a snapshot is to be remembered.
+                if why.is_some() || kept_by.is_ok() {
+                    kept_by = Err(why);
+                }
                 false
             }
         }
@@ -161,13 +203,26 @@ fn prune_chain<'g>(
 
 /// Prunes a row that its writer is just updating, as far as the worker's cached bounds allow.
 pub(crate) fn prune_in_line(worker: &WorkerInner, table: &Table, rid: Rid, guard: &Guard) {
-    let Some((chunk, slot)) = table.rows.slot(rid) else { return };
+    let Some((chunk, slot)) = table.rows.slot(rid) else {
+        return;
+    };
+    // Busy with another row of the chunk: the next writer, or the collector, will see to this one.
+    let Some(prune) = chunk.try_prune() else {
+        return;
+    };
     let mut dropped = Dropped::new();
-    let (keys_changed, _) = prune_chain(chunk, slot, &worker.bounds(), guard, &mut dropped);
+    let (keys_changed, _) = prune_chain(prune, slot, &worker.bounds(), guard, &mut dropped);
     drop_all(worker, table, rid, keys_changed, &dropped, guard);
 }
 
-fn drop_all(worker: &WorkerInner, table: &Table, rid: Rid, keys_changed: bool, dropped: &Dropped<'_>, guard: &Guard) {
+fn drop_all(
+    worker: &WorkerInner,
+    table: &Table,
+    rid: Rid,
+    keys_changed: bool,
+    dropped: &Dropped<'_>,
+    guard: &Guard,
+) {
     if dropped.is_empty() {
         return;
     }
@@ -188,8 +243,12 @@ fn collect_row(
     rid: Rid,
     guard: &Guard,
 ) -> Result<(), Option<u64>> {
-    let Some((chunk, slot)) = table.rows.slot(rid) else { return Ok(()) };
-    let Some(head) = chunk.head(slot, guard) else { return Ok(()) };
+    let Some((chunk, slot)) = table.rows.slot(rid) else {
+        return Ok(());
+    };
+    let Some(head) = chunk.head(slot, guard) else {
+        return Ok(());
+    };
     if head.kind() == Kind::Tombstone
         && let Some(csn) = csn_of(head)
     {
@@ -197,14 +256,23 @@ fn collect_row(
         return bury(worker, table, rid, head, guard);
     }
     let mut dropped = Dropped::new();
-    let (keys_changed, kept_by) = prune_chain(chunk, slot, bounds, guard, &mut dropped);
+    let (keys_changed, kept_by) =
+        prune_chain(chunk.prune_lock(), slot, bounds, guard, &mut dropped);
     drop_all(worker, table, rid, keys_changed, &dropped, guard);
     kept_by
 }
 
 /// Takes a deleted row away: its chain, its index entries, then its rid is free.
-fn bury(worker: &WorkerInner, table: &Table, rid: Rid, head: VersionRef<'_>, guard: &Guard) -> Result<(), Option<u64>> {
-    let Some((chunk, slot)) = table.rows.slot(rid) else { return Ok(()) };
+fn bury(
+    worker: &WorkerInner,
+    table: &Table,
+    rid: Rid,
+    head: VersionRef<'_>,
+    guard: &Guard,
+) -> Result<(), Option<u64>> {
+    let Some((chunk, slot)) = table.rows.slot(rid) else {
+        return Ok(());
+    };
     let mut chain = Dropped::new();
     let taken = {
         let mut prune = chunk.prune_lock();
@@ -215,9 +283,11 @@ fn bury(worker: &WorkerInner, table: &Table, rid: Rid, head: VersionRef<'_>, gua
         }
         prune.take_all(slot, head, guard)
     };
-    if taken {
-        drop_all(worker, table, rid, true, &chain, guard);
-        table.rows.free_rid(rid);
+    if !taken {
+        // Its writer has not stamped it yet.
+        return Err(Some(NEXT_STEP));
     }
+    drop_all(worker, table, rid, true, &chain, guard);
+    table.rows.free_rid(rid);
     Ok(())
 }

@@ -118,8 +118,19 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    pub(crate) fn new(id: IndexId, unique: bool, extractor: Arc<dyn KeyExtractor>, rows: Arc<Rows>) -> Index {
-        Index { id, unique, extractor, rows, entries: RwLock::default() }
+    pub(crate) fn new(
+        id: IndexId,
+        unique: bool,
+        extractor: Arc<dyn KeyExtractor>,
+        rows: Arc<Rows>,
+    ) -> Index {
+        Index {
+            id,
+            unique,
+            extractor,
+            rows,
+            entries: RwLock::default(),
+        }
     }
 
     /// Its number.
@@ -205,7 +216,15 @@ impl Index {
     }
 
     /// Appends up to `limit` entries after the position to `batch`.
-    fn next_batch(&self, position: &Position, reverse: bool, upper: &Edge, lower: &Edge, limit: usize, batch: &mut Batch) {
+    fn next_batch(
+        &self,
+        position: &Position,
+        reverse: bool,
+        upper: &Edge,
+        lower: &Edge,
+        limit: usize,
+        batch: &mut Batch,
+    ) {
         let entries = self.entries.read();
         let start = match position {
             Position::Start => None,
@@ -214,8 +233,11 @@ impl Index {
         let mut take = |entry: &Entry| {
             let bytes = entry.bytes();
             let (key, _) = split(bytes);
-            let (past_end, before_start) =
-                if reverse { (lower.is_below(key), upper.is_above(key)) } else { (upper.is_above(key), lower.is_below(key)) };
+            let (past_end, before_start) = if reverse {
+                (lower.is_below(key), upper.is_above(key))
+            } else {
+                (upper.is_above(key), lower.is_below(key))
+            };
             if past_end {
                 return false;
             }
@@ -377,7 +399,12 @@ const READ_AHEAD_MAX: usize = 128;
 
 impl IndexCursor {
     /// Over the keys between two bounds; `reverse` walks from the upper one down.
-    pub fn new(index: &Arc<Index>, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, reverse: bool) -> IndexCursor {
+    pub fn new(
+        index: &Arc<Index>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+        reverse: bool,
+    ) -> IndexCursor {
         IndexCursor {
             index: index.clone(),
             lower: Edge(lower),
@@ -430,7 +457,14 @@ impl IndexCursor {
             }
         }
         self.batch.clear();
-        self.index.next_batch(&self.position, self.reverse, &self.upper, &self.lower, self.ahead, &mut self.batch);
+        self.index.next_batch(
+            &self.position,
+            self.reverse,
+            &self.upper,
+            &self.lower,
+            self.ahead,
+            &mut self.batch,
+        );
         self.finished = self.batch.ends.len() < self.ahead;
         self.ahead = (self.ahead * 4).min(READ_AHEAD_MAX);
         !self.batch.ends.is_empty()

@@ -35,7 +35,10 @@ mod stats;
 mod table;
 mod table_lock;
 mod txn;
-#[allow(unsafe_code, reason = "lock-free version chains: the one module with unsafe code")]
+#[allow(
+    unsafe_code,
+    reason = "lock-free version chains: the one module with unsafe code"
+)]
 mod version;
 mod wait;
 mod worker;
@@ -46,8 +49,8 @@ pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_commit::LogFailed;
 pub use logstead_wal::FlushMode;
-pub use replay::RecoveryReport;
 pub use precommit::{Receipt, TryCommitError};
+pub use replay::RecoveryReport;
 pub use row::{RowBuilder, RowError, RowRef};
 pub use savepoint::SavepointId;
 pub use state::TxnId;

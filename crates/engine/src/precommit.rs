@@ -188,7 +188,10 @@ impl Txn {
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
     async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
         loop {
-            let records = self.work.as_ref().map_or_else(Vec::new, |w| w.buffers.log.clone());
+            let records = self
+                .work
+                .as_ref()
+                .map_or_else(Vec::new, |w| w.buffers.log.clone());
             match write_side(lane, records).await {
                 Ok(side) => return take_room(lane, 0).await.map(|room| Place::Side(room, side)),
                 // The home is preparing space; room in the lane comes up when it has some.
@@ -214,11 +217,16 @@ impl Txn {
         }
         self.finish();
         add(&self.worker.counters().commits_read_only, 1);
-        Receipt { csn: None, waits_for }
+        Receipt {
+            csn: None,
+            waits_for,
+        }
     }
 
     fn commit_at(&mut self, place: Place) -> Receipt {
-        let Some(work) = self.work.take() else { return self.commit_without_log() };
+        let Some(work) = self.work.take() else {
+            return self.commit_without_log();
+        };
         let worker = self.worker.clone();
         let engine = worker.inner();
         let was_dirty = worker.lane.is_dirty();
@@ -254,7 +262,10 @@ impl Txn {
         if !was_dirty {
             worker.call_dirty_hook();
         }
-        Receipt { csn: Some(csn), waits_for: csn }
+        Receipt {
+            csn: Some(csn),
+            waits_for: csn,
+        }
     }
 
     /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.

@@ -38,18 +38,33 @@ impl Replay {
         for record in Records::new(records) {
             let record = record.map_err(|source| ReplayError::Records { csn, source })?;
             let (table, rid) = (record.table(), record.rid());
-            self.apply_record(csn, &record, &guard).map_err(|source| ReplayError::Row { csn, table, rid, source })?;
+            self.apply_record(csn, &record, &guard)
+                .map_err(|source| ReplayError::Row {
+                    csn,
+                    table,
+                    rid,
+                    source,
+                })?;
         }
         Ok(())
     }
 
-    fn apply_record(&mut self, csn: Csn, record: &Record<'_>, guard: &Guard) -> Result<(), RowError> {
+    fn apply_record(
+        &mut self,
+        csn: Csn,
+        record: &Record<'_>,
+        guard: &Guard,
+    ) -> Result<(), RowError> {
         let workers = self.workers;
         let (id, rid) = (record.table(), record.rid());
         if rid.0 >= RID_MAX {
             return Err(RowError::new("row number out of range"));
         }
-        let rows = &self.tables.entry(id).or_insert_with(|| Arc::new(Table::new(id, workers))).rows;
+        let rows = &self
+            .tables
+            .entry(id)
+            .or_insert_with(|| Arc::new(Table::new(id, workers)))
+            .rows;
         rows.claim_rid(rid);
         let (chunk, slot) = rows.slot_or_new(rid);
         match record {
@@ -58,7 +73,9 @@ impl Replay {
                 chunk.replace_committed(slot, csn, Some(row.bytes()), guard);
             }
             Record::Update { delta: changes, .. } => {
-                let old = rows.head(rid, guard).ok_or(RowError::new("an update of a row that does not exist"))?;
+                let old = rows
+                    .head(rid, guard)
+                    .ok_or(RowError::new("an update of a row that does not exist"))?;
                 let row = delta::apply(RowRef::new(old.row()), changes, &mut self.builder)?;
                 chunk.replace_committed(slot, csn, Some(row), guard);
             }
@@ -89,11 +106,20 @@ pub(crate) fn open(
         lane: LaneConfig::default(),
         accept_data_loss: options.accept_data_loss,
     };
-    let mut replay = Replay { workers: options.workers, tables: Tables::default(), builder: RowBuilder::new() };
+    let mut replay = Replay {
+        workers: options.workers,
+        tables: Tables::default(),
+        builder: RowBuilder::new(),
+    };
     let recovered = recovery::open(&home, &env, &log, &mut |csn, records| {
         replay.apply(csn, records).map_err(ApplyError::from)
     })?;
-    let engine = Engine::with_lanes(&options, recovered.lanes, recovered.next_csn, replay.finish(), env);
+    let engine = Engine::with_lanes(
+        &options,
+        recovered.lanes,
+        recovered.next_csn,
+        replay.finish(),
+        env,
+    );
     Ok((engine, recovered.report))
 }
-

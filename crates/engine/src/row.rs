@@ -124,7 +124,9 @@ impl<'a> RowRef<'a> {
 
     #[inline]
     fn null_bit(&self, i: usize) -> bool {
-        self.0.get(HEADER_BYTES + i / 8).is_none_or(|b| b & (1 << (i % 8)) != 0)
+        self.0
+            .get(HEADER_BYTES + i / 8)
+            .is_none_or(|b| b & (1 << (i % 8)) != 0)
     }
 
     /// Where column `i` ends, relative to the data.
@@ -163,7 +165,9 @@ impl<'a> RowRef<'a> {
 impl fmt::Debug for RowRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "v{}", self.schema_version())?;
-        f.debug_list().entries((0..self.column_count()).map(|i| self.column(i))).finish()
+        f.debug_list()
+            .entries((0..self.column_count()).map(|i| self.column(i)))
+            .finish()
     }
 }
 
@@ -186,13 +190,17 @@ impl RowBuilder {
 
     /// Begins a row of `columns` columns. Columns that are not pushed are NULL.
     pub fn start(&mut self, schema_version: u16, columns: usize) {
-        assert!(columns <= COLUMNS_MAX, "a row has at most {COLUMNS_MAX} columns");
+        assert!(
+            columns <= COLUMNS_MAX,
+            "a row has at most {COLUMNS_MAX} columns"
+        );
         self.columns = columns;
         self.pushed = 0;
         self.ends.clear();
         self.buffer.clear();
         self.buffer.extend_from_slice(&schema_version.to_le_bytes());
-        self.buffer.extend_from_slice(&(columns as u16).to_le_bytes());
+        self.buffer
+            .extend_from_slice(&(columns as u16).to_le_bytes());
         self.data = HEADER_BYTES + columns.div_ceil(8) + columns * 2;
         self.buffer.resize(self.data, 0);
     }
@@ -227,7 +235,10 @@ impl RowBuilder {
 
     #[inline]
     fn column_done(&mut self) {
-        assert!(self.pushed < self.columns, "more columns than the row was started with");
+        assert!(
+            self.pushed < self.columns,
+            "more columns than the row was started with"
+        );
         let end = self.buffer.len() - self.data;
         let at = HEADER_BYTES + self.columns.div_ceil(8) + self.pushed * 2;
         self.buffer[at..at + 2].copy_from_slice(&(end as u16).to_le_bytes());

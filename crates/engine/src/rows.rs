@@ -32,7 +32,11 @@ pub(crate) struct Rows {
 fn place(rid: Rid) -> (usize, usize, usize) {
     let chunk = rid.0 / CHUNK_SLOTS as u64 + 1;
     let bucket = chunk.ilog2() as usize;
-    (bucket, (chunk - (1 << bucket)) as usize, (rid.0 % CHUNK_SLOTS as u64) as usize)
+    (
+        bucket,
+        (chunk - (1 << bucket)) as usize,
+        (rid.0 % CHUNK_SLOTS as u64) as usize,
+    )
 }
 
 /// The first rid that no bucket has room for.
@@ -74,7 +78,8 @@ impl Rows {
     #[inline]
     pub(crate) fn slot_or_new(&self, rid: Rid) -> (&Chunk, usize) {
         let (bucket, chunk, slot) = place(rid);
-        let chunks = self.buckets[bucket].get_or_init(|| (0..1usize << bucket).map(|_| OnceLock::new()).collect());
+        let chunks = self.buckets[bucket]
+            .get_or_init(|| (0..1usize << bucket).map(|_| OnceLock::new()).collect());
         (chunks[chunk].get_or_init(|| Box::new(Chunk::new())), slot)
     }
 

@@ -21,18 +21,32 @@ impl Txn {
     pub fn savepoint(&mut self) -> SavepointId {
         self.savepoints_made += 1;
         let id = SavepointId(self.savepoints_made);
-        let (writes, log_bytes) =
-            self.work.as_ref().map_or((0, 0), |w| (w.buffers.writes.len(), w.buffers.log.len()));
-        self.savepoints.push(Savepoint { id, writes, log_bytes, hooks: self.hooks.len() });
+        let (writes, log_bytes) = self
+            .work
+            .as_ref()
+            .map_or((0, 0), |w| (w.buffers.writes.len(), w.buffers.log.len()));
+        self.savepoints.push(Savepoint {
+            id,
+            writes,
+            log_bytes,
+            hooks: self.hooks.len(),
+        });
         id
     }
 
     /// Undoes everything after the savepoint, which stays, as do table locks. Later savepoints are gone. False if there
     /// is no such savepoint any more.
     pub fn rollback_to(&mut self, id: SavepointId) -> bool {
-        let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else { return false };
+        let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else {
+            return false;
+        };
         self.savepoints.truncate(at + 1);
-        let Savepoint { writes, log_bytes, hooks, .. } = self.savepoints[at];
+        let Savepoint {
+            writes,
+            log_bytes,
+            hooks,
+            ..
+        } = self.savepoints[at];
         self.give_up_intent();
         self.undo_to(writes, log_bytes);
         for hook in self.hooks.drain(hooks..).rev() {
@@ -46,7 +60,9 @@ impl Txn {
 
     /// Forgets the savepoint and later ones, keeping their work. False if there is no such savepoint any more.
     pub fn release(&mut self, id: SavepointId) -> bool {
-        let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else { return false };
+        let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else {
+            return false;
+        };
         self.savepoints.truncate(at);
         true
     }
@@ -59,7 +75,9 @@ impl Txn {
                 work.buffers.log.truncate(log_bytes);
                 return;
             }
-            let Some(write) = work.buffers.writes.pop() else { return };
+            let Some(write) = work.buffers.writes.pop() else {
+                return;
+            };
             let table = work.buffers.tables[write.table as usize].clone();
             // A guard per write: undoing a bulk load must not hold the collector back.
             let guard = Guard::pin();

@@ -24,7 +24,10 @@ pub(crate) struct Published {
 
 impl Published {
     pub(crate) fn new() -> CachePadded<Published> {
-        CachePadded::new(Published { first: AtomicU64::new(NONE), second: AtomicU64::new(NONE) })
+        CachePadded::new(Published {
+            first: AtomicU64::new(NONE),
+            second: AtomicU64::new(NONE),
+        })
     }
 }
 
@@ -69,7 +72,9 @@ impl Snapshots {
     /// One use less.
     #[inline]
     pub(crate) fn release(&mut self, snapshot: Csn, published: &Published) {
-        let Ok(at) = self.live.binary_search_by_key(&snapshot.0, |(s, _)| *s) else { return };
+        let Ok(at) = self.live.binary_search_by_key(&snapshot.0, |(s, _)| *s) else {
+            return;
+        };
         self.live[at].1 -= 1;
         if self.live[at].1 > 0 {
             return;
@@ -98,7 +103,11 @@ pub(crate) struct Bounds {
 impl Bounds {
     pub(crate) fn read(horizon: &Horizon, published: &[CachePadded<Published>]) -> Bounds {
         let durable = horizon.get().0;
-        let mut bounds = Bounds { singles: SmallVec::new(), rest: horizon.counter().0, horizon: durable };
+        let mut bounds = Bounds {
+            singles: SmallVec::new(),
+            rest: horizon.counter().0,
+            horizon: durable,
+        };
         fence(Ordering::SeqCst);
         for worker in published {
             bounds.rest = bounds.rest.min(worker.second.load(Ordering::SeqCst));
@@ -144,7 +153,13 @@ impl Bounds {
 
     /// The oldest snapshot in use, or what the next one will be.
     pub(crate) fn oldest(&self) -> Csn {
-        Csn(self.singles.iter().copied().min().unwrap_or(self.rest).min(self.rest))
+        Csn(self
+            .singles
+            .iter()
+            .copied()
+            .min()
+            .unwrap_or(self.rest)
+            .min(self.rest))
     }
 }
 
@@ -173,9 +188,17 @@ mod tests {
         tick(&horizon);
         let bounds = Bounds::read(&horizon, &published);
         assert_eq!(bounds.oldest(), Csn(10));
-        assert_eq!(bounds.droppable(Csn(5), Csn(12)), Err(Some(10)), "the old one sees 5");
+        assert_eq!(
+            bounds.droppable(Csn(5), Csn(12)),
+            Err(Some(10)),
+            "the old one sees 5"
+        );
         assert_eq!(bounds.droppable(Csn(12), Csn(20)), Ok(()), "nobody sees 12");
-        assert_eq!(bounds.droppable(Csn(20), Csn(30)), Err(None), "the young one sees 20");
+        assert_eq!(
+            bounds.droppable(Csn(20), Csn(30)),
+            Err(None),
+            "the young one sees 20"
+        );
         assert_eq!(bounds.gone(Csn(12)), Err(Some(10)));
         assert_eq!(bounds.gone(Csn(9)), Ok(()));
         snapshots.release(old, &published[0]);
@@ -191,7 +214,11 @@ mod tests {
         let horizon = Horizon::new(1, Csn(10));
         drop(horizon.draw(WorkerId(0)));
         let bounds = Bounds::read(&horizon, &[Published::new()]);
-        assert_eq!(bounds.droppable(Csn(5), Csn(10)), Err(None), "T1: 10 is not below the horizon");
+        assert_eq!(
+            bounds.droppable(Csn(5), Csn(10)),
+            Err(None),
+            "T1: 10 is not below the horizon"
+        );
         assert!(!bounds.ripe(Csn(10)));
     }
 }

@@ -41,7 +41,12 @@ pub(crate) struct TxnState {
 
 impl TxnState {
     pub(crate) fn new(id: TxnId) -> TxnState {
-        TxnState { word: AtomicU64::new(RUNNING), releases: AtomicU64::new(0), id, waiters: Mutex::default() }
+        TxnState {
+            word: AtomicU64::new(RUNNING),
+            releases: AtomicU64::new(0),
+            id,
+            waiters: Mutex::default(),
+        }
     }
 
     #[inline]
@@ -92,7 +97,10 @@ impl TxnState {
 
     fn step(&self, from: u64, to: u64) {
         let before = self.word.swap(to, Ordering::SeqCst);
-        assert!(before & 3 == from, "a transaction's state moves along its one path");
+        assert!(
+            before & 3 == from,
+            "a transaction's state moves along its one path"
+        );
     }
 
     /// Running -> Committing, before the CSN is drawn.

@@ -37,7 +37,10 @@ impl TableLock {
     /// Do two transactions' locks conflict?
     pub(crate) fn conflicts(self, other: TableLock) -> bool {
         use TableLock::{Exclusive, Share, Write};
-        matches!((self, other), (Exclusive, _) | (_, Exclusive) | (Share, Write) | (Write, Share))
+        matches!(
+            (self, other),
+            (Exclusive, _) | (_, Exclusive) | (Share, Write) | (Write, Share)
+        )
     }
 }
 
@@ -94,7 +97,11 @@ impl Strong {
     fn stands_against(&self, txn: TxnId, lock: TableLock, intents_too: bool) -> Option<TxnId> {
         let other = |(holder, held): &&(TxnId, TableLock)| *holder != txn && lock.conflicts(*held);
         let held = self.holders.iter().find(other);
-        let held = if intents_too { held.or_else(|| self.intents.iter().find(other)) } else { held };
+        let held = if intents_too {
+            held.or_else(|| self.intents.iter().find(other))
+        } else {
+            held
+        };
         held.map(|(holder, _)| *holder)
     }
 
@@ -151,7 +158,11 @@ impl TableLocks {
 
     fn counter(&self, worker: WorkerId, lock: TableLock) -> &AtomicU32 {
         let weak = &self.weak[usize::from(worker.0)];
-        if lock == TableLock::Read { &weak.read } else { &weak.write }
+        if lock == TableLock::Read {
+            &weak.read
+        } else {
+            &weak.write
+        }
     }
 
     /// Takes `lock` or says who stands against it. A refused strong lock stays behind as an intent until it is taken
@@ -184,7 +195,10 @@ impl TableLocks {
         }
         let strong = self.strong.lock();
         if let Some(holder) = strong.stands_against(txn, lock, !held.any()) {
-            return Err(Refused { holder: Some(holder), releases: strong.releases });
+            return Err(Refused {
+                holder: Some(holder),
+                releases: strong.releases,
+            });
         }
         // Under the mutex nobody adds up counters.
         counter.fetch_add(1, Ordering::SeqCst);
@@ -223,7 +237,10 @@ impl TableLocks {
         let holder = strong.stands_against(txn, lock, false);
         let weak_in_the_way = writers > 0 || (lock == TableLock::Exclusive && readers > 0);
         if holder.is_some() || weak_in_the_way {
-            return Err(Refused { holder, releases: strong.releases });
+            return Err(Refused {
+                holder,
+                releases: strong.releases,
+            });
         }
         strong.intents.retain(|(t, l)| !(*t == txn && *l == lock));
         strong.holders.push((txn, lock));
@@ -249,10 +266,12 @@ impl TableLocks {
     #[inline]
     pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: Held) {
         if held.read {
-            self.counter(worker, TableLock::Read).fetch_sub(1, Ordering::SeqCst);
+            self.counter(worker, TableLock::Read)
+                .fetch_sub(1, Ordering::SeqCst);
         }
         if held.write {
-            self.counter(worker, TableLock::Write).fetch_sub(1, Ordering::SeqCst);
+            self.counter(worker, TableLock::Write)
+                .fetch_sub(1, Ordering::SeqCst);
         }
         if self.strong_count.load(Ordering::SeqCst) == 0 {
             return;
@@ -277,7 +296,11 @@ impl TableLocks {
         let mut strong = self.strong.lock();
         match strong.waiters.iter_mut().find(|w| w.txn == txn) {
             Some(waiter) => waiter.waker.clone_from(waker),
-            None => strong.waiters.push(Waiter { txn, strong: lock.is_strong(), waker: waker.clone() }),
+            None => strong.waiters.push(Waiter {
+                txn,
+                strong: lock.is_strong(),
+                waker: waker.clone(),
+            }),
         }
     }
 
@@ -301,21 +324,52 @@ mod tests {
         let (mut a, mut b) = (Held::default(), Held::default());
         assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
         assert!(locks.acquire(A, W, TableLock::Write, &mut a).is_ok());
-        assert!(locks.acquire(B, WorkerId(1), TableLock::Write, &mut b).is_ok());
-        assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_err(), "B writes");
+        assert!(
+            locks
+                .acquire(B, WorkerId(1), TableLock::Write, &mut b)
+                .is_ok()
+        );
+        assert!(
+            locks.acquire(A, W, TableLock::Share, &mut a).is_err(),
+            "B writes"
+        );
         let mut c = Held::default();
-        assert!(locks.acquire(TxnId(3), W, TableLock::Write, &mut c).is_err(), "queues behind the intent");
+        assert!(
+            locks
+                .acquire(TxnId(3), W, TableLock::Write, &mut c)
+                .is_err(),
+            "queues behind the intent"
+        );
         assert!(locks.acquire(TxnId(3), W, TableLock::Read, &mut c).is_ok());
-        assert!(locks.acquire(B, WorkerId(1), TableLock::Read, &mut b).is_ok(), "held already");
+        assert!(
+            locks
+                .acquire(B, WorkerId(1), TableLock::Read, &mut b)
+                .is_ok(),
+            "held already"
+        );
         locks.release(B, WorkerId(1), b);
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
-        assert!(locks.acquire(A, W, TableLock::Exclusive, &mut a).is_err(), "a reader");
+        assert!(
+            locks.acquire(A, W, TableLock::Exclusive, &mut a).is_err(),
+            "a reader"
+        );
         locks.release(TxnId(3), W, c);
-        assert!(locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(), "upgrade");
+        assert!(
+            locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(),
+            "upgrade"
+        );
         let mut d = Held::default();
-        assert!(locks.acquire(B, WorkerId(1), TableLock::Read, &mut d).is_err());
+        assert!(
+            locks
+                .acquire(B, WorkerId(1), TableLock::Read, &mut d)
+                .is_err()
+        );
         locks.release(A, W, a);
-        assert!(locks.acquire(B, WorkerId(1), TableLock::Read, &mut d).is_ok());
+        assert!(
+            locks
+                .acquire(B, WorkerId(1), TableLock::Read, &mut d)
+                .is_ok()
+        );
         assert_eq!(locks.strong_count.load(Ordering::SeqCst), 0);
     }
 

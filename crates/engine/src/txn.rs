@@ -101,7 +101,11 @@ pub struct ScanCursor {
 impl ScanCursor {
     /// From the first row.
     pub fn new(table: &Arc<Table>) -> ScanCursor {
-        ScanCursor { table: table.clone(), next: 0, end: None }
+        ScanCursor {
+            table: table.clone(),
+            next: 0,
+            end: None,
+        }
     }
 }
 
@@ -216,7 +220,11 @@ impl Txn {
     pub fn view(&mut self) -> View {
         let snapshot = self.snapshot();
         self.worker.share_snapshot(snapshot);
-        View { worker: self.worker.clone(), snapshot, command: self.command }
+        View {
+            worker: self.worker.clone(),
+            snapshot,
+            command: self.command,
+        }
     }
 
     /// Exchanges what the transaction sees with `view`. A cursor that outlives its statement swaps its view in before
@@ -247,7 +255,9 @@ impl Txn {
 
     /// Has it changed rows?
     pub fn has_writes(&self) -> bool {
-        self.work.as_ref().is_some_and(|w| !w.buffers.log.is_empty())
+        self.work
+            .as_ref()
+            .is_some_and(|w| !w.buffers.log.is_empty())
     }
 
     /// Calls `hook` when the transaction ends: when its changes have just become visible and its locks are still held,
@@ -264,7 +274,11 @@ impl Txn {
 
     /// The version of a chain that the statement sees.
     #[inline]
-    fn see<'g>(&mut self, mut at: Option<VersionRef<'g>>, guard: &'g Guard) -> Option<(VersionRef<'g>, VersionId)> {
+    fn see<'g>(
+        &mut self,
+        mut at: Option<VersionRef<'g>>,
+        guard: &'g Guard,
+    ) -> Option<(VersionRef<'g>, VersionId)> {
         let snapshot = self.snapshot();
         let mut steps = 0;
         let seen = loop {
@@ -279,7 +293,8 @@ impl Txn {
                 Stamp::Committed(csn) => csn,
                 Stamp::Writer(_) if self.is_own(version) => {
                     if version.command() < self.command {
-                        break (kind != Kind::Tombstone).then(|| (version, VersionId::own(version.command())));
+                        break (kind != Kind::Tombstone)
+                            .then(|| (version, VersionId::own(version.command())));
                     }
                     continue;
                 }
@@ -303,11 +318,20 @@ impl Txn {
     #[inline]
     pub fn read<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
         let (version, id) = self.see(table.rows.head(rid, guard), guard)?;
-        Some(Row { rid, version: id, bytes: RowRef::new(version.row()) })
+        Some(Row {
+            rid,
+            version: id,
+            bytes: RowRef::new(version.row()),
+        })
     }
 
     /// The row's newest version that is committed or this transaction's own.
-    pub fn read_newest<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
+    pub fn read_newest<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
         let mut at = table.rows.head(rid, guard);
         while let Some(version) = at {
             at = version.next(guard);
@@ -349,7 +373,11 @@ impl Txn {
             if let Some((version, id)) = self.see(index.rows.head(rid, guard), guard)
                 && self.has_key(index, version, key)
             {
-                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+                return Some(Row {
+                    rid,
+                    version: id,
+                    bytes: RowRef::new(version.row()),
+                });
             }
         }
         None
@@ -360,12 +388,17 @@ impl Txn {
     fn has_key(&self, index: &Index, version: VersionRef<'_>, key: &[u8]) -> bool {
         let mut scratch = self.worker.scratch.borrow_mut();
         scratch.other_key.clear();
-        index.key(version.row(), &mut scratch.other_key) != KeyKind::Absent && scratch.other_key == key
+        index.key(version.row(), &mut scratch.other_key) != KeyKind::Absent
+            && scratch.other_key == key
     }
 
     /// The next visible row in the cursor's order; each row comes once.
     #[inline]
-    pub fn index_next<'g>(&mut self, cursor: &mut IndexCursor, guard: &'g Guard) -> Option<Row<'g>> {
+    pub fn index_next<'g>(
+        &mut self,
+        cursor: &mut IndexCursor,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
         // Before entries are read ahead: what is visible to it has its entries by then.
         self.snapshot();
         loop {
@@ -373,7 +406,11 @@ impl Txn {
             if let Some((version, id)) = self.see(cursor.index().rows.head(rid, guard), guard)
                 && self.has_key(cursor.index(), version, cursor.key())
             {
-                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+                return Some(Row {
+                    rid,
+                    version: id,
+                    bytes: RowRef::new(version.row()),
+                });
             }
         }
     }
@@ -383,12 +420,18 @@ impl Txn {
     pub fn scan_next<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
         self.snapshot();
         // Rows visible to the snapshot have their rids by now.
-        let end = *cursor.end.get_or_insert_with(|| cursor.table.rows.rid_end());
+        let end = *cursor
+            .end
+            .get_or_insert_with(|| cursor.table.rows.rid_end());
         while cursor.next < end {
             let rid = Rid(cursor.next);
             cursor.next += 1;
             if let Some((version, id)) = self.see(cursor.table.rows.head(rid, guard), guard) {
-                return Some(Row { rid, version: id, bytes: RowRef::new(version.row()) });
+                return Some(Row {
+                    rid,
+                    version: id,
+                    bytes: RowRef::new(version.row()),
+                });
             }
         }
         None
@@ -424,7 +467,11 @@ impl Txn {
                         } else if base != VersionId::own(version.command()) {
                             Err(WriteError::Changed)
                         } else {
-                            Ok(Target { head, row: version, locked })
+                            Ok(Target {
+                                head,
+                                row: version,
+                                locked,
+                            })
                         };
                     }
                     Stamp::Committed(csn) => csn,
@@ -452,7 +499,11 @@ impl Txn {
                 if base != VersionId::committed(csn) {
                     return Err(self.lost(false));
                 }
-                return Ok(Target { head, row: version, locked });
+                return Ok(Target {
+                    head,
+                    row: version,
+                    locked,
+                });
             }
             return Err(WriteError::Gone);
         }
@@ -472,14 +523,24 @@ impl Txn {
     pub fn lock_table(&mut self, table: &Arc<Table>, lock: TableLock) -> Result<(), WriteError> {
         let id = self.id;
         let worker = self.worker.id;
-        let at = match self.tables.iter().position(|t| Arc::ptr_eq(&t.table, table)) {
+        let at = match self
+            .tables
+            .iter()
+            .position(|t| Arc::ptr_eq(&t.table, table))
+        {
             Some(at) => at,
             None => {
-                self.tables.push(HeldTable { table: table.clone(), held: Held::default() });
+                self.tables.push(HeldTable {
+                    table: table.clone(),
+                    held: Held::default(),
+                });
                 self.tables.len() - 1
             }
         };
-        match table.locks.acquire(id, worker, lock, &mut self.tables[at].held) {
+        match table
+            .locks
+            .acquire(id, worker, lock, &mut self.tables[at].held)
+        {
             Ok(()) => {
                 self.give_up_intent();
                 Ok(())
@@ -491,7 +552,12 @@ impl Txn {
                     }
                     self.intent = Some(table.clone());
                 }
-                Err(WriteError::Blocked(Blocker::table(table.clone(), lock, refused.holder, refused.releases)))
+                Err(WriteError::Blocked(Blocker::table(
+                    table.clone(),
+                    lock,
+                    refused.holder,
+                    refused.releases,
+                )))
             }
         }
     }

@@ -94,9 +94,14 @@ struct Fresh(NonNull<Version>);
 
 impl Fresh {
     fn new(stamp: u64, kind: Kind, command: u32, row: &[u8]) -> Fresh {
-        assert!(row.len() <= LENGTH as usize, "rows are limited to ROW_BYTES_MAX");
+        assert!(
+            row.len() <= LENGTH as usize,
+            "rows are limited to ROW_BYTES_MAX"
+        );
         let flags = match kind {
-            Kind::Row { keys_changed: false } => 0,
+            Kind::Row {
+                keys_changed: false,
+            } => 0,
             Kind::Row { keys_changed: true } => KEYS_CHANGED,
             Kind::Tombstone => TOMBSTONE,
             Kind::LockOnly => LOCK_ONLY,
@@ -115,7 +120,11 @@ impl Fresh {
                 command,
                 shape: flags | row.len() as u32,
             });
-            std::ptr::copy_nonoverlapping(row.as_ptr(), version.add(1).cast::<u8>().as_ptr(), row.len());
+            std::ptr::copy_nonoverlapping(
+                row.as_ptr(),
+                version.add(1).cast::<u8>().as_ptr(),
+                row.len(),
+            );
         }
         Fresh(version)
     }
@@ -155,7 +164,10 @@ impl PartialEq for VersionRef<'_> {
 
 impl<'g> VersionRef<'g> {
     fn from_raw(at: *mut Version, _guard: &'g Guard) -> Option<VersionRef<'g>> {
-        Some(VersionRef { at: NonNull::new(at)?, guard: PhantomData })
+        Some(VersionRef {
+            at: NonNull::new(at)?,
+            guard: PhantomData,
+        })
     }
 
     #[inline]
@@ -214,7 +226,9 @@ impl<'g> VersionRef<'g> {
     pub(crate) fn kind(self) -> Kind {
         let shape = self.header().shape;
         if shape & (TOMBSTONE | LOCK_ONLY) == 0 {
-            Kind::Row { keys_changed: shape & KEYS_CHANGED != 0 }
+            Kind::Row {
+                keys_changed: shape & KEYS_CHANGED != 0,
+            }
         } else if shape & TOMBSTONE != 0 {
             Kind::Tombstone
         } else {
@@ -240,7 +254,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(state: TxnState) -> Writer {
-        let writer = Writer { state: Arc::new(state), named: Cell::new(0) };
+        let writer = Writer {
+            state: Arc::new(state),
+            named: Cell::new(0),
+        };
         Arc::as_ptr(&writer.state).expose_provenance();
         writer
     }
@@ -299,17 +316,24 @@ impl Chunk {
     ) -> Option<VersionRef<'g>> {
         let expected = expected.map_or(std::ptr::null_mut(), |v| v.at.as_ptr());
         // SAFETY: not published yet, so ours alone.
-        unsafe { fresh.0.as_ref() }.next.store(expected, Ordering::Relaxed);
+        unsafe { fresh.0.as_ref() }
+            .next
+            .store(expected, Ordering::Relaxed);
         let raw = fresh.0.as_ptr();
         // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
         // is identity.
-        self.slots[slot].compare_exchange(expected, raw, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        self.slots[slot]
+            .compare_exchange(expected, raw, Ordering::AcqRel, Ordering::Acquire)
+            .ok()?;
         std::mem::forget(fresh);
         VersionRef::from_raw(raw, guard)
     }
 
     /// Installs a version of `writer` above `expected`; `None` if the slot's newest version is another one by now.
-    #[expect(clippy::too_many_arguments, reason = "one call site per kind of write; a struct would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site per kind of write; a struct would only rename them"
+    )]
     pub(crate) fn install<'g>(
         &self,
         slot: usize,
@@ -322,7 +346,12 @@ impl Chunk {
     ) -> Option<VersionRef<'g>> {
         // Counted before it can be reached (V4).
         writer.named.set(writer.named.get() + 1);
-        let installed = self.install_fresh(slot, expected, Fresh::new(writer.address(), kind, command, row), guard);
+        let installed = self.install_fresh(
+            slot,
+            expected,
+            Fresh::new(writer.address(), kind, command, row),
+            guard,
+        );
         if installed.is_none() {
             writer.named.set(writer.named.get() - 1);
         }
@@ -330,11 +359,19 @@ impl Chunk {
     }
 
     /// Installs a committed row in the place of `expected` and its chain: replay, which nobody watches.
-    pub(crate) fn replace_committed(&self, slot: usize, csn: Csn, row: Option<&[u8]>, guard: &Guard) {
+    pub(crate) fn replace_committed(
+        &self,
+        slot: usize,
+        csn: Csn,
+        row: Option<&[u8]>,
+        guard: &Guard,
+    ) {
         let mut prune = self.prune_lock();
         prune.clear(slot, guard);
         if let Some(row) = row {
-            let kind = Kind::Row { keys_changed: false };
+            let kind = Kind::Row {
+                keys_changed: false,
+            };
             self.install_fresh(slot, None, Fresh::new(csn.0 << 1 | 1, kind, 0, row), guard);
         }
     }
@@ -345,7 +382,10 @@ impl Chunk {
         let mut at = self.head(slot, guard);
         while let Some(version) = at {
             if version.is_of(writer) {
-                version.header().stamp.store(csn.0 << 1 | 1, Ordering::Release);
+                version
+                    .header()
+                    .stamp
+                    .store(csn.0 << 1 | 1, Ordering::Release);
                 writer.named.set(writer.named.get().saturating_sub(1));
             } else if let Stamp::Committed(other) = version.stamp()
                 && other <= csn
@@ -361,7 +401,7 @@ impl Chunk {
         self.pruning
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then_some(Prune { chunk: self })
+            .then(|| Prune { chunk: self })
     }
 
     /// Takes the right to unlink; holders keep it for one slot's chain only, so the wait is short.
@@ -427,34 +467,43 @@ impl Prune<'_> {
 
     /// Unlinks the newest version if it is a version of `writer`, not stamped: undo. Gives the version, which stays
     /// readable under the guard.
-    pub(crate) fn pop<'g>(&mut self, slot: usize, writer: &Writer, guard: &'g Guard) -> Option<VersionRef<'g>> {
+    pub(crate) fn pop<'g>(
+        &mut self,
+        slot: usize,
+        writer: &Writer,
+        guard: &'g Guard,
+    ) -> Option<VersionRef<'g>> {
         let head = self.chunk.head(slot, guard)?;
         if !head.is_of(writer) {
             return None;
         }
         let next = head.header().next.load(Ordering::Acquire);
-        self.chunk.slots[slot].compare_exchange(head.at.as_ptr(), next, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        self.chunk.slots[slot]
+            .compare_exchange(head.at.as_ptr(), next, Ordering::AcqRel, Ordering::Acquire)
+            .ok()?;
         writer.named.set(writer.named.get().saturating_sub(1));
         self.retire(head, guard);
         Some(head)
     }
 
-    /// Walks the chain below the newest version and unlinks what `drop_it` says. Versions whose writer is not known to
-    /// have committed are kept whatever it says, and so is the newest version.
+    /// Walks the chain from the newest version on and unlinks what `drop_it` says. It is told whether a version may go
+    /// at all: the newest one, and versions whose writer is not known to have committed, are kept whatever it says.
     pub(crate) fn sweep<'g>(
         &mut self,
         slot: usize,
         guard: &'g Guard,
-        mut drop_it: impl FnMut(VersionRef<'g>) -> bool,
+        mut drop_it: impl FnMut(VersionRef<'g>, bool) -> bool,
     ) {
-        let Some(mut kept) = self.chunk.head(slot, guard) else { return };
-        drop_it(kept);
+        let Some(mut kept) = self.chunk.head(slot, guard) else {
+            return;
+        };
+        drop_it(kept, false);
         while let Some(version) = kept.next(guard) {
             let finished = match version.stamp() {
                 Stamp::Committed(_) => true,
                 Stamp::Writer(state) => state.committed().is_some(),
             };
-            if drop_it(version) && finished {
+            if drop_it(version, finished) && finished {
                 let next = version.header().next.load(Ordering::Acquire);
                 kept.header().next.store(next, Ordering::Release);
                 self.retire(version, guard);
@@ -471,7 +520,12 @@ impl Prune<'_> {
             return false;
         }
         let null = std::ptr::null_mut();
-        let taken = self.chunk.slots[slot].compare_exchange(head.at.as_ptr(), null, Ordering::AcqRel, Ordering::Acquire);
+        let taken = self.chunk.slots[slot].compare_exchange(
+            head.at.as_ptr(),
+            null,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
         if taken.is_err() {
             return false;
         }
@@ -492,7 +546,13 @@ impl Prune<'_> {
         while let Some(version) = at {
             // SAFETY: V1: still protected by `guard`, retired below only after its link was read.
             at = NonNull::new(unsafe { version.as_ref() }.next.load(Ordering::Acquire));
-            self.retire(VersionRef { at: version, guard: PhantomData }, guard);
+            self.retire(
+                VersionRef {
+                    at: version,
+                    guard: PhantomData,
+                },
+                guard,
+            );
         }
     }
 }

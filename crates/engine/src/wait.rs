@@ -28,16 +28,26 @@ use crate::txn::Txn;
 #[derive(Clone)]
 enum Cause {
     /// Another transaction's row lock or undecided version.
-    Row { writer: Arc<TxnState>, releases: u64 },
+    Row {
+        writer: Arc<TxnState>,
+        releases: u64,
+    },
     /// A table lock.
-    Table { table: Arc<Table>, lock: TableLock, holder: Option<TxnId>, releases: u64 },
+    Table {
+        table: Arc<Table>,
+        lock: TableLock,
+        holder: Option<TxnId>,
+        releases: u64,
+    },
 }
 
 impl Cause {
     fn stands(&self) -> bool {
         match self {
             Cause::Row { writer, releases } => writer.holds_since(*releases),
-            Cause::Table { table, releases, .. } => table.locks.holds_since(*releases),
+            Cause::Table {
+                table, releases, ..
+            } => table.locks.holds_since(*releases),
         }
     }
 }
@@ -52,8 +62,18 @@ impl Blocker {
         Blocker(Cause::Row { writer, releases })
     }
 
-    pub(crate) fn table(table: Arc<Table>, lock: TableLock, holder: Option<TxnId>, releases: u64) -> Blocker {
-        Blocker(Cause::Table { table, lock, holder, releases })
+    pub(crate) fn table(
+        table: Arc<Table>,
+        lock: TableLock,
+        holder: Option<TxnId>,
+        releases: u64,
+    ) -> Blocker {
+        Blocker(Cause::Table {
+            table,
+            lock,
+            holder,
+            releases,
+        })
     }
 
     /// The transaction in the way, where one is known (NOWAIT and SKIP LOCKED need no more than that there is one).
@@ -71,7 +91,11 @@ impl Blocker {
 
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> LockWait<'_> {
-        LockWait { cause: self.0, txn, parked: false }
+        LockWait {
+            cause: self.0,
+            txn,
+            parked: false,
+        }
     }
 }
 
@@ -194,17 +218,26 @@ impl WaitGraph {
         false
     }
 
-    fn waits_for(nodes: &HashMap<TxnId, Node, FixedState>, id: TxnId, cause: &Cause) -> SmallVec<[TxnId; 4]> {
+    fn waits_for(
+        nodes: &HashMap<TxnId, Node, FixedState>,
+        id: TxnId,
+        cause: &Cause,
+    ) -> SmallVec<[TxnId; 4]> {
         let (table, lock) = match cause {
             Cause::Row { writer, .. } => return SmallVec::from_slice(&[writer.id()]),
             Cause::Table { table, lock, .. } => (table.id(), *lock),
         };
         let weak = lock < TableLock::Share;
-        let holds_some = nodes.get(&id).is_some_and(|n| n.held.iter().any(|(t, _)| *t == table));
+        let holds_some = nodes
+            .get(&id)
+            .is_some_and(|n| n.held.iter().any(|(t, _)| *t == table));
         nodes
             .iter()
             .filter(|(other, node)| {
-                let holds = node.held.iter().any(|(t, held)| *t == table && held.conflicts(lock));
+                let holds = node
+                    .held
+                    .iter()
+                    .any(|(t, held)| *t == table && held.conflicts(lock));
                 // Read and Write queue behind those who wait for a strong lock.
                 let ahead = weak
                     && !holds_some

@@ -63,7 +63,9 @@ impl WorkerInner {
     #[inline]
     pub(crate) fn acquire_snapshot(&self) -> Csn {
         let engine = self.inner();
-        self.snapshots.borrow_mut().acquire(&engine.horizon, &engine.published[usize::from(self.id.0)])
+        self.snapshots
+            .borrow_mut()
+            .acquire(&engine.horizon, &engine.published[usize::from(self.id.0)])
     }
 
     pub(crate) fn share_snapshot(&self, snapshot: Csn) {
@@ -72,7 +74,9 @@ impl WorkerInner {
 
     #[inline]
     pub(crate) fn release_snapshot(&self, snapshot: Csn) {
-        self.snapshots.borrow_mut().release(snapshot, &self.inner().published[usize::from(self.id.0)]);
+        self.snapshots
+            .borrow_mut()
+            .release(snapshot, &self.inner().published[usize::from(self.id.0)]);
     }
 
     pub(crate) fn next_txn_id(&self) -> TxnId {

@@ -68,7 +68,13 @@ impl Judge<'_, '_> {
 
     /// Called under the index's lock for another row with an entry of the same key: is the row in the way? Looks at
     /// the newest versions, in flight down to the newest committed one.
-    fn judge(&self, rid: Rid, key: &[u8], dsn: &mut Dsn, buffer: &mut Vec<u8>) -> Result<(), WriteError> {
+    fn judge(
+        &self,
+        rid: Rid,
+        key: &[u8],
+        dsn: &mut Dsn,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
         'again: loop {
             let mut at = self.table.rows.head(rid, self.guard);
             let mut in_flight: Option<Arc<TxnState>> = None;
@@ -77,16 +83,25 @@ impl Judge<'_, '_> {
                 if version.kind() == Kind::LockOnly {
                     continue;
                 }
-                let unique = WriteError::Unique { index: self.index.id(), rid };
+                let unique = WriteError::Unique {
+                    index: self.index.id(),
+                    rid,
+                };
                 let csn = match version.stamp() {
                     Stamp::Writer(_) if version.is_of(self.writer) => {
-                        return if self.matches(version, key, buffer) { Err(unique) } else { Ok(()) };
+                        return if self.matches(version, key, buffer) {
+                            Err(unique)
+                        } else {
+                            Ok(())
+                        };
                     }
                     Stamp::Committed(csn) => csn,
                     Stamp::Writer(state) => match state.committed() {
                         Some(csn) => csn,
                         None => {
-                            let Some(writer) = version.writer() else { continue 'again };
+                            let Some(writer) = version.writer() else {
+                                continue 'again;
+                            };
                             // Whatever becomes of it, a version with the key may be what stays.
                             if self.matches(version, key, buffer) {
                                 return Err(WriteError::Blocked(Blocker::row(writer)));
@@ -112,7 +127,14 @@ impl Judge<'_, '_> {
 }
 
 /// Does any version in the row's chain have the key?
-fn chain_has_key(rows: &Rows, rid: Rid, index: &Index, key: &[u8], buffer: &mut Vec<u8>, guard: &Guard) -> bool {
+fn chain_has_key(
+    rows: &Rows,
+    rid: Rid,
+    index: &Index,
+    key: &[u8],
+    buffer: &mut Vec<u8>,
+    guard: &Guard,
+) -> bool {
     let mut at = rows.head(rid, guard);
     while let Some(version) = at {
         at = version.next(guard);
@@ -128,7 +150,13 @@ fn chain_has_key(rows: &Rows, rid: Rid, index: &Index, key: &[u8], buffer: &mut 
 }
 
 /// Takes out the index entries that only `gone`, a version already unlinked, needed.
-pub(crate) fn drop_entries(table: &Table, rid: Rid, gone: VersionRef<'_>, scratch: &mut Scratch, guard: &Guard) {
+pub(crate) fn drop_entries(
+    table: &Table,
+    rid: Rid,
+    gone: VersionRef<'_>,
+    scratch: &mut Scratch,
+    guard: &Guard,
+) {
     if !matches!(gone.kind(), Kind::Row { .. }) {
         return;
     }
@@ -141,7 +169,9 @@ pub(crate) fn drop_entries(table: &Table, rid: Rid, gone: VersionRef<'_>, scratc
             let length = scratch.old_key.len();
             Index::complete(&mut scratch.old_key, rid);
             let (entry, buffer) = (&scratch.old_key, &mut scratch.other_key);
-            index.remove_if(entry, || !chain_has_key(&table.rows, rid, index, &entry[..length], buffer, guard));
+            index.remove_if(entry, || {
+                !chain_has_key(&table.rows, rid, index, &entry[..length], buffer, guard)
+            });
         }
     });
 }
@@ -151,7 +181,10 @@ impl Txn {
     fn start_work(&mut self) {
         if self.work.is_none() {
             let writer = Writer::new(TxnState::new(self.id()));
-            self.work = Some(Box::new(Work { writer, buffers: self.worker.take_buffers() }));
+            self.work = Some(Box::new(Work {
+                writer,
+                buffers: self.worker.take_buffers(),
+            }));
         }
     }
 
@@ -165,10 +198,17 @@ impl Txn {
         new: &[u8],
         guard: &Guard,
     ) -> Result<(), WriteError> {
-        let Some(work) = &self.work else { return Ok(()) };
+        let Some(work) = &self.work else {
+            return Ok(());
+        };
         let dsn = &mut self.dsn;
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch { old_key, new_key, other_key, .. } = &mut *scratch;
+        let Scratch {
+            old_key,
+            new_key,
+            other_key,
+            ..
+        } = &mut *scratch;
         table.with_indexes(|indexes| {
             for index in indexes {
                 new_key.clear();
@@ -185,9 +225,16 @@ impl Txn {
                 let length = new_key.len();
                 Index::complete(new_key, rid);
                 if index.is_unique() && kind == KeyKind::Unique {
-                    let judge = Judge { table, index, writer: &work.writer, guard };
+                    let judge = Judge {
+                        table,
+                        index,
+                        writer: &work.writer,
+                        guard,
+                    };
                     let key = &new_key[..length];
-                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+                    index.insert_and_check(new_key, |other| {
+                        judge.judge(other, key, dsn, other_key)
+                    })?;
                 } else {
                     index.insert(new_key);
                 }
@@ -198,7 +245,9 @@ impl Txn {
 
     fn keys_differ(&self, table: &Table, old: &[u8], new: &[u8]) -> bool {
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch { old_key, new_key, .. } = &mut *scratch;
+        let Scratch {
+            old_key, new_key, ..
+        } = &mut *scratch;
         table.with_indexes(|indexes| {
             indexes.iter().any(|index| {
                 old_key.clear();
@@ -210,7 +259,6 @@ impl Txn {
 
     /// Notes a write that succeeded, and its record.
     fn note(&mut self, table: &Arc<Table>, rid: Rid, what: What, record: Option<Record<'_>>) {
-        add(&self.worker.counters().versions_installed, 1);
         let Some(work) = &mut self.work else { return };
         let buffers = &mut work.buffers;
         let at = match buffers.tables.iter().rposition(|t| Arc::ptr_eq(t, table)) {
@@ -220,7 +268,11 @@ impl Txn {
                 buffers.tables.len() - 1
             }
         };
-        buffers.writes.push(Write { table: at as u32, what, rid });
+        buffers.writes.push(Write {
+            table: at as u32,
+            what,
+            rid,
+        });
         if let Some(record) = record {
             record.encode(&mut buffers.log);
         }
@@ -229,14 +281,22 @@ impl Txn {
     /// Pops the transaction's newest version of a row, its index entries with it.
     pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
         let Some(work) = &self.work else { return };
-        let Some((chunk, slot)) = table.rows.slot(rid) else { return };
+        let Some((chunk, slot)) = table.rows.slot(rid) else {
+            return;
+        };
         let popped = chunk.prune_lock().pop(slot, &work.writer, guard);
         let Some(gone) = popped else { return };
         add(&self.worker.counters().versions_collected, 1);
         match what {
             What::Lock | What::Delete => {}
             What::Update | What::Insert => {
-                drop_entries(table, rid, gone, &mut self.worker.scratch.borrow_mut(), guard);
+                drop_entries(
+                    table,
+                    rid,
+                    gone,
+                    &mut self.worker.scratch.borrow_mut(),
+                    guard,
+                );
             }
         }
         if what == What::Insert {
@@ -258,9 +318,15 @@ impl Txn {
             }
             let (chunk, slot) = table.rows.slot_or_new(rid);
             let Some(work) = &self.work else { continue };
-            let kind = Kind::Row { keys_changed: false };
+            let kind = Kind::Row {
+                keys_changed: false,
+            };
             // A free rid's slot is empty; one that is not would be a leak, not a reason to fail.
-            if chunk.install(slot, None, &work.writer, kind, self.command, row, &guard).is_some() {
+            if chunk
+                .install(slot, None, &work.writer, kind, self.command, row, &guard)
+                .is_some()
+            {
+                add(&self.worker.counters().versions_installed, 1);
                 break rid;
             }
         };
@@ -268,12 +334,27 @@ impl Txn {
             self.undo(table, rid, What::Insert, &guard);
             return Err(error);
         }
-        self.note(table, rid, What::Insert, Some(Record::Insert { table: table.id(), rid, row }));
+        self.note(
+            table,
+            rid,
+            What::Insert,
+            Some(Record::Insert {
+                table: table.id(),
+                rid,
+                row,
+            }),
+        );
         Ok(rid)
     }
 
     /// Replaces the version `base` of a row.
-    pub fn update(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId, new_row: &[u8]) -> Result<(), WriteError> {
+    pub fn update(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        new_row: &[u8],
+    ) -> Result<(), WriteError> {
         if new_row.len() > ROW_BYTES_MAX {
             return Err(WriteError::TooLarge);
         }
@@ -282,19 +363,37 @@ impl Txn {
         let (target, keys_changed) = loop {
             let target = self.target(table, rid, base, &guard)?;
             let keys_changed = self.keys_differ(table, target.row.row(), new_row);
-            if self.install_above(table, rid, &target, Kind::Row { keys_changed }, new_row, &guard) {
+            if self.install_above(
+                table,
+                rid,
+                &target,
+                Kind::Row { keys_changed },
+                new_row,
+                &guard,
+            ) {
                 break (target, keys_changed);
             }
         };
         let old_row = target.row.row();
-        if keys_changed && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard) {
+        if keys_changed
+            && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard)
+        {
             self.undo(table, rid, What::Update, &guard);
             return Err(error);
         }
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
         delta.clear();
         delta::diff(RowRef::new(old_row), RowRef::new(new_row), &mut delta);
-        self.note(table, rid, What::Update, Some(Record::Update { table: table.id(), rid, delta: &delta }));
+        self.note(
+            table,
+            rid,
+            What::Update,
+            Some(Record::Update {
+                table: table.id(),
+                rid,
+                delta: &delta,
+            }),
+        );
         self.worker.scratch.borrow_mut().delta = delta;
         if target.row.next(&guard).is_some() {
             // A row that is updated often does not wait for the collector.
@@ -304,7 +403,12 @@ impl Txn {
     }
 
     /// Deletes the version `base` of a row.
-    pub fn delete(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId) -> Result<(), WriteError> {
+    pub fn delete(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+    ) -> Result<(), WriteError> {
         self.start_work();
         let guard = Guard::pin();
         loop {
@@ -313,13 +417,26 @@ impl Txn {
                 break;
             }
         }
-        self.note(table, rid, What::Delete, Some(Record::Delete { table: table.id(), rid }));
+        self.note(
+            table,
+            rid,
+            What::Delete,
+            Some(Record::Delete {
+                table: table.id(),
+                rid,
+            }),
+        );
         Ok(())
     }
 
     /// Locks the version `base` of a row against writers, until the transaction ends or rolls back to a savepoint
     /// before. Not logged, and readers look through it.
-    pub fn lock_row(&mut self, table: &Arc<Table>, rid: Rid, base: VersionId) -> Result<(), WriteError> {
+    pub fn lock_row(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+    ) -> Result<(), WriteError> {
         self.start_work();
         let guard = Guard::pin();
         loop {
@@ -346,8 +463,24 @@ impl Txn {
         guard: &Guard,
     ) -> bool {
         let Some(work) = &self.work else { return false };
-        let Some((chunk, slot)) = table.rows.slot(rid) else { return false };
-        chunk.install(slot, Some(target.head), &work.writer, kind, self.command, row, guard).is_some()
+        let Some((chunk, slot)) = table.rows.slot(rid) else {
+            return false;
+        };
+        let installed = chunk
+            .install(
+                slot,
+                Some(target.head),
+                &work.writer,
+                kind,
+                self.command,
+                row,
+                guard,
+            )
+            .is_some();
+        if installed {
+            add(&self.worker.counters().versions_installed, 1);
+        }
+        installed
     }
 
     /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached, from all versions of
@@ -370,9 +503,13 @@ impl Txn {
         let end = table.rows.rid_end();
         let stop = end.min(next.saturating_add(budget));
         let guard = Guard::pin();
-        let Some(work) = &self.work else { return Ok(false) };
+        let Some(work) = &self.work else {
+            return Ok(false);
+        };
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch { new_key, other_key, .. } = &mut *scratch;
+        let Scratch {
+            new_key, other_key, ..
+        } = &mut *scratch;
         while *next < stop {
             let rid = Rid(*next);
             *next += 1;
@@ -399,9 +536,16 @@ impl Txn {
                 let length = new_key.len();
                 Index::complete(new_key, rid);
                 if live && index.is_unique() && kind == KeyKind::Unique {
-                    let judge = Judge { table, index, writer: &work.writer, guard: &guard };
+                    let judge = Judge {
+                        table,
+                        index,
+                        writer: &work.writer,
+                        guard: &guard,
+                    };
                     let (key, dsn) = (&new_key[..length], &mut self.dsn);
-                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+                    index.insert_and_check(new_key, |other| {
+                        judge.judge(other, key, dsn, other_key)
+                    })?;
                 } else {
                     index.insert(new_key);
                 }

@@ -47,10 +47,19 @@ fn horizon_never_passes_a_drawn_csn_that_is_not_durable() {
                 })
             })
             .collect();
-        let read = || Csn(lanes.iter().map(|l| l.load(Ordering::SeqCst)).min().unwrap_or(u64::MAX));
+        let read = || {
+            Csn(lanes
+                .iter()
+                .map(|l| l.load(Ordering::SeqCst))
+                .min()
+                .unwrap_or(u64::MAX))
+        };
         horizon.advance(read);
         let seen = horizon.get();
-        let drawn: Vec<Csn> = workers.into_iter().map(|w| w.join().expect("worker")).collect();
+        let drawn: Vec<Csn> = workers
+            .into_iter()
+            .map(|w| w.join().expect("worker"))
+            .collect();
         // Nothing became durable in this model, so no drawn CSN may be below the horizon.
         for csn in drawn {
             assert!(csn >= seen, "horizon {seen} passed {csn}");
@@ -71,11 +80,23 @@ fn a_lost_turn_is_served_by_the_holder() {
             let (horizon, lanes) = (horizon.clone(), lanes.clone());
             loom::thread::spawn(move || {
                 lanes[0].store(u64::MAX, Ordering::SeqCst);
-                horizon.advance(|| Csn(lanes.iter().map(|l| l.load(Ordering::SeqCst)).min().unwrap_or(0)));
+                horizon.advance(|| {
+                    Csn(lanes
+                        .iter()
+                        .map(|l| l.load(Ordering::SeqCst))
+                        .min()
+                        .unwrap_or(0))
+                });
             })
         };
         lanes[1].store(u64::MAX, Ordering::SeqCst);
-        horizon.advance(|| Csn(lanes.iter().map(|l| l.load(Ordering::SeqCst)).min().unwrap_or(0)));
+        horizon.advance(|| {
+            Csn(lanes
+                .iter()
+                .map(|l| l.load(Ordering::SeqCst))
+                .min()
+                .unwrap_or(0))
+        });
         other.join().expect("thread");
         assert_eq!(horizon.get(), Csn(3));
     });
@@ -87,7 +108,11 @@ fn idle_lanes_hold_nothing_back_and_the_horizon_never_moves_back() {
     assert_eq!(horizon.get(), Csn(10));
     let (csn, reservation) = horizon.draw(WorkerId(0));
     assert_eq!(csn, Csn(10));
-    assert_eq!(horizon.advance(|| Csn(u64::MAX)), None, "reserved holds it at 10");
+    assert_eq!(
+        horizon.advance(|| Csn(u64::MAX)),
+        None,
+        "reserved holds it at 10"
+    );
     drop(reservation);
     assert_eq!(horizon.advance(|| Csn(10)), None);
     assert_eq!(horizon.advance(|| Csn(u64::MAX)), Some(Csn(11)));

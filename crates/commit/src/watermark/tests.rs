@@ -40,7 +40,10 @@ fn wakes_exactly_those_it_passes() {
     assert_eq!(poll(&mut at_seven, &near), Poll::Ready(Ok(())));
     drop(at_nine);
     assert_eq!(mark.0.waiting(), 0, "a dropped wait is taken out");
-    assert_eq!(poll(&mut Watermark::wait(mark.clone(), 8), &near), Poll::Ready(Ok(())));
+    assert_eq!(
+        poll(&mut Watermark::wait(mark.clone(), 8), &near),
+        Poll::Ready(Ok(()))
+    );
 }
 
 #[test]
@@ -51,8 +54,14 @@ fn failure_ends_waits_but_not_what_was_reached() {
     assert!(poll(&mut wait, &count).is_pending());
     mark.0.fail(LogFailed::new("no space"));
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
-    assert_eq!(poll(&mut wait, &count), Poll::Ready(Err(LogFailed::new("no space"))));
-    assert_eq!(poll(&mut Watermark::wait(mark.clone(), 5), &count), Poll::Ready(Ok(())));
+    assert_eq!(
+        poll(&mut wait, &count),
+        Poll::Ready(Err(LogFailed::new("no space")))
+    );
+    assert_eq!(
+        poll(&mut Watermark::wait(mark.clone(), 5), &count),
+        Poll::Ready(Ok(()))
+    );
     assert!(mark.0.failure().is_some());
 }
 
@@ -74,7 +83,10 @@ fn no_wakeup_is_lost() {
                 let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
                 for n in 1..=2000 {
                     let mut wait = Watermark::wait(mark.clone(), n);
-                    while Pin::new(&mut wait).poll(&mut Context::from_waker(&waker)).is_pending() {
+                    while Pin::new(&mut wait)
+                        .poll(&mut Context::from_waker(&waker))
+                        .is_pending()
+                    {
                         std::thread::park();
                     }
                 }

@@ -1,0 +1,11 @@
+//! The engine over the memory home.
+#![allow(clippy::disallowed_methods, reason = "tests use real threads")]
+
+mod anomalies;
+mod collection;
+mod history;
+mod locks;
+mod recovery;
+mod stress;
+mod unique;
+mod world;

@@ -1,0 +1,140 @@
+//! Crash and reopen.
+
+use logstead_engine::{CommitError, FlushMode, Guard, Isolation, RowBuilder, TryCommitError};
+use logstead_types::WorkerId;
+
+use crate::world::*;
+
+#[test]
+fn what_was_acknowledged_is_there_and_what_was_not_flushed_is_gone() {
+    let (world, worker) = World::with_accounts(1, 4);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |n| n - 30).expect("update");
+    world.delete(&mut txn, 2).expect("delete");
+    txn.insert(&world.table, &row(5, 7)).expect("insert");
+    let receipt = commit(txn);
+    worker.flush(FlushMode::Inline);
+    assert!(world.engine.is_committed(receipt.waits_for));
+    let mut lost = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut lost, 3, |_| 0).expect("update");
+    let lost = commit(lost);
+    assert!(!world.engine.is_committed(lost.waits_for));
+    let next = world.engine.next_csn();
+    drop((worker, world.engine));
+    world.home.crash();
+
+    let world = World::open(world.home, 2);
+    assert!(world.engine.next_csn() >= logstead_types::Csn(next.0 - 1));
+    let worker = world.engine.worker(WorkerId(0));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let expected = [(1, 70), (3, 100), (4, 100), (5, 7)];
+    assert_eq!(world.scan(&mut txn), expected);
+    assert_eq!(world.walk(&mut txn, &world.by_key, false), expected);
+    // Free rids are used again, and the log goes on.
+    let rid = txn.insert(&world.table, &row(6, 6)).expect("insert");
+    assert_eq!(rid.0, 1, "the slot of the deleted row");
+    commit(txn);
+    block_on(world.engine.flush_all_and_wait()).expect("flushed");
+    drop((worker, world.engine));
+    world.home.crash();
+    let world = World::open(world.home, 1);
+    let mut txn = world
+        .engine
+        .worker(WorkerId(0))
+        .begin(Isolation::ReadCommitted);
+    assert_eq!(world.get(&mut txn, 6), Some(6));
+}
+
+#[test]
+fn a_large_transaction_goes_through_a_side_segment() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut builder = RowBuilder::new();
+    let big = vec![7u8; 100_000];
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    for k in 100..110 {
+        builder.start(1, 3);
+        builder.push(Some(&number(k)));
+        builder.push(Some(&number(1)));
+        builder.push(Some(&big));
+        txn.insert(&world.table, builder.finish()).expect("insert");
+    }
+    let txn = match txn.try_precommit() {
+        Err(TryCommitError::Busy(txn)) => txn,
+        other => panic!("too large to commit at once: {other:?}"),
+    };
+    commit(*txn);
+    worker.flush(FlushMode::Inline);
+    drop((worker, world.engine));
+    world.home.crash();
+    let world = World::open(world.home, 1);
+    let mut txn = world
+        .engine
+        .worker(WorkerId(0))
+        .begin(Isolation::ReadCommitted);
+    assert_eq!(world.scan(&mut txn).len(), 11);
+    let guard = Guard::pin();
+    let found = txn.get(&world.by_key, &key(109), &guard).expect("there");
+    assert_eq!(found.bytes.column(2).map(<[u8]>::len), Some(100_000));
+}
+
+#[test]
+fn a_full_disk_fails_writers_before_precommit_and_passes() {
+    let (world, worker) = World::with_accounts(1, 2);
+    world.home.set_disk_full(true);
+    let mut failed = false;
+    for i in 0..100_000 {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.update(&mut txn, 1, |_| i).expect("update");
+        match block_on(txn.precommit()) {
+            Ok(_) => {
+                worker.flush(FlushMode::Inline);
+            }
+            Err(error) => {
+                assert_eq!(error, CommitError::DiskFull);
+                failed = true;
+                break;
+            }
+        }
+    }
+    assert!(failed, "the segment's end must be reached");
+    let mut reader = worker.begin(Isolation::ReadCommitted);
+    let before = world.get(&mut reader, 1).expect("readers go on");
+    world.home.set_disk_full(false);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world
+        .update(&mut txn, 1, |n| n + 1)
+        .expect("the failed one was rolled back");
+    commit(txn);
+    reader.begin_statement();
+    assert_eq!(world.get(&mut reader, 1), Some(before + 1));
+}
+
+#[test]
+fn a_failing_log_fails_waiters_and_tells_the_hook() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let hook = told.clone();
+    world.engine.set_failure_hook(Box::new(move |_| {
+        hook.store(true, std::sync::atomic::Ordering::SeqCst)
+    }));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| 0).expect("update");
+    let receipt = commit(txn);
+    let bell = std::sync::Arc::new(Bell::default());
+    let mut wait = std::pin::pin!(world.engine.acknowledged(receipt.waits_for));
+    assert!(poll(wait.as_mut(), &bell).is_pending());
+    world.home.set_failing(true);
+    worker.flush(FlushMode::Inline);
+    assert_eq!(bell.rings(), 1);
+    assert!(matches!(
+        poll(wait.as_mut(), &bell),
+        std::task::Poll::Ready(Err(_))
+    ));
+    assert!(told.load(std::sync::atomic::Ordering::SeqCst));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| 0).expect("update");
+    assert!(matches!(
+        block_on(txn.precommit()),
+        Err(CommitError::LogFailed(_))
+    ));
+}

@@ -1,0 +1,175 @@
+//! Unique indexes judge the newest versions, committed or in flight.
+
+use logstead_engine::{Guard, Isolation, KeyExtractor, KeyKind, RowRef, WriteError};
+use logstead_types::IndexId;
+
+use crate::world::*;
+
+#[test]
+fn a_committed_key_conflicts_and_leaves_nothing_behind() {
+    let (world, worker) = World::with_accounts(1, 2);
+    let entries = (world.by_key.entry_count(), world.by_balance.entry_count());
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let error = txn
+        .insert(&world.table, &row(1, 5))
+        .expect_err("a duplicate");
+    assert!(matches!(error, WriteError::Unique { index: BY_KEY, .. }));
+    assert!(
+        txn.dsn().0 > 0,
+        "T15: the error tells of a row, so it depends on it"
+    );
+    let guard = Guard::pin();
+    let found = txn.get(&world.by_key, &key(1), &guard).expect("there");
+    let error = txn
+        .update(&world.table, found.rid, found.version, &row(2, 5))
+        .expect_err("a duplicate");
+    assert!(matches!(error, WriteError::Unique { .. }));
+    assert!(!txn.has_writes());
+    assert_eq!(
+        (world.by_key.entry_count(), world.by_balance.entry_count()),
+        entries
+    );
+    world
+        .update(&mut txn, 1, |n| n + 1)
+        .expect("the failed update left no version");
+}
+
+#[test]
+fn a_key_in_flight_blocks_whatever_becomes_of_it() {
+    let (world, worker) = World::with_accounts(1, 3);
+    // Inserted in flight.
+    let mut a = worker.begin(Isolation::ReadCommitted);
+    let mut b = worker.begin(Isolation::ReadCommitted);
+    a.insert(&world.table, &row(7, 1)).expect("a");
+    assert!(matches!(
+        b.insert(&world.table, &row(7, 2)),
+        Err(WriteError::Blocked(_))
+    ));
+    a.abort();
+    b.insert(&world.table, &row(7, 2)).expect("a rolled back");
+    // Deleted in flight.
+    let mut c = worker.begin(Isolation::ReadCommitted);
+    world.delete(&mut c, 1).expect("c");
+    assert!(matches!(
+        b.insert(&world.table, &row(1, 2)),
+        Err(WriteError::Blocked(_))
+    ));
+    // Moved away in flight, and moved to in flight.
+    let guard = Guard::pin();
+    let found = c.get(&world.by_key, &key(2), &guard).expect("there");
+    c.update(&world.table, found.rid, found.version, &row(22, 0))
+        .expect("c moves 2 to 22");
+    assert!(matches!(
+        b.insert(&world.table, &row(2, 2)),
+        Err(WriteError::Blocked(_))
+    ));
+    assert!(matches!(
+        b.insert(&world.table, &row(22, 2)),
+        Err(WriteError::Blocked(_))
+    ));
+    commit(c);
+    b.insert(&world.table, &row(1, 2)).expect("deleted");
+    b.insert(&world.table, &row(2, 2)).expect("moved away");
+    assert!(matches!(
+        b.insert(&world.table, &row(22, 2)),
+        Err(WriteError::Unique { .. })
+    ));
+    commit(b);
+    let mut check = worker.begin(Isolation::ReadCommitted);
+    let expected = [(1, 2), (2, 2), (3, 100), (7, 2), (22, 0)];
+    assert_eq!(world.walk(&mut check, &world.by_key, false), expected);
+}
+
+#[test]
+fn one_s_own_delete_makes_way_and_one_s_own_insert_does_not() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    world.delete(&mut txn, 1).expect("delete");
+    txn.insert(&world.table, &row(1, 1)).expect("replaces");
+    assert!(matches!(
+        txn.insert(&world.table, &row(1, 2)),
+        Err(WriteError::Unique { .. })
+    ));
+    commit(txn);
+    let mut check = worker.begin(Isolation::ReadCommitted);
+    assert_eq!(world.scan(&mut check), [(1, 1)]);
+}
+
+/// T11: k -> k2 -> k while the collector runs in between.
+#[test]
+fn a_key_that_comes_back_keeps_its_entry() {
+    let (world, worker) = World::with_accounts(1, 1);
+    for round in 0..20 {
+        for to in [500, 1] {
+            let mut txn = worker.begin(Isolation::ReadCommitted);
+            let guard = Guard::pin();
+            let from = if to == 1 { 500 } else { 1 };
+            let found = txn.get(&world.by_key, &key(from), &guard).expect("there");
+            txn.update(&world.table, found.rid, found.version, &row(to, round))
+                .expect("update");
+            commit(txn);
+            if round % 3 == 0 {
+                worker.flush(logstead_engine::FlushMode::Inline);
+                worker.collect_garbage(1);
+            }
+        }
+        let mut check = worker.begin(Isolation::ReadCommitted);
+        assert_eq!(world.get(&mut check, 1), Some(round));
+        assert_eq!(world.get(&mut check, 500), None);
+    }
+    worker.flush(logstead_engine::FlushMode::Inline);
+    while worker.collect_garbage(1000) {}
+    assert_eq!(
+        world.by_key.entry_count(),
+        1,
+        "no entry is left that no version needs"
+    );
+}
+
+#[test]
+fn an_index_built_later_checks_and_serves_old_snapshots() {
+    let (world, worker) = World::with_accounts(1, 3);
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.get(&mut old, 1), Some(100));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| 1).expect("update");
+    commit(txn);
+
+    let mut ddl = worker.begin(Isolation::ReadCommitted);
+    let unique = world.engine.create_index(
+        &world.table,
+        IndexId(30),
+        true,
+        std::sync::Arc::new(Column(1)),
+    );
+    assert!(
+        matches!(
+            ddl.build_index(&world.table, &unique),
+            Err(WriteError::Unique { .. })
+        ),
+        "2 and 3 are equal"
+    );
+    world.engine.drop_index(&world.table, IndexId(30));
+    assert!(world.table.index(IndexId(30)).is_none());
+
+    struct Odd;
+    impl KeyExtractor for Odd {
+        fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+            match row.column(0) {
+                Some(bytes) if bytes[7] % 2 == 1 => {
+                    out.extend_from_slice(row.column(1).unwrap_or_default());
+                    KeyKind::Unique
+                }
+                _ => KeyKind::Absent,
+            }
+        }
+    }
+    let partial =
+        world
+            .engine
+            .create_index(&world.table, IndexId(31), true, std::sync::Arc::new(Odd));
+    ddl.build_index(&world.table, &partial).expect("1 and 100");
+    assert_eq!(world.walk(&mut ddl, &partial, false), [(1, 1), (3, 100)]);
+    assert_eq!(world.walk(&mut old, &partial, true), [(3, 100), (1, 100)]);
+}
