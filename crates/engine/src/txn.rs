@@ -437,6 +437,20 @@ impl Txn {
         None
     }
 
+    /// The next row in its newest version that is committed or this transaction's own: for who rewrites or validates a
+    /// table under a lock that keeps writers out, whatever its snapshot.
+    pub fn scan_newest<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
+        let end = *cursor.end.get_or_insert_with(|| cursor.table.rows.rid_end());
+        while cursor.next < end {
+            let rid = Rid(cursor.next);
+            cursor.next += 1;
+            if let Some(row) = self.read_newest(&cursor.table, rid, guard) {
+                return Some(row);
+            }
+        }
+        None
+    }
+
     /// Finds the row's newest version and whether it may be written by this transaction, which read `base`.
     pub(crate) fn target<'g>(
         &mut self,

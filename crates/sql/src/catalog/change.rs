@@ -40,7 +40,11 @@ impl Change {
                 forget_comments(catalog, *oid);
             }
             Change::PutRelation(relation) => {
-                let indexes = catalog.relations.get(&relation.oid).map(|old| old.indexes.clone()).unwrap_or_default();
+                let indexes = catalog
+                    .relations
+                    .get(&relation.oid)
+                    .map(|old| old.indexes.clone())
+                    .unwrap_or_default();
                 let mut new = Relation::clone(relation);
                 new.indexes = indexes;
                 catalog.put_relation(Arc::new(new));
@@ -56,11 +60,12 @@ impl Change {
                 }
                 catalog.remove_relation(*oid);
             }
-            Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| {
-                match indexes.iter_mut().find(|i| i.oid == index.oid) {
-                    Some(old) => *old = Arc::clone(index),
-                    None => indexes.push(Arc::clone(index)),
-                }
+            Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes
+                .iter_mut()
+                .find(|i| i.oid == index.oid)
+            {
+                Some(old) => *old = Arc::clone(index),
+                None => indexes.push(Arc::clone(index)),
             }),
             Change::DropIndex(oid) => {
                 if let Some(table) = catalog.index_tables.get(oid).copied() {
@@ -92,7 +97,9 @@ fn forget_comments(catalog: &mut Catalog, object: Oid) {
 }
 
 fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Arc<IndexDef>>)) {
-    let Some(old) = catalog.relations.get(&table) else { return };
+    let Some(old) = catalog.relations.get(&table) else {
+        return;
+    };
     let mut new = Relation::clone(old);
     edit(&mut new.indexes);
     catalog.put_relation(Arc::new(new));

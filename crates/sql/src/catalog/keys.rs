@@ -33,7 +33,13 @@ impl ColumnsKey {
                 }
             };
             let (ty, desc, nulls_first) = (column.ty.oid, k.desc, k.nulls_first);
-            Some(Part { position: k.position, ty, desc, nulls_first, missing })
+            Some(Part {
+                position: k.position,
+                ty,
+                desc,
+                nulls_first,
+                missing,
+            })
         };
         ColumnsKey(index.columns.iter().filter_map(part).collect())
     }
@@ -43,8 +49,11 @@ impl KeyExtractor for ColumnsKey {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
         let mut kind = KeyKind::Unique;
         for part in &self.0 {
-            let value =
-                if row.is_missing(part.position) { part.missing.as_deref() } else { row.column(part.position) };
+            let value = if row.is_missing(part.position) {
+                part.missing.as_deref()
+            } else {
+                row.column(part.position)
+            };
             if value.is_none() {
                 kind = KeyKind::Nullable;
             }

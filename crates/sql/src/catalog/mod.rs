@@ -7,10 +7,20 @@
 //! Invariants: a `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds
 //! `Catalog::csn` to its transaction's dependencies until that CSN is Committed (traps T10).
 
+mod bind_for_now;
 pub mod calls;
+mod change;
+pub mod ddl;
 mod information_schema;
+mod keys;
 pub mod pg_catalog;
+mod sequence;
+mod store;
+mod stored;
 pub mod text;
+
+pub use sequence::SequenceSession;
+pub use store::CatalogStore;
 
 use crate::error::Result;
 use crate::func::Context;

@@ -40,8 +40,17 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Sequences {
     /// Takes a sequence found at start.
     pub(crate) fn load(&self, storage: TableId, last: i64, called: bool, rid: Rid) {
-        let state = State { last, called, ahead: 0, rid, csn: Csn::ZERO };
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(storage, Arc::new(Mutex::new(state)));
+        let state = State {
+            last,
+            called,
+            ahead: 0,
+            rid,
+            csn: Csn::ZERO,
+        };
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(storage, Arc::new(Mutex::new(state)));
     }
 
     /// Makes the state of a new storage; it exists from now on whatever becomes of the transaction that wants it.
@@ -55,20 +64,34 @@ impl Sequences {
     ) -> Result<Csn> {
         let mut builder = RowBuilder::new();
         let row = encode_sequence(&mut builder, storage, last, called);
-        let table = engine.table(SEQUENCES).ok_or_else(|| SqlError::internal("no table of sequences"))?;
+        let table = engine
+            .table(SEQUENCES)
+            .ok_or_else(|| SqlError::internal("no table of sequences"))?;
         let mut rid = Rid(0);
         let csn = super::store::autonomous(worker, |txn| {
             rid = txn.insert(&table, &row)?;
             Ok(())
         })?;
-        let state = State { last, called, ahead: 0, rid, csn };
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(storage, Arc::new(Mutex::new(state)));
+        let state = State {
+            last,
+            called,
+            ahead: 0,
+            rid,
+            csn,
+        };
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(storage, Arc::new(Mutex::new(state)));
         Ok(csn)
     }
 
     /// Forgets a storage that nothing refers to any more.
     pub(crate) fn forget(&self, storage: TableId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&storage);
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&storage);
     }
 
     /// Last value and whether it was handed out.
@@ -79,18 +102,34 @@ impl Sequences {
     }
 
     fn find(&self, storage: TableId) -> Option<Arc<Mutex<State>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&storage).cloned()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&storage)
+            .cloned()
     }
 }
 
-fn log(engine: &Engine, worker: &Worker, storage: TableId, state: &mut State, last: i64, called: bool) -> Result<()> {
+fn log(
+    engine: &Engine,
+    worker: &Worker,
+    storage: TableId,
+    state: &mut State,
+    last: i64,
+    called: bool,
+) -> Result<()> {
     let mut builder = RowBuilder::new();
     let row = encode_sequence(&mut builder, storage, last, called);
-    let table = engine.table(SEQUENCES).ok_or_else(|| SqlError::internal("no table of sequences"))?;
+    let table = engine
+        .table(SEQUENCES)
+        .ok_or_else(|| SqlError::internal("no table of sequences"))?;
     let rid = state.rid;
     state.csn = super::store::autonomous(worker, |txn| {
         let guard = txn.pin();
-        let version = txn.read_newest(&table, rid, &guard).ok_or(WriteError::Gone)?.version;
+        let version = txn
+            .read_newest(&table, rid, &guard)
+            .ok_or(WriteError::Gone)?
+            .version;
         txn.update(&table, rid, version, &row)
     })?;
     Ok(())
@@ -98,12 +137,18 @@ fn log(engine: &Engine, worker: &Worker, storage: TableId, state: &mut State, la
 
 /// The value after `last`, or the error at the end of the sequence.
 fn step(name: &str, def: &SequenceDef, last: i64) -> Result<i64> {
-    let next = last.checked_add(def.increment).filter(|v| (def.min..=def.max).contains(v));
+    let next = last
+        .checked_add(def.increment)
+        .filter(|v| (def.min..=def.max).contains(v));
     match next {
         Some(next) => Ok(next),
         None if def.cycle => Ok(if def.increment > 0 { def.min } else { def.max }),
         None => {
-            let (which, limit) = if def.increment > 0 { ("maximum", def.max) } else { ("minimum", def.min) };
+            let (which, limit) = if def.increment > 0 {
+                ("maximum", def.max)
+            } else {
+                ("minimum", def.min)
+            };
             Err(SqlError::new(
                 SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("nextval: reached {which} value of sequence \"{name}\" ({limit})"),
@@ -115,11 +160,17 @@ fn step(name: &str, def: &SequenceDef, last: i64) -> Result<i64> {
 /// The sequence with this OID.
 fn resolve(catalog: &Catalog, sequence: Oid) -> Result<(&Arc<Relation>, &SequenceDef)> {
     let relation = catalog.relations.get(&sequence).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {sequence} does not exist"))
+        SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation with OID {sequence} does not exist"),
+        )
     })?;
     match &relation.kind {
         RelationKind::Sequence(def) => Ok((relation, def)),
-        _ => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", relation.name))),
+        _ => Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a sequence", relation.name),
+        )),
     }
 }
 
@@ -141,20 +192,36 @@ impl SequenceSession {
     ) -> Result<(i64, Csn)> {
         let (relation, def) = resolve(catalog, sequence)?;
         let found = store.sequences().find(relation.storage);
-        let shared = found.ok_or_else(|| SqlError::internal(format!("sequence \"{}\" has no state", relation.name)))?;
+        let shared = found.ok_or_else(|| {
+            SqlError::internal(format!("sequence \"{}\" has no state", relation.name))
+        })?;
         let mut state = locked(&shared);
-        let next = if state.called { step(&relation.name, def, state.last)? } else { state.last };
+        let next = if state.called {
+            step(&relation.name, def, state.last)?
+        } else {
+            state.last
+        };
         if state.ahead == 0 {
             let mut far = next;
             let mut ahead = 1;
             while ahead < LOG_AHEAD.max(def.cache) {
-                match far.checked_add(def.increment).filter(|v| (def.min..=def.max).contains(v)) {
+                match far
+                    .checked_add(def.increment)
+                    .filter(|v| (def.min..=def.max).contains(v))
+                {
                     Some(value) => far = value,
                     None => break,
                 }
                 ahead += 1;
             }
-            log(store.engine(), worker, relation.storage, &mut state, far, true)?;
+            log(
+                store.engine(),
+                worker,
+                relation.storage,
+                &mut state,
+                far,
+                true,
+            )?;
             state.ahead = ahead;
         }
         state.ahead -= 1;
@@ -171,7 +238,10 @@ impl SequenceSession {
         self.values.get(&sequence).copied().ok_or_else(|| {
             SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("currval of sequence \"{}\" is not yet defined in this session", relation.name),
+                format!(
+                    "currval of sequence \"{}\" is not yet defined in this session",
+                    relation.name
+                ),
             )
         })
     }
@@ -179,12 +249,13 @@ impl SequenceSession {
     /// The last value this session was given by any sequence that still exists.
     pub fn lastval(&self, catalog: &Catalog) -> Result<i64> {
         let last = self.last.filter(|oid| catalog.relations.contains_key(oid));
-        last.and_then(|oid| self.values.get(&oid).copied()).ok_or_else(|| {
-            SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "lastval is not yet defined in this session",
-            )
-        })
+        last.and_then(|oid| self.values.get(&oid).copied())
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "lastval is not yet defined in this session",
+                )
+            })
     }
 
     /// Sets the sequence; gives the CSN the session's answer depends on.
@@ -202,13 +273,24 @@ impl SequenceSession {
             let (name, min, max) = (&relation.name, def.min, def.max);
             return Err(SqlError::new(
                 SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                format!("setval: value {value} is out of bounds for sequence \"{name}\" ({min}..{max})"),
+                format!(
+                    "setval: value {value} is out of bounds for sequence \"{name}\" ({min}..{max})"
+                ),
             ));
         }
         let found = store.sequences().find(relation.storage);
-        let shared = found.ok_or_else(|| SqlError::internal(format!("sequence \"{}\" has no state", relation.name)))?;
+        let shared = found.ok_or_else(|| {
+            SqlError::internal(format!("sequence \"{}\" has no state", relation.name))
+        })?;
         let mut state = locked(&shared);
-        log(store.engine(), worker, relation.storage, &mut state, value, called)?;
+        log(
+            store.engine(),
+            worker,
+            relation.storage,
+            &mut state,
+            value,
+            called,
+        )?;
         state.ahead = 0;
         state.last = value;
         state.called = called;
@@ -238,4 +320,3 @@ pub(crate) fn type_range(ty: Oid) -> (i64, i64) {
 pub(crate) fn type_label(ty: Oid) -> String {
     info::format_type(crate::value::SqlType::of(ty))
 }
-

@@ -13,14 +13,15 @@ use super::change::{Change, is_stored};
 use super::keys::ColumnsKey;
 use super::sequence::Sequences;
 use super::stored::{
-    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS, SEQUENCES,
-    StoredRelation,
+    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS,
+    SEQUENCES, StoredRelation,
 };
 use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use logstead_engine::{
-    CommitError, Engine, FlushMode, Isolation, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
+    CommitError, Engine, FlushMode, Isolation, RowBuilder, ScanCursor, Table, TryCommitError, Txn,
+    Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -65,10 +66,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn write_error(error: &WriteError) -> SqlError {
     match error {
         WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
-        WriteError::Serialization => {
-            SqlError::new(SqlState::SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+        WriteError::Serialization => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
+        WriteError::TooLarge => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
-        WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large"),
         other => SqlError::internal(format!("writing the catalog: {other}")),
     }
 }
@@ -93,13 +97,16 @@ pub(crate) fn autonomous(
         match txn.try_precommit() {
             Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
             // The lane's buffer is full: write it out and try again.
-            Err(TryCommitError::Busy) => {
+            Err(TryCommitError::Busy(_)) => {
                 worker.flush(FlushMode::Inline);
             }
             Err(TryCommitError::Failed(error)) => return Err(commit_error(&error)),
         }
     }
-    Err(SqlError::new(SqlState::OUT_OF_MEMORY, "the log's buffer stays full"))
+    Err(SqlError::new(
+        SqlState::OUT_OF_MEMORY,
+        "the log's buffer stays full",
+    ))
 }
 
 impl CatalogStore {
@@ -183,7 +190,9 @@ impl CatalogStore {
 
     /// One of the catalog's own tables.
     pub(crate) fn table(&self, id: TableId) -> Result<Arc<Table>> {
-        self.engine.table(id).ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
+        self.engine
+            .table(id)
+            .ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
     }
 
     /// A new OID, and the CSN of its reservation: the caller's transaction depends on it.
@@ -199,13 +208,19 @@ impl CatalogStore {
 
     fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {
         let limit = oids.limit.checked_add(OID_BATCH).ok_or_else(|| {
-            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "all object identifiers have been used")
+            SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "all object identifiers have been used",
+            )
         })?;
         let row = stored::encode_counter(&mut RowBuilder::new(), limit);
         let table = self.table(COUNTER)?;
         oids.csn = autonomous(worker, |txn| {
             let guard = txn.pin();
-            let version = txn.read_newest(&table, oids.rid, &guard).ok_or(WriteError::Gone)?.version;
+            let version = txn
+                .read_newest(&table, oids.rid, &guard)
+                .ok_or(WriteError::Gone)?
+                .version;
             txn.update(&table, oids.rid, version, &row)
         })?;
         oids.next = oids.next.max(oids.limit);
@@ -215,8 +230,16 @@ impl CatalogStore {
 
     /// Makes the storage of every table and builds its indexes; drops what nothing refers to.
     fn make_storages(&self, worker: &Worker) -> Result<()> {
-        let mut used: HashSet<TableId> = OBJECT_TABLES.into_iter().chain([SEQUENCES, COUNTER]).collect();
-        for catalog in self.current.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        let mut used: HashSet<TableId> = OBJECT_TABLES
+            .into_iter()
+            .chain([SEQUENCES, COUNTER])
+            .collect();
+        for catalog in self
+            .current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
             for relation in catalog.relations.values().filter(|r| is_stored(r)) {
                 used.insert(relation.storage);
                 let table = self.engine.create_table(relation.storage);
@@ -236,21 +259,34 @@ impl CatalogStore {
 }
 
 /// Makes the engine's index of a definition; it starts empty.
-pub(crate) fn attach_index(engine: &Engine, table: &Arc<Table>, relation: &Relation, index: &IndexDef) {
-    engine.create_index(table, index.storage, index.unique, Arc::new(ColumnsKey::new(relation, index)));
+pub(crate) fn attach_index(
+    engine: &Engine,
+    table: &Arc<Table>,
+    relation: &Relation,
+    index: &IndexDef,
+) {
+    engine.create_index(
+        table,
+        index.storage,
+        index.unique,
+        Arc::new(ColumnsKey::new(relation, index)),
+    );
 }
 
 /// Fills an index at start, when nobody else is there.
 fn build_index(worker: &Worker, table: &Arc<Table>, index: logstead_types::IndexId) -> Result<()> {
-    let found = table.index(index).ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
+    let found = table
+        .index(index)
+        .ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
     let mut txn = worker.begin(Isolation::ReadCommitted);
     txn.begin_statement();
     let built = txn.build_index(table, &found);
     txn.abort();
     built.map_err(|error| match error {
-        WriteError::Unique { .. } => {
-            SqlError::new(SqlState::DATA_CORRUPTED, format!("unique index {index} has a key twice"))
-        }
+        WriteError::Unique { .. } => SqlError::new(
+            SqlState::DATA_CORRUPTED,
+            format!("unique index {index} has a key twice"),
+        ),
         other => write_error(&other),
     })
 }
@@ -259,16 +295,47 @@ fn build_index(worker: &Worker, table: &Arc<Table>, index: logstead_types::Index
 fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
     let databases = [(5, "postgres"), (FIRST_OID, "logstead")];
     let mut builder = RowBuilder::new();
-    let table = |id| engine.table(id).ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")));
+    let table = |id| {
+        engine
+            .table(id)
+            .ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
+    };
     let (database_table, schemas, counter) = (table(DATABASES)?, table(SCHEMAS)?, table(COUNTER)?);
     autonomous(worker, |txn| {
         for (oid, name) in databases {
-            let key = ObjectKey { database: 0, namespace: 0, name: name.to_owned() };
-            txn.insert(&database_table, &ObjectRow { key, oid, definition: vec![1] }.encode(&mut builder))?;
-            let key = ObjectKey { database: oid, namespace: 0, name: "public".to_owned() };
-            txn.insert(&schemas, &ObjectRow { key, oid: PUBLIC, definition: vec![1] }.encode(&mut builder))?;
+            let key = ObjectKey {
+                database: 0,
+                namespace: 0,
+                name: name.to_owned(),
+            };
+            txn.insert(
+                &database_table,
+                &ObjectRow {
+                    key,
+                    oid,
+                    definition: vec![1],
+                }
+                .encode(&mut builder),
+            )?;
+            let key = ObjectKey {
+                database: oid,
+                namespace: 0,
+                name: "public".to_owned(),
+            };
+            txn.insert(
+                &schemas,
+                &ObjectRow {
+                    key,
+                    oid: PUBLIC,
+                    definition: vec![1],
+                }
+                .encode(&mut builder),
+            )?;
         }
-        txn.insert(&counter, &stored::encode_counter(&mut builder, FIRST_OID + 1))?;
+        txn.insert(
+            &counter,
+            &stored::encode_counter(&mut builder, FIRST_OID + 1),
+        )?;
         Ok(())
     })?;
     Ok(())
@@ -285,7 +352,11 @@ impl Rows {
     fn read(engine: &Engine, worker: &Worker) -> Result<Rows> {
         let mut txn = worker.begin(Isolation::ReadCommitted);
         txn.begin_statement();
-        let mut rows = Rows { objects: HashMap::new(), sequences: Vec::new(), counter: None };
+        let mut rows = Rows {
+            objects: HashMap::new(),
+            sequences: Vec::new(),
+            counter: None,
+        };
         for id in OBJECT_TABLES {
             let mut list = Vec::new();
             each_row(engine, &mut txn, id, |rid, row| {
@@ -326,7 +397,13 @@ impl Rows {
         for (rid, row) in self.take(SCHEMAS) {
             rids.insert((SCHEMAS, row.key.database, row.oid), rid);
             if let Some(catalog) = catalogs.get_mut(&row.key.database) {
-                catalog.schemas.insert(row.oid, Arc::new(Schema { oid: row.oid, name: row.key.name }));
+                catalog.schemas.insert(
+                    row.oid,
+                    Arc::new(Schema {
+                        oid: row.oid,
+                        name: row.key.name,
+                    }),
+                );
             }
         }
         // Indexes hang on tables: tables first, then indexes from the oldest on.
@@ -335,7 +412,9 @@ impl Rows {
         let mut indexes = Vec::new();
         for (rid, row) in &relations {
             rids.insert((RELATIONS, row.key.database, row.oid), *rid);
-            let Some(catalog) = catalogs.get_mut(&row.key.database) else { continue };
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
+                continue;
+            };
             match stored::decode_relation(row)? {
                 StoredRelation::Relation(mut relation, options) => {
                     let schema = catalog.schemas.get(&relation.schema);
@@ -343,7 +422,9 @@ impl Rows {
                     Change::Options(relation.oid, options).apply(catalog);
                     Change::PutRelation(Arc::from(relation)).apply(catalog);
                 }
-                StoredRelation::Index(index, options) => indexes.push((row.key.database, index, options)),
+                StoredRelation::Index(index, options) => {
+                    indexes.push((row.key.database, index, options))
+                }
             }
         }
         for (database, index, options) in indexes {
@@ -354,12 +435,17 @@ impl Rows {
         }
         for (rid, row) in self.take(stored::COMMENTS) {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
-            if let (Some(catalog), Some((key, text))) = (catalogs.get_mut(&row.key.database), read_comment(&row)) {
+            if let (Some(catalog), Some((key, text))) =
+                (catalogs.get_mut(&row.key.database), read_comment(&row))
+            {
                 Change::Comment(key, Some(text)).apply(catalog);
             }
         }
         let (rid, next) = self.counter.ok_or_else(|| {
-            SqlError::new(SqlState::DATA_CORRUPTED, "the stored catalog is damaged: no OID counter")
+            SqlError::new(
+                SqlState::DATA_CORRUPTED,
+                "the stored catalog is damaged: no OID counter",
+            )
         })?;
         Ok(Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
             let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
@@ -379,7 +465,9 @@ impl Rows {
                 .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
                 .map(|r| r.storage)
                 .collect();
-            for (rid, storage, last, called) in self.sequences.iter().filter(|s| used.contains(&s.1)) {
+            for (rid, storage, last, called) in
+                self.sequences.iter().filter(|s| used.contains(&s.1))
+            {
                 sequences.load(*storage, *last, *called, *rid);
             }
             CatalogStore {
@@ -388,7 +476,12 @@ impl Rows {
                 versions: AtomicU64::new(2),
                 rids: Mutex::new(rids),
                 sequences,
-                oids: Mutex::new(Oids { next: next.max(FIRST_OID + 1), limit: next, rid, csn: Csn::ZERO }),
+                oids: Mutex::new(Oids {
+                    next: next.max(FIRST_OID + 1),
+                    limit: next,
+                    rid,
+                    csn: Csn::ZERO,
+                }),
             }
         }))
     }
@@ -402,7 +495,10 @@ pub(crate) fn comment_name(object: Oid, sub: i32) -> String {
 fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
     let (object, sub) = row.key.name.split_once('/')?;
     let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
-    Some(((row.key.namespace, object.parse().ok()?, sub.parse().ok()?), Arc::from(text)))
+    Some((
+        (row.key.namespace, object.parse().ok()?, sub.parse().ok()?),
+        Arc::from(text),
+    ))
 }
 
 fn each_row(
@@ -411,7 +507,9 @@ fn each_row(
     table: TableId,
     mut each: impl FnMut(Rid, logstead_engine::RowRef<'_>) -> Result<()>,
 ) -> Result<()> {
-    let table = engine.table(table).ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
+    let table = engine
+        .table(table)
+        .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
     let mut cursor = ScanCursor::new(&table);
     let guard = txn.pin();
     while let Some(row) = txn.scan_next(&mut cursor, &guard) {
@@ -428,7 +526,13 @@ impl Live for LiveStore {
     }
 
     fn table_rows(&self, storage: TableId) -> Option<u64> {
-        Some(self.0.upgrade()?.engine.table(storage)?.row_count_estimate())
+        Some(
+            self.0
+                .upgrade()?
+                .engine
+                .table(storage)?
+                .row_count_estimate(),
+        )
     }
 
     fn table_bytes(&self, storage: TableId) -> Option<u64> {

@@ -72,14 +72,33 @@ impl ObjectRow {
     /// Reads a row.
     pub(crate) fn decode(row: RowRef<'_>) -> Result<ObjectRow> {
         let column = |i: usize| {
-            if i < row.column_count() { row.column(i) } else { None }.ok_or_else(|| corrupt("a column is missing"))
+            if i < row.column_count() {
+                row.column(i)
+            } else {
+                None
+            }
+            .ok_or_else(|| corrupt("a column is missing"))
         };
         let number = |i: usize| -> Result<u32> {
-            Ok(u32::from_le_bytes(column(i)?.try_into().map_err(|_| corrupt("a number has the wrong length"))?))
+            Ok(u32::from_le_bytes(
+                column(i)?
+                    .try_into()
+                    .map_err(|_| corrupt("a number has the wrong length"))?,
+            ))
         };
-        let name = std::str::from_utf8(column(2)?).map_err(|_| corrupt("a name is not UTF-8"))?.to_owned();
-        let key = ObjectKey { database: number(0)?, namespace: number(1)?, name };
-        Ok(ObjectRow { key, oid: number(3)?, definition: column(4)?.to_vec() })
+        let name = std::str::from_utf8(column(2)?)
+            .map_err(|_| corrupt("a name is not UTF-8"))?
+            .to_owned();
+        let key = ObjectKey {
+            database: number(0)?,
+            namespace: number(1)?,
+            name,
+        };
+        Ok(ObjectRow {
+            key,
+            oid: number(3)?,
+            definition: column(4)?.to_vec(),
+        })
     }
 }
 
@@ -92,7 +111,9 @@ impl KeyExtractor for NameKey {
             return KeyKind::Absent;
         }
         for number in [row.column(0), row.column(1)] {
-            let bytes = number.and_then(|b| <[u8; 4]>::try_from(b).ok()).unwrap_or_default();
+            let bytes = number
+                .and_then(|b| <[u8; 4]>::try_from(b).ok())
+                .unwrap_or_default();
             out.extend_from_slice(&u32::from_le_bytes(bytes).to_be_bytes());
         }
         // Names hold no zero bytes: one ends the key.
@@ -103,7 +124,12 @@ impl KeyExtractor for NameKey {
 }
 
 /// A row of the sequence table.
-pub(crate) fn encode_sequence(builder: &mut RowBuilder, storage: TableId, last: i64, called: bool) -> Vec<u8> {
+pub(crate) fn encode_sequence(
+    builder: &mut RowBuilder,
+    storage: TableId,
+    last: i64,
+    called: bool,
+) -> Vec<u8> {
     builder.start(0, 3);
     builder.push(Some(&storage.get().to_le_bytes()));
     builder.push(Some(&last.to_le_bytes()));
@@ -113,10 +139,24 @@ pub(crate) fn encode_sequence(builder: &mut RowBuilder, storage: TableId, last: 
 
 /// Reads a row of the sequence table.
 pub(crate) fn decode_sequence(row: RowRef<'_>) -> Result<(TableId, i64, bool)> {
-    let column = |i: usize| if i < row.column_count() { row.column(i).unwrap_or_default() } else { &[] };
-    let storage = column(0).try_into().map_err(|_| corrupt("a sequence has no storage"))?;
-    let last = column(1).try_into().map_err(|_| corrupt("a sequence has no value"))?;
-    Ok((TableId(u32::from_le_bytes(storage)), i64::from_le_bytes(last), column(2) == [1]))
+    let column = |i: usize| {
+        if i < row.column_count() {
+            row.column(i).unwrap_or_default()
+        } else {
+            &[]
+        }
+    };
+    let storage = column(0)
+        .try_into()
+        .map_err(|_| corrupt("a sequence has no storage"))?;
+    let last = column(1)
+        .try_into()
+        .map_err(|_| corrupt("a sequence has no value"))?;
+    Ok((
+        TableId(u32::from_le_bytes(storage)),
+        i64::from_le_bytes(last),
+        column(2) == [1],
+    ))
 }
 
 /// The counter's row.
@@ -128,13 +168,22 @@ pub(crate) fn encode_counter(builder: &mut RowBuilder, next: Oid) -> Vec<u8> {
 
 /// Reads the counter's row.
 pub(crate) fn decode_counter(row: RowRef<'_>) -> Result<Oid> {
-    let bytes = if row.column_count() > 0 { row.column(0).unwrap_or_default() } else { &[] };
-    Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| corrupt("the OID counter has the wrong length"))?))
+    let bytes = if row.column_count() > 0 {
+        row.column(0).unwrap_or_default()
+    } else {
+        &[]
+    };
+    Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| {
+        corrupt("the OID counter has the wrong length")
+    })?))
 }
 
 fn corrupt(what: &str) -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, format!("the stored catalog is damaged: {what}"))
-        .hint("Verify the log with \"logstead log verify\".")
+    SqlError::new(
+        SqlState::DATA_CORRUPTED,
+        format!("the stored catalog is damaged: {what}"),
+    )
+    .hint("Verify the log with \"logstead log verify\".")
 }
 
 /// A stored relation, sequence or index.
@@ -148,7 +197,10 @@ pub(crate) enum StoredRelation {
 
 impl std::fmt::Debug for Relation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Relation").field("oid", &self.oid).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Relation")
+            .field("oid", &self.oid)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -190,12 +242,17 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let (head, tail) = self.0.split_at_checked(n).ok_or_else(|| corrupt("a definition ends early"))?;
+        let (head, tail) = self
+            .0
+            .split_at_checked(n)
+            .ok_or_else(|| corrupt("a definition ends early"))?;
         self.0 = tail;
         Ok(head)
     }
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        self.take(N)?.try_into().map_err(|_| corrupt("a definition ends early"))
+        self.take(N)?
+            .try_into()
+            .map_err(|_| corrupt("a definition ends early"))
     }
     fn u8(&mut self) -> Result<u8> {
         Ok(u8::from_le_bytes(self.array()?))
@@ -221,10 +278,16 @@ impl<'a> Reader<'a> {
         self.take(n)
     }
     fn str(&mut self) -> Result<String> {
-        Ok(std::str::from_utf8(self.bytes()?).map_err(|_| corrupt("a text is not UTF-8"))?.to_owned())
+        Ok(std::str::from_utf8(self.bytes()?)
+            .map_err(|_| corrupt("a text is not UTF-8"))?
+            .to_owned())
     }
     fn opt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
-        if self.bool()? { Ok(Some(read(self)?)) } else { Ok(None) }
+        if self.bool()? {
+            Ok(Some(read(self)?))
+        } else {
+            Ok(None)
+        }
     }
     fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let n = self.u32()?;
@@ -253,14 +316,28 @@ fn write_column(w: &mut Writer, c: &Column) {
 
 fn read_column(r: &mut Reader<'_>) -> Result<Column> {
     let name = r.str()?;
-    let ty = SqlType { oid: r.u32()?, typmod: r.u32()?.cast_signed() };
+    let ty = SqlType {
+        oid: r.u32()?,
+        typmod: r.u32()?.cast_signed(),
+    };
     let flags = r.u8()?;
     let default = r.opt(Reader::str)?;
     let identity = r.opt(Reader::bool)?;
     let sequence = r.opt(Reader::u32)?;
-    let missing = r.opt(|r| stored::decode(ty.oid, r.bytes()?))?.unwrap_or(Datum::Null);
+    let missing = r
+        .opt(|r| stored::decode(ty.oid, r.bytes()?))?
+        .unwrap_or(Datum::Null);
     let (not_null, dropped) = (flags & 1 != 0, flags & 2 != 0);
-    Ok(Column { name, ty, not_null, default, identity, sequence, dropped, missing })
+    Ok(Column {
+        name,
+        ty,
+        not_null,
+        default,
+        identity,
+        sequence,
+        dropped,
+        missing,
+    })
 }
 
 fn write_constraint(w: &mut Writer, c: &Constraint) {
@@ -303,7 +380,14 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
             w.u8(b'S');
             w.u32(relation.storage.get());
             w.u32(s.ty);
-            for v in [s.start, s.increment, s.min, s.max, s.cache, i64::from(s.cycle)] {
+            for v in [
+                s.start,
+                s.increment,
+                s.min,
+                s.max,
+                s.cache,
+                i64::from(s.cycle),
+            ] {
                 w.i64(v);
             }
         }
@@ -312,7 +396,7 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
             w.u32(relation.storage.get());
             w.u16(relation.schema_version);
             w.list(&relation.columns, write_column);
-            w.list(&relation.constraints, write_constraint);
+            w.list(&relation.constraints, |w, c| write_constraint(w, c));
             w.list(options, |w, o| w.bytes(o.as_bytes()));
         }
     }
@@ -340,7 +424,10 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
-        return Err(corrupt(&format!("definition of \"{}\" has format {format}, this build reads {FORMAT}", row.key.name)));
+        return Err(corrupt(&format!(
+            "definition of \"{}\" has format {format}, this build reads {FORMAT}",
+            row.key.name
+        )));
     }
     let relation = |kind, storage, columns, constraints, schema_version| {
         Box::new(Relation {
@@ -365,16 +452,30 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             if increment == 0 || min > max {
                 return Err(corrupt("a sequence has impossible limits"));
             }
-            let kind = RelationKind::Sequence(SequenceDef { ty, start, increment, min, max, cache, cycle });
-            StoredRelation::Relation(relation(kind, storage, Vec::new(), Vec::new(), 0), Vec::new())
+            let kind = RelationKind::Sequence(SequenceDef {
+                ty,
+                start,
+                increment,
+                min,
+                max,
+                cache,
+                cycle,
+            });
+            StoredRelation::Relation(
+                relation(kind, storage, Vec::new(), Vec::new(), 0),
+                Vec::new(),
+            )
         }
         b'r' => {
             let storage = TableId(r.u32()?);
             let version = r.u16()?;
             let columns = r.list(read_column)?;
-            let constraints = r.list(read_constraint)?;
+            let constraints = r.list(|r| Ok(std::sync::Arc::new(read_constraint(r)?)))?;
             let options = r.list(Reader::str)?;
-            StoredRelation::Relation(relation(RelationKind::Table, storage, columns, constraints, version), options)
+            StoredRelation::Relation(
+                relation(RelationKind::Table, storage, columns, constraints, version),
+                options,
+            )
         }
         b'i' => {
             let storage = IndexId(r.u32()?);
@@ -383,12 +484,27 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let columns = r.list(|r| {
                 let position = usize::from(r.u16()?);
                 let order = r.u8()?;
-                Ok(IndexColumn { position, desc: order & 1 != 0, nulls_first: order & 2 != 0 })
+                Ok(IndexColumn {
+                    position,
+                    desc: order & 1 != 0,
+                    nulls_first: order & 2 != 0,
+                })
             })?;
             let options = r.list(Reader::str)?;
             let (unique, primary) = (flags & 1 != 0, flags & 2 != 0);
             let name = row.key.name.clone();
-            StoredRelation::Index(IndexDef { oid: row.oid, name, table, storage, unique, primary, columns }, options)
+            StoredRelation::Index(
+                IndexDef {
+                    oid: row.oid,
+                    name,
+                    table,
+                    storage,
+                    unique,
+                    primary,
+                    columns,
+                },
+                options,
+            )
         }
         _ => return Err(corrupt("unknown kind of relation")),
     };

@@ -1,0 +1,216 @@
+//! ALTER TABLE ... ALTER COLUMN.
+
+use super::alter_table::{next_version, position_of};
+use super::columns::{NewSequence, column_type};
+use super::expressions::{
+    bound_check, bound_default, default_text, eval, refuse_columns, with_planner,
+};
+use super::{DdlContext, create_table, rewrite, sequence};
+use crate::catalog::bind_for_now as bind;
+use crate::catalog::text::quote_ident;
+use crate::catalog::{ConstraintKind, Relation};
+use crate::error::{Result, SqlError};
+use crate::func::{self, CastContext};
+use crate::parse;
+use crate::value::{SqlType, format_type, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AlterColumnOperation as Op};
+use std::sync::Arc;
+
+fn is_identity(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!(
+            "column \"{name}\" of relation \"{}\" is an identity column",
+            table.name
+        ),
+    )
+}
+
+/// Runs one operation on a column.
+pub(super) async fn execute(
+    name: &str,
+    op: &Op,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let position = position_of(table, name)?;
+    let mut changed = Relation::clone(table);
+    let column = changed
+        .columns
+        .get_mut(position)
+        .ok_or_else(|| SqlError::internal("a column vanished"))?;
+    match op {
+        Op::SetNotNull => {
+            if !column.not_null {
+                column.not_null = true;
+                rewrite::validate_not_null(cx, table, position).await?;
+            }
+        }
+        Op::DropNotNull => {
+            let in_key = table
+                .indexes
+                .iter()
+                .any(|i| i.primary && i.columns.iter().any(|k| k.position == position));
+            if in_key {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!("column \"{name}\" is in a primary key"),
+                ));
+            }
+            if column.identity.is_some() {
+                return Err(is_identity(name, table));
+            }
+            column.not_null = false;
+        }
+        Op::SetDefault { value } => {
+            if column.identity.is_some() {
+                return Err(is_identity(name, table));
+            }
+            refuse_columns(value, "DEFAULT expression")?;
+            column.default = default_text(value, column.ty, cx)?;
+            let catalog = cx.catalog()?;
+            if column.default.is_some() {
+                bound_default(cx, &catalog, &changed, position)?;
+            }
+        }
+        Op::DropDefault => {
+            if column.identity.is_some() {
+                return Err(is_identity(name, table)
+                    .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
+            }
+            column.default = None;
+        }
+        Op::SetDataType {
+            data_type, using, ..
+        } => {
+            return set_type(name, position, data_type, using.as_ref(), table, cx).await;
+        }
+        Op::AddGenerated {
+            generated_as,
+            sequence_options,
+        } => {
+            if column.identity.is_some() {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" is already an identity column",
+                        table.name
+                    ),
+                ));
+            }
+            let wrong = |what: &str| {
+                let message = format!("column \"{name}\" of relation \"{}\" {what}", table.name);
+                SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            };
+            if column.default.is_some() {
+                return Err(wrong("already has a default value"));
+            }
+            if !column.not_null {
+                return Err(wrong(
+                    "must be declared NOT NULL before identity can be added",
+                ));
+            }
+            if !matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
+            column.identity = Some(!matches!(generated_as, Some(ast::GeneratedAs::ByDefault)));
+            let owned = NewSequence {
+                ty: column.ty.oid,
+                options: sequence_options.clone().unwrap_or_default(),
+            };
+            create_table::own_sequence(cx, table, column, &owned).await?;
+        }
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn set_type(
+    name: &str,
+    position: usize,
+    data_type: &ast::DataType,
+    using: Option<&ast::Expr>,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let ty = column_type(name, data_type)?;
+    let old = table.columns.get(position).map_or(ty, |c| c.ty);
+    if using.is_none() && ty == old {
+        return Ok(());
+    }
+    let base = SqlType::of(ty.oid);
+    if using.is_none()
+        && ty.oid != old.oid
+        && func::find_cast(old.oid, ty.oid, CastContext::Assignment).is_none()
+    {
+        let target = format_type(ty);
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "column \"{name}\" cannot be cast automatically to type {}",
+                format_type(base)
+            ),
+        )
+        .hint(format!(
+            "You might need to specify \"USING {}::{target}\".",
+            quote_ident(name)
+        )));
+    }
+    // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
+    let source = match using {
+        Some(expr) => bind::expr_to_sql(expr),
+        None => quote_ident(name),
+    };
+    let expr = parse::parse_expr(&format!("CAST(({source}) AS {})", format_type(base)))?;
+    let catalog = cx.catalog()?;
+    let bound = with_planner(cx, &catalog, |plan| {
+        bind::bind_scalar(&expr, &expr.to_string(), table, plan, "USING")
+    })?;
+    let mut changed = Relation::clone(table);
+    changed.schema_version = next_version(table)?;
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.ty = ty;
+        if let Some(default) = &column.default
+            && column.sequence.is_none()
+        {
+            let parsed = parse::parse_expr(default)?;
+            column.default = default_text(&parsed, ty, cx)?;
+        }
+    }
+    if changed
+        .columns
+        .get(position)
+        .is_some_and(|c| c.default.is_some())
+    {
+        bound_default(cx, &catalog, &changed, position).map_err(|error| {
+            let target = format_type(base);
+            match error.code() {
+                SqlState::DATATYPE_MISMATCH => SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("default for column \"{name}\" cannot be cast automatically to type {target}"),
+                ),
+                _ => error,
+            }
+        })?;
+    }
+    for constraint in &changed.constraints {
+        if let ConstraintKind::Check(text) = &constraint.kind {
+            bound_check(cx, &catalog, &changed, &parse::parse_expr(text)?)?;
+        }
+    }
+    if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
+        sequence::check_column_type(owned, ty, cx)?;
+    }
+    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+        let value = func::coerce_typmod(eval(cx, &bound, &row)?, ty, false)?;
+        if let Some(slot) = row.get_mut(position) {
+            *slot = value;
+        }
+        Ok(row)
+    })
+    .await
+    .map(drop)
+}

@@ -1,0 +1,536 @@
+//! ALTER TABLE.
+
+use super::columns::{
+    COLUMNS_MAX, NewSequence, check_column_name, new_column, new_constraint, storage_options,
+};
+use super::expressions::{bound_default, eval};
+use super::objects::{name_taken, no_relation};
+use super::{DdlContext, alter_column, constraints, create_table, index, rewrite, sequence};
+use crate::catalog::bind_for_now as bind;
+use crate::catalog::change::Change;
+use crate::catalog::sequence::SequenceSession;
+use crate::catalog::text::{columns_in, fold};
+use crate::catalog::{ConstraintKind, Relation, RelationKind, calls};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::value::{Datum, Oid};
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AlterTableOperation as Op, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// 42703 for a column of a table.
+pub(super) fn no_column(column: &str, table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{column}\" of relation \"{table}\" does not exist"),
+    )
+}
+
+/// Position of a column.
+pub(super) fn position_of(table: &Relation, column: &str) -> Result<usize> {
+    let found = table
+        .columns
+        .iter()
+        .position(|c| !c.dropped && c.name == column);
+    found.ok_or_else(|| no_column(column, &table.name))
+}
+
+/// Runs ALTER TABLE; the tag follows what was named (ALTER TABLE works on indexes and sequences too).
+pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) -> Result<String> {
+    let tag = "ALTER TABLE".to_owned();
+    let (schema, name) = calls::name_parts(&alter.name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
+        if alter.if_exists {
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("relation \"{name}\" does not exist, skipping"),
+            );
+            return Ok(tag);
+        }
+        return Err(no_relation(&alter.name));
+    };
+    let Some(relation) = catalog.relations.get(&oid) else {
+        return match alter.operations.as_slice() {
+            [
+                Op::RenameTable {
+                    table_name: ast::RenameTableNameKind::To(new),
+                },
+            ] => {
+                index::rename(oid, new, cx).await?;
+                Ok(tag)
+            }
+            [Op::OwnerTo { new_owner }] => owner(new_owner).map(|()| tag),
+            [Op::SetOptionsParens { .. }] => Ok(tag),
+            _ => Err(wrong_kind(&name, "a table")),
+        };
+    };
+    match relation.kind {
+        RelationKind::Virtual(_) => return Err(system_relation(&name)),
+        RelationKind::Sequence(_) => {
+            return match alter.operations.as_slice() {
+                [
+                    Op::RenameTable {
+                        table_name: ast::RenameTableNameKind::To(new),
+                    },
+                ] => {
+                    sequence::rename(oid, &calls::name_parts(new)?.1, cx).await?;
+                    Ok(tag)
+                }
+                [Op::OwnerTo { new_owner }] => owner(new_owner).map(|()| tag),
+                _ => Err(wrong_kind(&name, "a table")),
+            };
+        }
+        RelationKind::Table => {}
+    }
+    if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
+        return Err(no_relation(&alter.name));
+    }
+    for operation in &alter.operations {
+        let table = cx
+            .catalog()?
+            .relations
+            .get(&oid)
+            .cloned()
+            .ok_or_else(|| no_relation(&alter.name))?;
+        run(operation, &table, cx).await?;
+    }
+    Ok(tag)
+}
+
+/// 42809.
+pub(super) fn wrong_kind(name: &str, what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("\"{name}\" is not {what}"),
+    )
+}
+
+/// 42501 for a system relation.
+pub(super) fn system_relation(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied: \"{name}\" is a system catalog"),
+    )
+}
+
+fn owner(owner: &ast::Owner) -> Result<()> {
+    match owner {
+        ast::Owner::Ident(role) if fold(role) != "postgres" => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("role \"{}\" does not exist", fold(role)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    match operation {
+        Op::AddColumn {
+            if_not_exists,
+            column_def,
+            ..
+        } => add_column(column_def, *if_not_exists, table, cx).await,
+        Op::DropColumn {
+            column_names,
+            if_exists,
+            drop_behavior,
+            ..
+        } => {
+            for name in column_names {
+                let current = cx.catalog()?.relations.get(&table.oid).cloned();
+                let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
+                drop_column(
+                    &fold(name),
+                    *if_exists,
+                    cascade,
+                    current.as_ref().unwrap_or(table),
+                    cx,
+                )
+                .await?;
+            }
+            Ok(())
+        }
+        Op::AddConstraint {
+            constraint,
+            not_valid,
+        } => {
+            if *not_valid {
+                return Err(SqlError::unsupported("NOT VALID"));
+            }
+            constraints::add(cx, table.oid, vec![new_constraint(constraint)?], false).await
+        }
+        Op::DropConstraint {
+            if_exists, name, ..
+        } => drop_constraint(&fold(name), *if_exists, table, cx).await,
+        Op::RenameColumn {
+            old_column_name,
+            new_column_name,
+        } => rename_column(&fold(old_column_name), &fold(new_column_name), table, cx).await,
+        Op::RenameConstraint { old_name, new_name } => {
+            rename_constraint(&fold(old_name), &fold(new_name), table, cx).await
+        }
+        Op::RenameTable {
+            table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
+        } => {
+            let new = cx.name(&calls::name_parts(name)?.1);
+            if cx
+                .catalog()?
+                .names
+                .contains_key(&(table.schema, new.clone()))
+            {
+                return Err(name_taken(&new));
+            }
+            let mut changed = Relation::clone(table);
+            changed.name = new;
+            cx.update_relation(changed).await.map(drop)
+        }
+        Op::AlterColumn { column_name, op } => {
+            alter_column::execute(&fold(column_name), op, table, cx).await
+        }
+        Op::OwnerTo { new_owner } => owner(new_owner),
+        Op::SetOptionsParens { options } => {
+            let new = storage_options(options)?;
+            let mut all = cx
+                .catalog()?
+                .notes
+                .options
+                .get(&table.oid)
+                .cloned()
+                .unwrap_or_default();
+            let key = |o: &str| o.split('=').next().unwrap_or_default().to_owned();
+            all.retain(|o| !new.iter().any(|n| key(n) == key(o)));
+            all.extend(new);
+            cx.state.push(Change::Options(table.oid, all));
+            cx.update_relation(Relation::clone(table)).await.map(drop)
+        }
+        // All tables are logged, and nothing replicates them: both hold already.
+        Op::SetLogged | Op::SetUnlogged | Op::ReplicaIdentity { .. } => Ok(()),
+        Op::ValidateConstraint { name } => {
+            let name = fold(name);
+            if table.constraints.iter().any(|c| c.name == name) {
+                return Ok(());
+            }
+            Err(no_constraint(&name, &table.name))
+        }
+        Op::DisableRowLevelSecurity | Op::NoForceRowLevelSecurity => Ok(()),
+        other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
+    }
+}
+
+fn no_constraint(name: &str, table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
+    )
+}
+
+/// The next schema version of a table.
+pub(super) fn next_version(table: &Relation) -> Result<u16> {
+    table.schema_version.checked_add(1).ok_or_else(|| {
+        SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("table \"{}\" has been altered too often", table.name),
+        )
+    })
+}
+
+async fn add_column(
+    def: &ast::ColumnDef,
+    skip: bool,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut new = new_column(def, &table.name, cx)?;
+    let name = new.column.name.clone();
+    if table.columns.iter().any(|c| !c.dropped && c.name == name) {
+        let message = format!(
+            "column \"{name}\" of relation \"{}\" already exists",
+            table.name
+        );
+        if skip {
+            cx.notice(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    if table.columns.len() >= COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    let owned: Option<NewSequence> = new.sequence.take();
+    let sequence = match &owned {
+        Some(owned) => Some(create_table::own_sequence(cx, table, &mut new.column, owned).await?),
+        None => None,
+    };
+    let position = table.columns.len();
+    let mut changed = Relation::clone(table);
+    changed.columns.push(new.column);
+    changed.schema_version = next_version(table)?;
+    if let Some(sequence) = sequence {
+        number_rows(table, changed, sequence, cx).await?;
+    } else {
+        let catalog = cx.catalog()?;
+        let default = match changed.columns.get(position) {
+            Some(c) if c.default.is_some() => {
+                Some(bound_default(cx, &catalog, &changed, position)?)
+            }
+            _ => None,
+        };
+        match default {
+            None | Some(Expr::Const(..)) => {
+                let missing = default
+                    .as_ref()
+                    .map_or(Ok(Datum::Null), |d| eval(cx, d, &[]))?;
+                let refused = matches!(missing, Datum::Null)
+                    && changed.columns.get(position).is_some_and(|c| c.not_null);
+                if refused && !rewrite::is_empty(cx, table)? {
+                    return Err(SqlError::new(
+                        SqlState::NOT_NULL_VIOLATION,
+                        format!(
+                            "column \"{name}\" of relation \"{}\" contains null values",
+                            table.name
+                        ),
+                    )
+                    .table(&table.schema_name, &table.name)
+                    .column(&name));
+                }
+                if let Some(column) = changed.columns.last_mut() {
+                    column.missing = missing;
+                }
+                cx.update_relation(changed).await?;
+            }
+            Some(default) => {
+                rewrite::rewrite(cx, table, changed, |cx, mut row| {
+                    let value = eval(cx, &default, &row)?;
+                    row.push(value);
+                    Ok(row)
+                })
+                .await?;
+            }
+        }
+    }
+    constraints::add(cx, table.oid, new.constraints, false).await
+}
+
+/// Adds a serial or identity column: every stored row gets its number.
+async fn number_rows(
+    table: &Relation,
+    changed: Relation,
+    sequence: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let ty = changed
+        .columns
+        .last()
+        .map_or(crate::value::oid::INT8, |c| c.ty.oid);
+    let mut numbers = SequenceSession::default();
+    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+        let (value, csn) = numbers.nextval(cx.store, cx.worker, &catalog, sequence)?;
+        cx.depends_on(csn);
+        let range = || SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
+        row.push(match ty {
+            crate::value::oid::INT2 => Datum::Int2(value.try_into().map_err(|_| range())?),
+            crate::value::oid::INT4 => Datum::Int4(value.try_into().map_err(|_| range())?),
+            _ => Datum::Int8(value),
+        });
+        Ok(row)
+    })
+    .await
+    .map(drop)
+}
+
+async fn drop_column(
+    name: &str,
+    skip: bool,
+    cascade: bool,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some(position) = table
+        .columns
+        .iter()
+        .position(|c| !c.dropped && c.name == name)
+    else {
+        if skip {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" does not exist, skipping",
+                table.name
+            );
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(());
+        }
+        check_column_name(name)?;
+        return Err(no_column(name, &table.name));
+    };
+    let mut changed = Relation::clone(table);
+    let involved: Vec<_> = table
+        .indexes
+        .iter()
+        .filter(|i| i.columns.iter().any(|k| k.position == position))
+        .cloned()
+        .collect();
+    for index in &involved {
+        cx.delete_index(table, index).await?;
+    }
+    changed.constraints.retain(|c| match &c.kind {
+        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+            !involved.iter().any(|i| i.oid == *index)
+        }
+        ConstraintKind::Check(text) => !columns_in(text, table).contains(&position),
+    });
+    if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
+        sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
+    }
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.name = format!("........pg.dropped.{}........", position + 1);
+        column.dropped = true;
+        column.not_null = false;
+        column.default = None;
+        column.identity = None;
+        column.sequence = None;
+        column.missing = Datum::Null;
+    }
+    changed.schema_version = next_version(table)?;
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn drop_constraint(
+    name: &str,
+    skip: bool,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some(constraint) = table.constraints.iter().find(|c| c.name == name) else {
+        if skip {
+            let message = format!(
+                "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
+                table.name
+            );
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(());
+        }
+        return Err(no_constraint(name, &table.name));
+    };
+    if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = constraint.kind
+        && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
+    {
+        cx.delete_index(table, index).await?;
+    }
+    let mut changed = Relation::clone(table);
+    changed.constraints.retain(|c| c.name != name);
+    cx.update_relation(changed).await.map(drop)
+}
+
+/// A stored condition with a column's new name.
+fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
+    struct Renamer<'a>(&'a str, &'a str);
+    impl VisitorMut for Renamer<'_> {
+        type Break = ();
+        fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+            let ident = match expr {
+                ast::Expr::Identifier(ident) => Some(ident),
+                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
+                _ => None,
+            };
+            if let Some(ident) = ident
+                && fold(ident) == self.0
+            {
+                *ident = ast::Ident::with_quote('"', self.1);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = crate::parse::parse_expr(text)?;
+    let _ = expr.visit(&mut Renamer(old, new));
+    Ok(bind::expr_to_sql(&expr))
+}
+
+async fn rename_column(
+    old: &str,
+    new: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let position = table
+        .columns
+        .iter()
+        .position(|c| !c.dropped && c.name == old)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{old}\" does not exist"),
+            )
+        })?;
+    let new = cx.name(new);
+    check_column_name(&new)?;
+    if table.columns.iter().any(|c| !c.dropped && c.name == new) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!(
+                "column \"{new}\" of relation \"{}\" already exists",
+                table.name
+            ),
+        ));
+    }
+    let mut changed = Relation::clone(table);
+    for constraint in &mut changed.constraints {
+        if let ConstraintKind::Check(text) = &constraint.kind
+            && columns_in(text, table).contains(&position)
+        {
+            let mut copy = crate::catalog::Constraint::clone(constraint);
+            copy.kind = ConstraintKind::Check(renamed(text, old, &new)?);
+            *constraint = Arc::new(copy);
+        }
+    }
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.name = new;
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn rename_constraint(
+    old: &str,
+    new: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some(at) = table.constraints.iter().position(|c| c.name == old) else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "constraint \"{old}\" for table \"{}\" does not exist",
+                table.name
+            ),
+        ));
+    };
+    let new = cx.name(new);
+    if table.constraints.iter().any(|c| c.name == new) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "constraint \"{new}\" for relation \"{}\" already exists",
+                table.name
+            ),
+        ));
+    }
+    let mut changed = Relation::clone(table);
+    if let Some(constraint) = changed.constraints.get_mut(at) {
+        let mut copy = crate::catalog::Constraint::clone(constraint);
+        copy.name.clone_from(&new);
+        if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = copy.kind
+            && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
+        {
+            let mut index = crate::catalog::IndexDef::clone(index);
+            index.name = new;
+            cx.update_index(table.schema, index).await?;
+        }
+        *constraint = Arc::new(copy);
+    }
+    cx.update_relation(changed).await.map(drop)
+}

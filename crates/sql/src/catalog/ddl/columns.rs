@@ -1,0 +1,348 @@
+//! Column definitions: types, options, and the constraints and sequences they ask for.
+
+use super::DdlContext;
+use super::expressions::{default_text, refuse_columns};
+use crate::catalog::Column;
+use crate::catalog::bind_for_now as bind;
+use crate::catalog::text::fold;
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, Oid, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+
+/// Most columns of a table, dropped ones included (PostgreSQL's limit).
+pub(super) const COLUMNS_MAX: usize = 1_600;
+
+/// A constraint asked for.
+pub(super) struct NewConstraint {
+    pub(super) name: Option<String>,
+    pub(super) kind: NewKind,
+}
+
+pub(super) enum NewKind {
+    Primary(Vec<String>),
+    Unique(Vec<String>),
+    Check(ast::Expr),
+}
+
+/// A sequence that a column owns: serial or identity.
+pub(super) struct NewSequence {
+    pub(super) ty: Oid,
+    pub(super) options: Vec<ast::SequenceOptions>,
+}
+
+/// A column asked for.
+pub(super) struct NewColumn {
+    pub(super) column: Column,
+    pub(super) sequence: Option<NewSequence>,
+    pub(super) constraints: Vec<NewConstraint>,
+}
+
+/// smallserial, serial, bigserial: the column's type.
+fn serial(data_type: &ast::DataType) -> Option<Oid> {
+    let ast::DataType::Custom(name, arguments) = data_type else {
+        return None;
+    };
+    if !arguments.is_empty() {
+        return None;
+    }
+    match name.to_string().to_ascii_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(oid::INT2),
+        "serial" | "serial4" => Some(oid::INT4),
+        "bigserial" | "serial8" => Some(oid::INT8),
+        _ => None,
+    }
+}
+
+/// Fails for the names of system columns.
+pub(super) fn check_column_name(name: &str) -> Result<()> {
+    if ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"].contains(&name) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column name \"{name}\" conflicts with a system column name"),
+        ));
+    }
+    Ok(())
+}
+
+/// The type of a column, by its SQL text.
+pub(super) fn column_type(name: &str, data_type: &ast::DataType) -> Result<SqlType> {
+    let ty = bind::sql_type(data_type)?;
+    let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
+    if pseudo {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!(
+                "column \"{name}\" has pseudo-type {}",
+                info::format_type(SqlType::of(ty.oid))
+            ),
+        ));
+    }
+    Ok(ty)
+}
+
+fn check_collation(name: &ast::ObjectName) -> Result<()> {
+    let bare = name.to_string().replace('"', "");
+    let bare = bare.trim_start_matches("pg_catalog.");
+    if ["C", "POSIX", "default"].contains(&bare) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("collation \"{bare}\" for encoding \"UTF8\" does not exist"),
+    ))
+}
+
+fn deferrable(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
+    match characteristics {
+        Some(c)
+            if c.deferrable == Some(true)
+                || c.initially == Some(ast::DeferrableInitial::Deferred) =>
+        {
+            Err(SqlError::unsupported("DEFERRABLE constraint"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a column definition of table `table`.
+pub(super) fn new_column(
+    def: &ast::ColumnDef,
+    table: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<NewColumn> {
+    let name = cx.name(&fold(&def.name));
+    check_column_name(&name)?;
+    let serial = serial(&def.data_type);
+    let ty = match serial {
+        Some(ty) => SqlType::of(ty),
+        None => column_type(&name, &def.data_type)?,
+    };
+    let twice = |what: &str| {
+        SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{what} for column \"{name}\" of table \"{table}\""),
+        )
+    };
+    let mut new = NewColumn {
+        column: Column {
+            name: name.clone(),
+            ty,
+            not_null: serial.is_some(),
+            default: None,
+            identity: None,
+            sequence: None,
+            dropped: false,
+            missing: Datum::Null,
+        },
+        sequence: serial.map(|ty| NewSequence {
+            ty,
+            options: Vec::new(),
+        }),
+        constraints: Vec::new(),
+    };
+    let mut null: Option<bool> = None;
+    let mut has_default = serial.is_some();
+    for option in &def.options {
+        let constraint_name = option.name.as_ref().map(fold);
+        match &option.option {
+            ast::ColumnOption::Null => {
+                if null == Some(false) || serial.is_some() {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(true);
+            }
+            ast::ColumnOption::NotNull => {
+                if null == Some(true) {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(false);
+                new.column.not_null = true;
+            }
+            ast::ColumnOption::Default(expr) => {
+                if new.column.identity.is_some() {
+                    return Err(twice("both default and identity specified"));
+                }
+                if has_default {
+                    return Err(twice("multiple default values specified"));
+                }
+                has_default = true;
+                refuse_columns(expr, "DEFAULT expression")?;
+                new.column.default = default_text(expr, ty, cx)?;
+            }
+            ast::ColumnOption::PrimaryKey(key) => {
+                deferrable(key.characteristics.as_ref())?;
+                let kind = NewKind::Primary(vec![name.clone()]);
+                new.constraints.push(NewConstraint {
+                    name: constraint_name,
+                    kind,
+                });
+            }
+            ast::ColumnOption::Unique(key) => {
+                deferrable(key.characteristics.as_ref())?;
+                nulls_distinct(key)?;
+                let kind = NewKind::Unique(vec![name.clone()]);
+                new.constraints.push(NewConstraint {
+                    name: constraint_name,
+                    kind,
+                });
+            }
+            ast::ColumnOption::Check(check) => {
+                let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
+                new.constraints.push(NewConstraint {
+                    name,
+                    kind: NewKind::Check((*check.expr).clone()),
+                });
+            }
+            ast::ColumnOption::ForeignKey(_) => {
+                return Err(SqlError::unsupported("foreign key constraints"));
+            }
+            ast::ColumnOption::Collation(collation) => check_collation(collation)?,
+            ast::ColumnOption::Generated {
+                generation_expr: Some(_),
+                ..
+            } => {
+                return Err(SqlError::unsupported("generated columns"));
+            }
+            ast::ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                ..
+            } => {
+                if has_default {
+                    return Err(twice("both default and identity specified"));
+                }
+                if new.column.identity.is_some() {
+                    return Err(twice("multiple identity specifications"));
+                }
+                if !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                new.column.identity = Some(matches!(generated_as, ast::GeneratedAs::Always));
+                new.column.not_null = true;
+                let options = sequence_options.clone().unwrap_or_default();
+                new.sequence = Some(NewSequence {
+                    ty: ty.oid,
+                    options,
+                });
+            }
+            other => return Err(SqlError::unsupported(format!("column option {other}"))),
+        }
+    }
+    Ok(new)
+}
+
+fn nulls_distinct(key: &ast::UniqueConstraint) -> Result<()> {
+    if matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct) {
+        return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
+    }
+    Ok(())
+}
+
+fn key_names(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
+    columns
+        .iter()
+        .map(|c| match &c.column.expr {
+            ast::Expr::Identifier(name) => Ok(fold(name)),
+            other => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{other}\""),
+            )),
+        })
+        .collect()
+}
+
+/// Reads a table constraint.
+pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewConstraint> {
+    match constraint {
+        ast::TableConstraint::PrimaryKey(key) => {
+            deferrable(key.characteristics.as_ref())?;
+            if !key.include.is_empty() {
+                return Err(SqlError::unsupported("INCLUDE"));
+            }
+            let name = key.name.as_ref().map(fold);
+            Ok(NewConstraint {
+                name,
+                kind: NewKind::Primary(key_names(&key.columns)?),
+            })
+        }
+        ast::TableConstraint::Unique(key) => {
+            deferrable(key.characteristics.as_ref())?;
+            nulls_distinct(key)?;
+            if !key.include.is_empty() {
+                return Err(SqlError::unsupported("INCLUDE"));
+            }
+            let name = key.name.as_ref().map(fold);
+            Ok(NewConstraint {
+                name,
+                kind: NewKind::Unique(key_names(&key.columns)?),
+            })
+        }
+        ast::TableConstraint::Check(check) => {
+            let name = check.name.as_ref().map(fold);
+            Ok(NewConstraint {
+                name,
+                kind: NewKind::Check((*check.expr).clone()),
+            })
+        }
+        ast::TableConstraint::ForeignKey(_) => {
+            Err(SqlError::unsupported("foreign key constraints"))
+        }
+        other => Err(SqlError::unsupported(format!("table constraint {other}"))),
+    }
+}
+
+/// Storage options that are accepted: they change nothing here, and are shown again.
+pub(super) fn storage_options(options: &[ast::SqlOption]) -> Result<Vec<String>> {
+    const KNOWN: &[&str] = &[
+        "fillfactor",
+        "parallel_workers",
+        "toast_tuple_target",
+        "user_catalog_table",
+        "vacuum_index_cleanup",
+        "vacuum_truncate",
+        "log_autovacuum_min_duration",
+        "deduplicate_items",
+    ];
+    let mut list = Vec::new();
+    for option in options {
+        let ast::SqlOption::KeyValue { key, value } = option else {
+            return Err(SqlError::unsupported(format!("storage parameter {option}")));
+        };
+        let name = fold(key);
+        let value = value.to_string();
+        let value = value.trim_matches('\'');
+        if name == "oids" && value.eq_ignore_ascii_case("false") {
+            continue;
+        }
+        if !KNOWN.contains(&name.as_str())
+            && !name.starts_with("autovacuum_")
+            && !name.starts_with("toast.")
+        {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{name}\""),
+            ));
+        }
+        if name == "fillfactor" {
+            let number = value.parse::<i32>().map_err(|_| {
+                SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid value for integer option \"fillfactor\": {value}"),
+                )
+            })?;
+            if !(10..=100).contains(&number) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("value {number} out of bounds for option \"fillfactor\""),
+                )
+                .detail("Valid values are between \"10\" and \"100\"."));
+            }
+        }
+        list.push(format!("{name}={value}"));
+    }
+    Ok(list)
+}

@@ -1,0 +1,106 @@
+//! COMMENT ON.
+
+use super::DdlContext;
+use super::alter_table::{no_column, wrong_kind};
+use super::objects::{no_relation, no_schema};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use crate::catalog::text::fold;
+use crate::catalog::{RelationKind, calls};
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, CommentObject};
+
+/// Runs COMMENT ON.
+pub(super) async fn execute(
+    kind: &CommentObject,
+    name: &ast::ObjectName,
+    text: Option<&str>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let text = text.filter(|t| !t.is_empty());
+    let (class, object, sub) = target(kind, name, cx)?;
+    cx.put_comment(class, object, sub, text).await
+}
+
+fn target(
+    kind: &CommentObject,
+    name: &ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<(u32, u32, i32)> {
+    let catalog = cx.catalog()?;
+    match kind {
+        CommentObject::Column => {
+            let mut parts: Vec<String> = name
+                .0
+                .iter()
+                .filter_map(|p| p.as_ident())
+                .map(fold)
+                .collect();
+            let column = parts.pop().unwrap_or_default();
+            let (schema, table) = match parts.as_slice() {
+                [table] => (None, table.clone()),
+                [schema, table] | [_, schema, table] => (Some(schema.clone()), table.clone()),
+                _ => {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "column name must be qualified",
+                    ));
+                }
+            };
+            let relation = catalog
+                .relation(schema.as_deref(), &table, cx.search_path)
+                .ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("relation \"{table}\" does not exist"),
+                    )
+                })?;
+            let position = relation
+                .columns
+                .iter()
+                .position(|c| !c.dropped && c.name == column);
+            let position = position.ok_or_else(|| no_column(&column, &relation.name))?;
+            Ok((
+                PG_CLASS,
+                relation.oid,
+                i32::try_from(position + 1).unwrap_or(i32::MAX),
+            ))
+        }
+        CommentObject::Table | CommentObject::Index | CommentObject::Sequence => {
+            let (schema, plain) = calls::name_parts(name)?;
+            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+            let oid = found.ok_or_else(|| no_relation(name))?;
+            let actual = match catalog.relations.get(&oid).map(|r| &r.kind) {
+                None => CommentObject::Index,
+                Some(RelationKind::Sequence(_)) => CommentObject::Sequence,
+                Some(_) => CommentObject::Table,
+            };
+            if actual != *kind {
+                let what = match kind {
+                    CommentObject::Index => "an index",
+                    CommentObject::Sequence => "a sequence",
+                    _ => "a table",
+                };
+                return Err(wrong_kind(&plain, what));
+            }
+            Ok((PG_CLASS, oid, 0))
+        }
+        CommentObject::Schema => {
+            let plain = calls::name_parts(name)?.1;
+            let schema = catalog.schema(&plain).ok_or_else(|| no_schema(&plain))?;
+            Ok((PG_NAMESPACE, schema.oid, 0))
+        }
+        CommentObject::Database => {
+            let plain = calls::name_parts(name)?.1;
+            let known = catalog.notes.databases.iter().find(|d| d.1 == plain);
+            let (oid, _) = known.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{plain}\" does not exist"),
+                )
+            })?;
+            Ok((PG_DATABASE, *oid, 0))
+        }
+        other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
+    }
+}

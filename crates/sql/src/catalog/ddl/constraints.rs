@@ -1,0 +1,276 @@
+//! Adding constraints to a table, new or not: names, keys, indexes, conditions.
+
+use super::columns::{NewConstraint, NewKind};
+use super::expressions::bound_check;
+use super::names::{columns_part, free_name, is_taken};
+use super::objects::name_taken;
+use super::{DdlContext, rewrite};
+use crate::catalog::bind_for_now as bind;
+use crate::catalog::pg_catalog::operator_class;
+use crate::catalog::text::columns_of;
+use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation};
+use crate::error::{Result, SqlError};
+use crate::value::{SqlType, format_type};
+use logstead_types::{IndexId, SqlState};
+use std::sync::Arc;
+
+/// Most key columns of an index.
+const KEY_COLUMNS_MAX: usize = 32;
+
+/// Positions of the columns of a key.
+fn key_positions(relation: &Relation, names: &[String], what: &str) -> Result<Vec<usize>> {
+    let mut positions = Vec::new();
+    for name in names {
+        let position = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == *name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" named in key does not exist"),
+                )
+            })?;
+        if positions.contains(&position) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" appears twice in {what} constraint"),
+            ));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+/// Fails for columns that cannot be in an index, and for too many of them.
+pub(super) fn check_key(relation: &Relation, positions: &[usize]) -> Result<()> {
+    if positions.len() > KEY_COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index"),
+        ));
+    }
+    for column in positions.iter().filter_map(|p| relation.columns.get(*p)) {
+        if operator_class(column.ty.oid) == 0 {
+            let ty = format_type(SqlType::of(column.ty.oid));
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("data type {ty} has no default operator class for access method \"btree\""),
+            )
+            .hint("You must specify an operator class for the index or define a default operator class for the data type."));
+        }
+    }
+    Ok(())
+}
+
+/// A unique index that a transaction is about to make.
+pub(super) fn key_index(
+    oid: u32,
+    name: String,
+    table: u32,
+    primary: bool,
+    positions: &[usize],
+) -> IndexDef {
+    let columns = positions
+        .iter()
+        .map(|p| IndexColumn {
+            position: *p,
+            desc: false,
+            nulls_first: false,
+        })
+        .collect();
+    IndexDef {
+        oid,
+        name,
+        table,
+        storage: IndexId(oid),
+        unique: true,
+        primary,
+        columns,
+    }
+}
+
+/// Adds constraints to the stored table `oid`; `fresh` if it is new and has no rows. Order as PostgreSQL's: checks, then keys,
+/// the primary key first.
+pub(super) async fn add(
+    cx: &mut DdlContext<'_>,
+    oid: u32,
+    constraints: Vec<NewConstraint>,
+    fresh: bool,
+) -> Result<()> {
+    let (checks, keys): (Vec<_>, Vec<_>) = constraints
+        .into_iter()
+        .partition(|c| matches!(c.kind, NewKind::Check(_)));
+    for check in checks {
+        add_check(cx, oid, check, fresh).await?;
+    }
+    let (primary, unique): (Vec<_>, Vec<_>) = keys
+        .into_iter()
+        .partition(|c| matches!(c.kind, NewKind::Primary(_)));
+    let existing = relation(cx, oid)?;
+    let has_primary = existing
+        .constraints
+        .iter()
+        .any(|c| matches!(c.kind, ConstraintKind::PrimaryKey(_)));
+    if primary.len() + usize::from(has_primary) > 1 {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!(
+                "multiple primary keys for table \"{}\" are not allowed",
+                existing.name
+            ),
+        ));
+    }
+    let mut seen: Vec<(Vec<String>, bool)> = Vec::new();
+    for key in primary.into_iter().chain(unique) {
+        let (NewKind::Primary(names) | NewKind::Unique(names)) = &key.kind else {
+            continue;
+        };
+        let named = key.name.is_some();
+        // The same key asked for twice in one statement is made once.
+        if seen
+            .iter()
+            .any(|(s, other)| s == names && (!named || !other))
+        {
+            continue;
+        }
+        seen.push((names.clone(), named));
+        add_key(cx, oid, key, fresh).await?;
+    }
+    Ok(())
+}
+
+fn relation(cx: &mut DdlContext<'_>, oid: u32) -> Result<Arc<Relation>> {
+    let catalog = cx.catalog()?;
+    catalog
+        .relations
+        .get(&oid)
+        .cloned()
+        .ok_or_else(|| SqlError::internal("a table vanished while it was altered"))
+}
+
+async fn add_check(
+    cx: &mut DdlContext<'_>,
+    oid: u32,
+    new: NewConstraint,
+    fresh: bool,
+) -> Result<()> {
+    let NewKind::Check(expr) = &new.kind else {
+        return Ok(());
+    };
+    let table = relation(cx, oid)?;
+    let catalog = cx.catalog()?;
+    let bound = bound_check(cx, &catalog, &table, expr)?;
+    let name = match new.name {
+        Some(name) => {
+            let name = cx.name(&name);
+            if table.constraints.iter().any(|c| c.name == name) {
+                let message = if fresh {
+                    format!("check constraint \"{name}\" already exists")
+                } else {
+                    format!(
+                        "constraint \"{name}\" for relation \"{}\" already exists",
+                        table.name
+                    )
+                };
+                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+            }
+            name
+        }
+        None => {
+            let mentioned = columns_of(expr, &table);
+            let column = match mentioned.as_slice() {
+                [one] => table.columns.get(*one).map(|c| c.name.as_str()),
+                _ => None,
+            };
+            free_name(&table.name, column, "check", |n| {
+                table.constraints.iter().any(|c| c.name == n)
+            })
+        }
+    };
+    if !fresh {
+        rewrite::validate_check(cx, &table, &bound, &name).await?;
+    }
+    let kind = ConstraintKind::Check(bind::expr_to_sql(expr));
+    let oid = cx.new_oid()?;
+    let mut changed = Relation::clone(&table);
+    changed
+        .constraints
+        .push(Arc::new(Constraint { oid, name, kind }));
+    cx.update_relation(changed).await?;
+    Ok(())
+}
+
+async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: bool) -> Result<()> {
+    let table = relation(cx, oid)?;
+    let catalog = cx.catalog()?;
+    let (names, primary) = match &new.kind {
+        NewKind::Primary(names) => (names, true),
+        NewKind::Unique(names) => (names, false),
+        NewKind::Check(_) => return Ok(()),
+    };
+    let positions = key_positions(
+        &table,
+        names,
+        if primary { "primary key" } else { "unique" },
+    )?;
+    check_key(&table, &positions)?;
+    let name = match new.name {
+        Some(name) => {
+            let name = cx.name(&name);
+            if table.constraints.iter().any(|c| c.name == name) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_OBJECT,
+                    format!(
+                        "constraint \"{name}\" for relation \"{}\" already exists",
+                        table.name
+                    ),
+                ));
+            }
+            if catalog.names.contains_key(&(table.schema, name.clone())) {
+                return Err(name_taken(&name));
+            }
+            name
+        }
+        None => {
+            let columns = columns_part(names.iter().map(String::as_str));
+            let (second, label) = if primary {
+                (None, "pkey")
+            } else {
+                (Some(columns.as_str()), "key")
+            };
+            free_name(&table.name, second, label, |n| {
+                is_taken(&catalog, table.schema, Some(&table), n)
+            })
+        }
+    };
+    let mut changed = Relation::clone(&table);
+    if primary {
+        for position in &positions {
+            if let Some(column) = changed.columns.get_mut(*position)
+                && !column.not_null
+            {
+                column.not_null = true;
+                if !fresh {
+                    rewrite::validate_not_null(cx, &table, *position).await?;
+                }
+            }
+        }
+    }
+    let index_oid = cx.new_oid()?;
+    let index = key_index(index_oid, name.clone(), table.oid, primary, &positions);
+    cx.create_index(&table, index).await?;
+    let kind = if primary {
+        ConstraintKind::PrimaryKey(index_oid)
+    } else {
+        ConstraintKind::Unique(index_oid)
+    };
+    let constraint = cx.new_oid()?;
+    changed.constraints.push(Arc::new(Constraint {
+        oid: constraint,
+        name,
+        kind,
+    }));
+    cx.update_relation(changed).await?;
+    Ok(())
+}

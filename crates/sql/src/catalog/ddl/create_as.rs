@@ -1,0 +1,159 @@
+//! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
+
+use super::DdlContext;
+use super::columns::{NewColumn, storage_options};
+use super::create_table::{create, exists, refuse};
+use super::expressions::with_planner;
+use super::rewrite::encode_row;
+use crate::catalog::store::write_error;
+use crate::catalog::text::fold;
+use crate::catalog::{Column, Relation};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
+use crate::plan;
+use crate::value::{Datum, SqlType, oid};
+use logstead_engine::{RowBuilder, RowRef, TableLock, WriteError};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Rows taken from the query before they are stored.
+const BATCH_ROWS: usize = 256;
+
+#[derive(Default)]
+struct Buffer(Vec<Vec<Datum>>);
+
+impl RowSink for Buffer {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.0.push(row.to_vec());
+        Ok(())
+    }
+
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        self.0.push(
+            columns
+                .iter()
+                .map(|c| c.decode(row))
+                .collect::<Result<_>>()?,
+        );
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= BATCH_ROWS
+    }
+}
+
+fn column(name: String, ty: SqlType) -> NewColumn {
+    let ty = if ty.oid == oid::UNKNOWN {
+        SqlType::of(oid::TEXT)
+    } else {
+        ty
+    };
+    let column = Column {
+        name,
+        ty,
+        not_null: false,
+        default: None,
+        identity: None,
+        sequence: None,
+        dropped: false,
+        missing: Datum::Null,
+    };
+    NewColumn {
+        column,
+        sequence: None,
+        constraints: Vec::new(),
+    }
+}
+
+/// Runs CREATE TABLE AS. Gives the tag: SELECT and the rows stored.
+pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<String> {
+    refuse(table)?;
+    let Some(query) = &table.query else {
+        return Err(SqlError::internal("CREATE TABLE AS without a query"));
+    };
+    let (schema, name) = cx.new_name(&table.name)?;
+    if exists(cx, &schema, &name, table.if_not_exists)? {
+        return Ok("CREATE TABLE AS".to_owned());
+    }
+    let options = match &table.table_options {
+        ast::CreateTableOptions::With(options) => storage_options(options)?,
+        _ => Vec::new(),
+    };
+    // The tables it reads are locked; one that changed while we waited is planned again.
+    let (planned, catalog) = loop {
+        let catalog = cx.catalog()?;
+        let statement = ast::Statement::Query(query.clone());
+        let text = statement.to_string();
+        let planned = with_planner(cx, &catalog, |plan| {
+            plan::plan_statement(&statement, &text, plan)
+        })?;
+        for read in planned.tables_read.iter().chain(&planned.tables_written) {
+            cx.lock_storage(read.storage, TableLock::Read).await?;
+        }
+        if cx.catalog()?.version == catalog.version {
+            break (planned, catalog);
+        }
+    };
+    let named: Vec<String> = table.columns.iter().map(|c| fold(&c.name)).collect();
+    if named.len() > planned.columns.len() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "too many column names were specified",
+        ));
+    }
+    let columns = planned.columns.iter().enumerate().map(|(at, output)| {
+        column(
+            named
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| output.name.clone()),
+            output.ty,
+        )
+    });
+    let columns: Vec<NewColumn> = columns.collect();
+    let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
+    let rows = fill(cx, planned.plan, &catalog, &relation).await?;
+    Ok(format!("SELECT {rows}"))
+}
+
+async fn fill(
+    cx: &mut DdlContext<'_>,
+    plan: plan::Plan,
+    catalog: &Arc<crate::catalog::Catalog>,
+    relation: &Relation,
+) -> Result<u64> {
+    let target = cx.storage(relation)?;
+    let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
+    let mut builder = RowBuilder::new();
+    let mut rows = 0;
+    loop {
+        let mut buffer = Buffer::default();
+        let engine = cx.store.engine().clone();
+        let mut run = ExecContext {
+            txn: cx.txn,
+            params: &[],
+            session: cx.session,
+            catalog,
+            engine: &engine,
+            cancel: cx.cancel,
+            work_mem_bytes: cx.work_mem_bytes,
+        };
+        let progress = execution.run(&mut run, 0, &mut buffer).await?;
+        for row in buffer.0 {
+            encode_row(relation, &row, &mut builder);
+            loop {
+                match cx.txn.insert(&target, builder.finish()) {
+                    Ok(_) => break,
+                    Err(WriteError::Blocked(blocker)) => cx.wait(blocker).await?,
+                    Err(error) => return Err(write_error(&error)),
+                }
+            }
+            rows += 1;
+        }
+        if let Progress::Done { .. } = progress {
+            return Ok(rows);
+        }
+    }
+}

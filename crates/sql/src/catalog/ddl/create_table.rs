@@ -1,0 +1,186 @@
+//! CREATE TABLE.
+
+use super::columns::{
+    COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint, storage_options,
+};
+use super::expressions::bound_default;
+use super::objects::name_taken;
+use super::{DdlContext, constraints, sequence};
+use crate::catalog::change::Change;
+use crate::catalog::{Column, Relation, RelationKind, Schema};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Fails for what CREATE TABLE does not do here.
+pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
+    let refusals = [
+        (table.temporary, "temporary tables"),
+        (table.partition_by.is_some(), "PARTITION BY"),
+        (
+            table.partition_of.is_some() || table.for_values.is_some(),
+            "PARTITION OF",
+        ),
+        (table.inherits.is_some(), "INHERITS"),
+        (table.like.is_some(), "LIKE in CREATE TABLE"),
+        (table.on_commit.is_some(), "ON COMMIT"),
+        (table.or_replace, "CREATE OR REPLACE TABLE"),
+        (table.external, "CREATE EXTERNAL TABLE"),
+    ];
+    match refusals.iter().find(|(refused, _)| *refused) {
+        Some((_, what)) => Err(SqlError::unsupported(*what)),
+        None => Ok(()),
+    }
+}
+
+/// Runs CREATE TABLE.
+pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<()> {
+    refuse(table)?;
+    let (schema, name) = cx.new_name(&table.name)?;
+    if exists(cx, &schema, &name, table.if_not_exists)? {
+        return Ok(());
+    }
+    let mut columns = Vec::new();
+    for def in &table.columns {
+        let new = new_column(def, &name, cx)?;
+        columns.push(new);
+    }
+    let table_constraints = table
+        .constraints
+        .iter()
+        .map(new_constraint)
+        .collect::<Result<Vec<_>>>()?;
+    let options = match &table.table_options {
+        ast::CreateTableOptions::None => Vec::new(),
+        ast::CreateTableOptions::With(options) => storage_options(options)?,
+        other => return Err(SqlError::unsupported(format!("table option {other}"))),
+    };
+    create(cx, &schema, &name, columns, table_constraints, options).await?;
+    Ok(())
+}
+
+/// True if the name is taken and that is all right (IF NOT EXISTS), with its notice.
+pub(super) fn exists(
+    cx: &mut DdlContext<'_>,
+    schema: &Schema,
+    name: &str,
+    skip: bool,
+) -> Result<bool> {
+    if !cx
+        .catalog()?
+        .names
+        .contains_key(&(schema.oid, name.to_owned()))
+    {
+        return Ok(false);
+    }
+    if !skip {
+        return Err(name_taken(name));
+    }
+    cx.notice(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists, skipping"),
+    );
+    Ok(true)
+}
+
+/// Makes a table with its sequences, storage and constraints.
+pub(super) async fn create(
+    cx: &mut DdlContext<'_>,
+    schema: &Arc<Schema>,
+    name: &str,
+    columns: Vec<NewColumn>,
+    table_constraints: Vec<NewConstraint>,
+    options: Vec<String>,
+) -> Result<Arc<Relation>> {
+    if columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    let mut names = std::collections::HashSet::new();
+    if let Some(twice) = columns
+        .iter()
+        .find(|c| !names.insert(c.column.name.clone()))
+    {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{}\" specified more than once", twice.column.name),
+        ));
+    }
+    let primaries = columns
+        .iter()
+        .flat_map(|c| &c.constraints)
+        .chain(&table_constraints);
+    if primaries
+        .filter(|c| matches!(c.kind, NewKind::Primary(_)))
+        .count()
+        > 1
+    {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("multiple primary keys for table \"{name}\" are not allowed"),
+        ));
+    }
+    let oid = cx.new_oid()?;
+    let mut relation = Relation {
+        oid,
+        name: name.to_owned(),
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: RelationKind::Table,
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(oid),
+        schema_version: 1,
+    };
+    let mut wanted = Vec::new();
+    for mut new in columns {
+        if let Some(owned) = new.sequence.take() {
+            own_sequence(cx, &relation, &mut new.column, &owned).await?;
+        }
+        wanted.append(&mut new.constraints);
+        relation.columns.push(new.column);
+    }
+    wanted.extend(table_constraints);
+    // Every default must have the column's type, or become it.
+    let catalog = cx.catalog()?;
+    for (position, column) in relation.columns.iter().enumerate() {
+        if column.default.is_some() {
+            bound_default(cx, &catalog, &relation, position)?;
+        }
+    }
+    make_storage(cx, relation.storage);
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
+    let relation = cx.create_relation(relation).await?;
+    constraints::add(cx, oid, wanted, true).await?;
+    let made = cx.catalog()?.relations.get(&oid).cloned();
+    Ok(made.unwrap_or(relation))
+}
+
+/// Makes the engine's table for a storage number.
+pub(super) fn make_storage(cx: &mut DdlContext<'_>, storage: TableId) {
+    cx.store.engine().create_table(storage);
+    cx.state.made(storage);
+}
+
+/// Makes the sequence that a column owns, and the column's default for serial ones.
+pub(super) async fn own_sequence(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    column: &mut Column,
+    owned: &super::columns::NewSequence,
+) -> Result<Oid> {
+    let sequence = sequence::create_owned(cx, relation, &column.name, owned).await?;
+    column.sequence = Some(sequence);
+    if column.identity.is_none() {
+        // By number, so that renaming the sequence changes nothing; it is shown by name.
+        column.default = Some(format!("nextval('{sequence}'::regclass)"));
+    }
+    Ok(sequence)
+}

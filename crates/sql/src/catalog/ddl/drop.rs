@@ -1,0 +1,525 @@
+//! DROP and TRUNCATE.
+
+use super::alter_table::{system_relation, wrong_kind};
+use super::objects::{no_relation, no_schema};
+use super::{DdlContext, create_table, sequence};
+use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_engine::TableLock;
+use logstead_types::{SqlState, TableId};
+use sqlparser::ast::{self, ObjectType};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
+
+/// 2BP01.
+pub(super) fn still_used(what: &str, detail: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("cannot drop {what} because other objects depend on it"),
+    )
+    .detail(detail)
+    .hint(CASCADE_HINT)
+}
+
+/// Runs DROP.
+pub(super) async fn execute(
+    kind: ObjectType,
+    if_exists: bool,
+    names: &[ast::ObjectName],
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    match kind {
+        ObjectType::Schema => return drop_schemas(names, if_exists, cascade, cx).await,
+        ObjectType::Table
+        | ObjectType::Index
+        | ObjectType::Sequence
+        | ObjectType::View
+        | ObjectType::MaterializedView => {}
+        ObjectType::Type => {
+            for name in names {
+                absent(
+                    &calls::name_parts(name)?.1,
+                    "type",
+                    SqlState::UNDEFINED_OBJECT,
+                    if_exists,
+                    cx,
+                )?;
+            }
+            return Ok(());
+        }
+        ObjectType::Database => {
+            for name in names {
+                let name = calls::name_parts(name)?.1;
+                if cx.store.current(&name).is_some() {
+                    return Err(SqlError::unsupported("DROP DATABASE"));
+                }
+                absent(
+                    &name,
+                    "database",
+                    SqlState::INVALID_CATALOG_NAME,
+                    if_exists,
+                    cx,
+                )?;
+            }
+            return Ok(());
+        }
+        ObjectType::Role | ObjectType::User => {
+            for name in names {
+                let name = calls::name_parts(name)?.1;
+                if name == "postgres" {
+                    return Err(SqlError::unsupported("DROP ROLE"));
+                }
+                absent(&name, "role", SqlState::UNDEFINED_OBJECT, if_exists, cx)?;
+            }
+            return Ok(());
+        }
+        other => return Err(SqlError::unsupported(format!("DROP {other}"))),
+    }
+    let mut targets = Vec::new();
+    for name in names {
+        if let Some(oid) = find(kind, name, if_exists, cx)?
+            && !targets.contains(&oid)
+        {
+            targets.push(oid);
+        }
+    }
+    // Tables dropped together take their sequences with them whatever the order.
+    let dropping: HashSet<Oid> = targets.iter().copied().collect();
+    for oid in targets {
+        match kind {
+            ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
+            ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
+            _ => drop_index(oid, cx).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Notice or error for an object that does not exist.
+fn absent(
+    name: &str,
+    what: &str,
+    code: SqlState,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    if !if_exists {
+        return Err(SqlError::new(
+            code,
+            format!("{what} \"{name}\" does not exist"),
+        ));
+    }
+    cx.notice(
+        SqlState::SUCCESSFUL_COMPLETION,
+        format!("{what} \"{name}\" does not exist, skipping"),
+    );
+    Ok(())
+}
+
+fn word(kind: ObjectType) -> &'static str {
+    match kind {
+        ObjectType::Table => "table",
+        ObjectType::Index => "index",
+        ObjectType::Sequence => "sequence",
+        ObjectType::MaterializedView => "materialized view",
+        _ => "view",
+    }
+}
+
+/// OID of an object of the right kind; `None` if it does not exist and need not.
+fn find(
+    kind: ObjectType,
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let (schema, plain) = calls::name_parts(name)?;
+    let catalog = cx.catalog()?;
+    if let Some(schema) = &schema
+        && catalog.schema(schema).is_none()
+    {
+        if !if_exists {
+            return Err(no_schema(schema));
+        }
+        cx.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("schema \"{schema}\" does not exist, skipping"),
+        );
+        return Ok(None);
+    }
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        let code = if kind == ObjectType::Index {
+            SqlState::UNDEFINED_OBJECT
+        } else {
+            SqlState::UNDEFINED_TABLE
+        };
+        absent(&plain, word(kind), code, if_exists, cx)?;
+        return Ok(None);
+    };
+    let found = match catalog.relations.get(&oid).map(|r| &r.kind) {
+        None => ObjectType::Index,
+        Some(RelationKind::Table) => ObjectType::Table,
+        Some(RelationKind::Sequence(_)) => ObjectType::Sequence,
+        Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+    };
+    if found == kind {
+        return Ok(Some(oid));
+    }
+    let article = |kind| if kind == ObjectType::Index { "an" } else { "a" };
+    let upper = word(found).to_uppercase();
+    Err(
+        wrong_kind(&plain, &format!("{} {}", article(kind), word(kind))).hint(format!(
+            "Use DROP {upper} to remove {} {}.",
+            article(found),
+            word(found)
+        )),
+    )
+}
+
+/// Columns whose default uses a sequence, but for `but`.
+pub(super) fn default_users(
+    catalog: &Catalog,
+    sequence: Oid,
+    but: Option<(Oid, usize)>,
+) -> Vec<(Arc<Relation>, usize)> {
+    let call = format!("nextval('{sequence}'::regclass)");
+    let mut users = Vec::new();
+    for table in catalog.relations.values() {
+        for (position, column) in table.columns.iter().enumerate() {
+            let uses = column.default.as_ref().is_some_and(|d| d.contains(&call));
+            if uses && !column.dropped && but != Some((table.oid, position)) {
+                users.push((Arc::clone(table), position));
+            }
+        }
+    }
+    users.sort_by_key(|(table, position)| (table.oid, *position));
+    users
+}
+
+/// Takes a column's default away.
+pub(super) async fn drop_default(
+    cx: &mut DdlContext<'_>,
+    table: Oid,
+    position: usize,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let mut changed = Relation::clone(&table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.default = None;
+        column.sequence = None;
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn drop_table(
+    oid: Oid,
+    cascade: bool,
+    dropping: &HashSet<Oid>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    cx.delete_relation(&table).await?;
+    for column in table.columns.iter().filter(|c| !c.dropped) {
+        let Some(owned) = column.sequence else {
+            continue;
+        };
+        let catalog = cx.catalog()?;
+        let Some(sequence) = catalog.relations.get(&owned).cloned() else {
+            continue;
+        };
+        let users: Vec<_> = default_users(&catalog, owned, None)
+            .into_iter()
+            .filter(|(user, _)| !dropping.contains(&user.oid))
+            .collect();
+        if !cascade && let Some((user, position)) = users.first() {
+            let name = user.columns.get(*position).map_or("?", |c| c.name.as_str());
+            let detail = format!(
+                "default value for column {name} of table {} depends on sequence {}",
+                user.name, sequence.name
+            );
+            return Err(still_used(&format!("table {}", table.name), &detail));
+        }
+        for (user, position) in users {
+            drop_default(cx, user.oid, position).await?;
+        }
+        cx.delete_relation(&sequence).await?;
+    }
+    Ok(())
+}
+
+async fn drop_sequence(
+    oid: Oid,
+    cascade: bool,
+    dropping: &HashSet<Oid>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let Some(sequence) = catalog.relations.get(&oid).cloned() else {
+        return Ok(());
+    };
+    let owner = sequence::owner_of(cx, oid)?;
+    if let Some((table, position)) = &owner
+        && let Some(column) = table.columns.get(*position)
+        && column.identity.is_some()
+    {
+        let (column, table) = (&column.name, &table.name);
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop sequence {} because column {column} of table {table} requires it",
+                sequence.name
+            ),
+        )
+        .hint(format!(
+            "You can drop column {column} of table {table} instead."
+        )));
+    }
+    let users: Vec<_> = default_users(&catalog, oid, None)
+        .into_iter()
+        .filter(|(table, _)| !dropping.contains(&table.oid))
+        .collect();
+    if !cascade && !users.is_empty() {
+        let lines: Vec<_> = users
+            .iter()
+            .map(|(table, position)| {
+                let column = table
+                    .columns
+                    .get(*position)
+                    .map_or("?", |c| c.name.as_str());
+                format!(
+                    "default value for column {column} of table {} depends on sequence {}",
+                    table.name, sequence.name
+                )
+            })
+            .collect();
+        return Err(still_used(
+            &format!("sequence {}", sequence.name),
+            &lines.join("\n"),
+        ));
+    }
+    if let [(table, position)] = users.as_slice() {
+        let column = table
+            .columns
+            .get(*position)
+            .map_or("?", |c| c.name.as_str());
+        let message = format!(
+            "drop cascades to default value for column {column} of table {}",
+            table.name
+        );
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+    }
+    for (table, position) in users {
+        drop_default(cx, table.oid, position).await?;
+    }
+    if let Some((table, position)) = owner {
+        drop_default_owner(cx, table.oid, position, oid).await?;
+    }
+    cx.delete_relation(&sequence).await
+}
+
+/// A column that owned a dropped sequence without using it as its default forgets it.
+async fn drop_default_owner(
+    cx: &mut DdlContext<'_>,
+    table: Oid,
+    position: usize,
+    sequence: Oid,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let mut changed = Relation::clone(&table);
+    match changed.columns.get_mut(position) {
+        Some(column) if column.sequence == Some(sequence) => column.sequence = None,
+        _ => return Ok(()),
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+async fn drop_index(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
+        return Ok(());
+    };
+    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+        return Ok(());
+    };
+    let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
+        return Ok(());
+    };
+    let owner = table.constraints.iter().find(
+        |c| matches!(c.kind, ConstraintKind::PrimaryKey(i) | ConstraintKind::Unique(i) if i == oid),
+    );
+    if let Some(constraint) = owner {
+        let (name, table) = (&constraint.name, &table.name);
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop index {} because constraint {name} on table {table} requires it",
+                index.name
+            ),
+        )
+        .hint(format!(
+            "You can drop constraint {name} on table {table} instead."
+        )));
+    }
+    cx.delete_index(&table, &index).await
+}
+
+async fn drop_schemas(
+    names: &[ast::ObjectName],
+    if_exists: bool,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for name in names {
+        let name = calls::name_parts(name)?.1;
+        let catalog = cx.catalog()?;
+        let Some(schema) = catalog.schema(&name).cloned() else {
+            absent(
+                &name,
+                "schema",
+                SqlState::INVALID_SCHEMA_NAME,
+                if_exists,
+                cx,
+            )?;
+            continue;
+        };
+        if schema.oid == 11 || schema.oid == 13_000 {
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop schema {name} because it is required by the database system"),
+            ));
+        }
+        let mut inside: Vec<_> = catalog
+            .relations
+            .values()
+            .filter(|r| r.schema == schema.oid)
+            .cloned()
+            .collect();
+        inside.sort_unstable_by_key(|r| r.oid);
+        // Sequences that columns own go with their tables.
+        let owned: HashSet<Oid> = inside
+            .iter()
+            .flat_map(|r| &r.columns)
+            .filter_map(|c| c.sequence)
+            .collect();
+        inside.retain(|r| !owned.contains(&r.oid));
+        let label = |r: &Relation| {
+            let kind = if matches!(r.kind, RelationKind::Sequence(_)) {
+                "sequence"
+            } else {
+                "table"
+            };
+            let visible = catalog.object_by_name(None, &r.name, cx.search_path) == Some(r.oid);
+            if visible {
+                format!("{kind} {}", r.name)
+            } else {
+                format!("{kind} {name}.{}", r.name)
+            }
+        };
+        let labels: Vec<String> = inside.iter().map(|r| label(r)).collect();
+        if !labels.is_empty() && !cascade {
+            let lines: Vec<_> = labels
+                .iter()
+                .map(|l| format!("{l} depends on schema {name}"))
+                .collect();
+            return Err(still_used(&format!("schema {name}"), &lines.join("\n")));
+        }
+        cascade_notice(cx, &labels);
+        let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
+        for relation in inside {
+            match relation.kind {
+                RelationKind::Sequence(_) => {
+                    drop_sequence(relation.oid, true, &dropping, cx).await?
+                }
+                _ => drop_table(relation.oid, true, &dropping, cx).await?,
+            }
+        }
+        cx.delete_schema(schema.oid).await?;
+    }
+    Ok(())
+}
+
+fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
+    match labels {
+        [] => {}
+        [one] => cx.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("drop cascades to {one}"),
+        ),
+        many => {
+            let message = format!("drop cascades to {} other objects", many.len());
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            let lines: Vec<_> = many
+                .iter()
+                .map(|l| format!("drop cascades to {l}"))
+                .collect();
+            if let Some(notice) = cx.notices.last_mut() {
+                notice.detail = Some(lines.join("\n"));
+            }
+        }
+    }
+}
+
+/// Runs TRUNCATE: every table gets a new, empty storage.
+pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
+    if truncate.partitions.is_some() {
+        return Err(SqlError::unsupported("PARTITION in TRUNCATE"));
+    }
+    let mut targets = Vec::new();
+    for target in &truncate.table_names {
+        let (schema, plain) = calls::name_parts(&target.name)?;
+        let catalog = cx.catalog()?;
+        let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+            return Err(no_relation(&target.name));
+        };
+        match catalog.relations.get(&oid).map(|r| &r.kind) {
+            Some(RelationKind::Table) => {}
+            Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
+            _ => return Err(wrong_kind(&plain, "a table")),
+        }
+        if !targets.contains(&oid) {
+            targets.push(oid);
+        }
+    }
+    let restart = matches!(
+        truncate.identity,
+        Some(ast::TruncateIdentityOption::Restart)
+    );
+    for oid in targets {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+            continue;
+        };
+        if restart {
+            for owned in table
+                .columns
+                .iter()
+                .filter(|c| !c.dropped)
+                .filter_map(|c| c.sequence)
+            {
+                let found = cx.catalog()?.relations.get(&owned).cloned();
+                if let Some(sequence) = found
+                    && let RelationKind::Sequence(def) = &sequence.kind
+                {
+                    sequence::restart(cx, &sequence, def.clone(), def.start, false).await?;
+                }
+            }
+        }
+        let mut changed = Relation::clone(&table);
+        changed.storage = TableId(cx.new_oid()?);
+        create_table::make_storage(cx, changed.storage);
+        for index in &changed.indexes {
+            cx.attach(&changed, index).await?;
+        }
+        cx.state.unused(table.storage);
+        cx.update_relation(changed).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! DEFAULT and CHECK expressions: bound to see that they are right, stored as text, evaluated over stored rows.
+
+use super::DdlContext;
+use crate::catalog::bind_for_now as bind;
+use crate::catalog::text::{fold, quote_literal};
+use crate::catalog::{Catalog, Relation};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, EvalContext};
+use crate::expr::Expr;
+use crate::plan::PlanContext;
+use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Visit, Visitor};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Does something with a planning context over `catalog`.
+pub(super) fn with_planner<T>(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    run: impl FnOnce(&PlanContext<'_>) -> Result<T>,
+) -> Result<T> {
+    let rows_of = |_: &Relation| 1_000.0;
+    run(&PlanContext {
+        catalog,
+        search_path: cx.search_path,
+        param_types: &[],
+        session: cx.session,
+        rows_of: &rows_of,
+    })
+}
+
+/// The text under which a column's DEFAULT is stored and shown: literals take the column's type, as PostgreSQL prints them.
+pub(super) fn default_text(
+    expr: &ast::Expr,
+    ty: SqlType,
+    cx: &DdlContext<'_>,
+) -> Result<Option<String>> {
+    refuse_subqueries(expr, "DEFAULT expression")?;
+    let base = SqlType::of(ty.oid);
+    Ok(match literal(expr) {
+        Some(Literal::Null) => None,
+        Some(Literal::String(text)) => {
+            let value = text_io::input(base, &text, Some(cx.session))?;
+            Some(constant_text(&value, base, &OutputStyle::of(cx.session)))
+        }
+        Some(Literal::Negative(digits)) => {
+            let whole = !digits.contains(['.', 'e', 'E']);
+            let small = digits.parse::<u32>().is_ok_and(|n| n <= 1 << 31);
+            let name = match (whole, small) {
+                (true, true) => "integer",
+                (true, false) if digits.parse::<u64>().is_ok_and(|n| n <= 1 << 63) => "bigint",
+                _ => "numeric",
+            };
+            Some(format!("'-{digits}'::{name}"))
+        }
+        None => Some(bind::expr_to_sql(expr)),
+    })
+}
+
+enum Literal {
+    Null,
+    String(String),
+    Negative(String),
+}
+
+fn literal(expr: &ast::Expr) -> Option<Literal> {
+    match expr {
+        ast::Expr::Nested(inner) => literal(inner),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Null => Some(Literal::Null),
+            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
+                Some(Literal::String(text.clone()))
+            }
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr,
+        } => match &**expr {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::Number(digits, _) => Some(Literal::Negative(digits.to_string())),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A constant of a type as PostgreSQL prints it in an expression.
+fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
+    let text = text_io::to_text(value, ty, style);
+    let number = text.starts_with(|c: char| c.is_ascii_digit());
+    match ty.oid {
+        oid::BOOL => (if text == "t" { "true" } else { "false" }).to_owned(),
+        oid::INT4 if number => text,
+        oid::NUMERIC if number && text.contains(['.', 'e', 'E']) => text,
+        _ => format!("{}::{}", quote_literal(&text), format_type(ty)),
+    }
+}
+
+/// Fails for the first subquery in `expr`.
+pub(super) fn refuse_subqueries(expr: &ast::Expr, what: &str) -> Result<()> {
+    struct Finder(bool);
+    impl Visitor for Finder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+            self.0 = true;
+            ControlFlow::Break(())
+        }
+    }
+    let mut finder = Finder(false);
+    let _ = expr.visit(&mut finder);
+    if finder.0 {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot use subquery in {what}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Fails if `expr` mentions a column.
+pub(super) fn refuse_columns(expr: &ast::Expr, what: &str) -> Result<()> {
+    struct Finder(bool);
+    impl Visitor for Finder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+            // Words that read like columns but are functions without parentheses.
+            const WORDS: &[&str] = &[
+                "current_date",
+                "current_time",
+                "current_timestamp",
+                "localtime",
+                "localtimestamp",
+                "current_user",
+                "session_user",
+                "user",
+                "current_role",
+                "current_catalog",
+                "current_schema",
+            ];
+            self.0 |= match expr {
+                ast::Expr::Identifier(name) => {
+                    name.quote_style.is_some() || !WORDS.contains(&fold(name).as_str())
+                }
+                ast::Expr::CompoundIdentifier(_) => true,
+                _ => false,
+            };
+            if self.0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        }
+    }
+    let mut finder = Finder(false);
+    let _ = expr.visit(&mut finder);
+    if finder.0 {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot use column reference in {what}"),
+        ));
+    }
+    Ok(())
+}
+
+/// The default of a column of `relation`, coerced to its type.
+pub(super) fn bound_default(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    position: usize,
+) -> Result<Expr> {
+    with_planner(cx, catalog, |plan| {
+        bind::default_expr(relation, position, plan)
+    })
+}
+
+/// A CHECK condition over the full row of `relation`.
+pub(super) fn bound_check(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    expr: &ast::Expr,
+) -> Result<Expr> {
+    refuse_subqueries(expr, "check constraint")?;
+    with_planner(cx, catalog, |plan| {
+        bind::bind_scalar(expr, &expr.to_string(), relation, plan, "CHECK")
+    })
+}
+
+/// Evaluates an expression over a row.
+pub(super) fn eval(cx: &DdlContext<'_>, expr: &Expr, row: &[Datum]) -> Result<Datum> {
+    exec::eval(
+        expr,
+        row,
+        &EvalContext {
+            params: &[],
+            session: cx.session,
+        },
+    )
+}

@@ -1,0 +1,226 @@
+//! DDL: statements that change the catalog.
+//!
+//! Owns: CREATE, ALTER, DROP, TRUNCATE, COMMENT and what they do to stored rows. Everything happens in the session's transaction:
+//! catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and others see nothing before the
+//! commit. Messages, codes, notices and invented names are PostgreSQL's.
+//!
+//! Locks: Exclusive on a table that is altered, dropped or truncated; Share on one that gets an index. After a wait the catalog is
+//! looked at again. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
+
+mod alter_column;
+mod alter_table;
+mod columns;
+mod comment;
+mod constraints;
+mod create_as;
+mod create_table;
+mod drop;
+mod expressions;
+mod index;
+mod names;
+mod objects;
+mod rewrite;
+mod sequence;
+mod state;
+
+pub use state::DdlState;
+
+use super::store::CatalogStore;
+use crate::error::{Result, SqlError};
+use crate::exec::Cancel;
+use crate::func::Context;
+use crate::parse::{Parsed, StatementKind};
+use logstead_engine::{Txn, Worker};
+use logstead_types::SqlState;
+use sqlparser::ast::Statement;
+use std::sync::Arc;
+
+/// A notice or warning for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// NOTICE, WARNING, INFO ...
+    pub severity: &'static str,
+    /// SQLSTATE.
+    pub code: SqlState,
+    /// Text.
+    pub message: String,
+    /// Secondary text.
+    pub detail: Option<String>,
+}
+
+/// What a DDL statement runs with.
+pub struct DdlContext<'a> {
+    /// The transaction; the caller has begun the statement in it.
+    pub txn: &'a mut Txn,
+    /// The worker the session lives on: for the small transactions that reserve OIDs and log sequences.
+    pub worker: &'a Worker,
+    /// The stored catalog.
+    pub store: &'a Arc<CatalogStore>,
+    /// What the transaction has changed so far.
+    pub state: &'a mut DdlState,
+    /// The session.
+    pub session: &'a dyn Context,
+    /// Schemas searched, as the setting has them.
+    pub search_path: &'a [String],
+    /// Where notices go.
+    pub notices: &'a mut Vec<Notice>,
+    /// Set to end the statement.
+    pub cancel: &'a Cancel,
+    /// `work_mem`, for CREATE TABLE AS.
+    pub work_mem_bytes: usize,
+}
+
+/// Runs a DDL statement. Gives the command tag.
+pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String> {
+    let database = cx
+        .store
+        .current(cx.session.database())
+        .map(|c| c.database)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", cx.session.database()),
+            )
+        })?;
+    cx.state.begin_statement(cx.txn, cx.store, database);
+    if let StatementKind::AlterSequence(alter) = &parsed.kind {
+        sequence::alter(alter, cx).await?;
+        return Ok("ALTER SEQUENCE".to_owned());
+    }
+    match &*parsed.statement {
+        Statement::CreateTable(table) if table.query.is_some() => {
+            return create_as::execute(table, cx).await;
+        }
+        Statement::CreateTable(table) => create_table::execute(table, cx).await?,
+        Statement::AlterTable(alter) => return alter_table::execute(alter, cx).await,
+        Statement::CreateIndex(create) => index::create(create, cx).await?,
+        Statement::AlterIndex { name, operation } => index::alter(name, operation, cx).await?,
+        Statement::Truncate(truncate) => drop::truncate(truncate, cx).await?,
+        Statement::Drop {
+            object_type,
+            if_exists,
+            names,
+            cascade,
+            ..
+        } => {
+            drop::execute(*object_type, *if_exists, names, *cascade, cx).await?;
+        }
+        Statement::CreateSchema {
+            schema_name,
+            if_not_exists,
+            ..
+        } => {
+            create_schema(schema_name, *if_not_exists, cx).await?;
+        }
+        Statement::CreateSequence {
+            temporary,
+            if_not_exists,
+            name,
+            data_type,
+            sequence_options,
+            owned_by,
+        } => {
+            let create = sequence::Create {
+                temporary: *temporary,
+                if_not_exists: *if_not_exists,
+                name,
+                data_type: data_type.as_ref(),
+                options: sequence_options,
+                owned_by: owned_by.as_ref(),
+            };
+            sequence::create(&create, cx).await?;
+        }
+        Statement::Comment {
+            object_type,
+            object_name,
+            comment,
+            ..
+        } => {
+            comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
+        }
+        // There is one role, a superuser: rights change nothing for it, and no other role can be named.
+        Statement::Grant(_) | Statement::Revoke(_) => check_grantees(&parsed.statement)?,
+        other => return Err(SqlError::unsupported(first_words(other))),
+    }
+    Ok(match &parsed.kind {
+        StatementKind::Ddl(tag) => (*tag).to_owned(),
+        _ => first_words(&parsed.statement),
+    })
+}
+
+/// Verb and object of a statement, for messages.
+fn first_words(statement: &Statement) -> String {
+    let text = statement.to_string();
+    text.split_whitespace()
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
+}
+
+async fn create_schema(
+    name: &sqlparser::ast::SchemaName,
+    if_not_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    use sqlparser::ast::SchemaName;
+    let name = match name {
+        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
+            super::calls::name_parts(name)?.1
+        }
+        SchemaName::UnnamedAuthorization(role) => super::text::fold(role),
+    };
+    let name = cx.name(&name);
+    if name.starts_with("pg_") {
+        return Err(SqlError::new(
+            SqlState::RESERVED_NAME,
+            format!("unacceptable schema name \"{name}\""),
+        )
+        .detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    if !cx.create_schema(&name).await? {
+        if !if_not_exists {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_SCHEMA,
+                format!("schema \"{name}\" already exists"),
+            ));
+        }
+        cx.notice(
+            SqlState::DUPLICATE_SCHEMA,
+            format!("schema \"{name}\" already exists, skipping"),
+        );
+    }
+    Ok(())
+}
+
+fn check_grantees(statement: &Statement) -> Result<()> {
+    let grantees = match statement {
+        Statement::Grant(grant) => &grant.grantees,
+        Statement::Revoke(revoke) => &revoke.grantees,
+        _ => return Ok(()),
+    };
+    for grantee in grantees {
+        let name = grantee
+            .name
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let bare = name.trim_matches('"').to_lowercase();
+        let known = bare.is_empty()
+            || [
+                "public",
+                "postgres",
+                "current_user",
+                "session_user",
+                "current_role",
+            ]
+            .contains(&bare.as_str());
+        if !known {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("role \"{bare}\" does not exist"),
+            ));
+        }
+    }
+    Ok(())
+}

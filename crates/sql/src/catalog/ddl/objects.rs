@@ -1,0 +1,577 @@
+//! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
+
+use super::DdlContext;
+use crate::catalog::change::Change;
+use crate::catalog::store::{attach_index, comment_name, write_error};
+use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
+use crate::catalog::text::truncate_name;
+use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_engine::{Blocker, RowBuilder, Table, TableLock, WriteError};
+use logstead_types::{Csn, SqlState, TableId};
+use sqlparser::ast::ObjectName;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+impl DdlContext<'_> {
+    /// The catalog as this transaction sees it now.
+    pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
+        let catalog = self.state.catalog(self.store, self.session.database())?;
+        self.txn.depends_on(catalog.csn);
+        Ok(catalog)
+    }
+
+    /// A new OID.
+    pub(super) fn new_oid(&mut self) -> Result<Oid> {
+        let (oid, csn) = self.store.new_oid(self.worker)?;
+        self.txn.depends_on(csn);
+        Ok(oid)
+    }
+
+    pub(super) fn depends_on(&mut self, csn: Csn) {
+        self.txn.depends_on(csn);
+    }
+
+    /// Adds a notice.
+    pub(super) fn notice(&mut self, code: SqlState, message: impl Into<String>) {
+        self.notices.push(super::Notice {
+            severity: "NOTICE",
+            code,
+            message: message.into(),
+            detail: None,
+        });
+    }
+
+    /// A name cut to 63 bytes, with PostgreSQL's notice.
+    pub(super) fn name(&mut self, name: &str) -> String {
+        let short = truncate_name(name);
+        if short.len() < name.len() {
+            let message = format!("identifier \"{name}\" will be truncated to \"{short}\"");
+            self.notice(SqlState::NAME_TOO_LONG, message);
+        }
+        short.to_owned()
+    }
+
+    /// Waits until `blocker` is out of the way, the statement is cancelled, or it would wait for ever.
+    pub(super) async fn wait(&mut self, blocker: Blocker) -> Result<()> {
+        let cancel = self.cancel;
+        let mut released = pin!(blocker.wait(self.txn));
+        poll_fn(|cx| {
+            cancel.register(cx.waker());
+            if let Err(error) = cancel.check() {
+                return Poll::Ready(Err(error));
+            }
+            released
+                .as_mut()
+                .poll(cx)
+                .map(|done| done.map_err(|_| write_error(&WriteError::Deadlock)))
+        })
+        .await
+    }
+
+    /// Locks a table's storage; a storage that this transaction made needs no lock.
+    pub(super) async fn lock_storage(
+        &mut self,
+        storage: TableId,
+        lock: TableLock,
+    ) -> Result<Option<Arc<Table>>> {
+        let Some(table) = self.store.engine().table(storage) else {
+            return Ok(None);
+        };
+        if self.state.is_own(storage) {
+            return Ok(Some(table));
+        }
+        loop {
+            match self.txn.lock_table(&table, lock) {
+                Ok(()) => return Ok(Some(table)),
+                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
+                Err(error) => return Err(write_error(&error)),
+            }
+        }
+    }
+
+    /// Locks the table `oid` and gives it as it is once locked; `None` if it was dropped meanwhile.
+    pub(super) async fn lock_table(
+        &mut self,
+        oid: Oid,
+        lock: TableLock,
+    ) -> Result<Option<(Arc<Relation>, Arc<Table>)>> {
+        loop {
+            let Some(before) = self.catalog()?.relations.get(&oid).cloned() else {
+                return Ok(None);
+            };
+            let locked = self.lock_storage(before.storage, lock).await?;
+            // What was planned before the wait may be gone: look again, and lock its new storage if it has one.
+            let Some(after) = self.catalog()?.relations.get(&oid).cloned() else {
+                return Ok(None);
+            };
+            match locked {
+                Some(table) if after.storage == before.storage => {
+                    self.txn.begin_statement();
+                    return Ok(Some((after, table)));
+                }
+                Some(_) => {}
+                None if after.storage == before.storage => {
+                    return Err(SqlError::internal(format!(
+                        "storage {} of a table is missing",
+                        before.storage
+                    )));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The schema that a new object goes to.
+    pub(super) fn target_schema(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
+        let catalog = self.catalog()?;
+        match schema {
+            Some(name) => {
+                let found = catalog
+                    .schema(name)
+                    .cloned()
+                    .ok_or_else(|| no_schema(name))?;
+                if found.oid == 11 || found.oid == 13_000 {
+                    return Err(SqlError::new(
+                        SqlState::INSUFFICIENT_PRIVILEGE,
+                        format!("permission denied to create in schema \"{name}\""),
+                    )
+                    .detail("System catalog modifications are currently disallowed."));
+                }
+                Ok(found)
+            }
+            None => {
+                let user = |s: &&String| *s != "pg_catalog" && *s != "information_schema";
+                let found = self
+                    .search_path
+                    .iter()
+                    .filter(user)
+                    .find_map(|s| catalog.schema(s).cloned());
+                found.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_SCHEMA_NAME,
+                        "no schema has been selected to create in",
+                    )
+                })
+            }
+        }
+    }
+
+    /// Schema and name of an object that is to be made.
+    pub(super) fn new_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        let (schema, name) = calls::name_parts(name)?;
+        let name = self.name(&name);
+        Ok((self.target_schema(schema.as_deref())?, name))
+    }
+
+    /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.
+    pub(super) async fn insert_row(&mut self, table: TableId, row: &ObjectRow) -> Result<bool> {
+        let handle = self.store.table(table)?;
+        let bytes = row.encode(&mut RowBuilder::new());
+        loop {
+            self.txn.begin_statement();
+            match self.txn.insert(&handle, &bytes) {
+                Ok(rid) => {
+                    self.store.remember(table, row.key.database, row.oid, rid);
+                    return Ok(true);
+                }
+                Err(WriteError::Unique { .. }) => return Ok(false),
+                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
+                Err(error) => return Err(write_error(&error)),
+            }
+        }
+    }
+
+    /// Replaces (`Some`) or deletes (`None`) an object's row. `false` if the new name is taken.
+    async fn change_row(
+        &mut self,
+        table: TableId,
+        database: Oid,
+        oid: Oid,
+        row: Option<&ObjectRow>,
+    ) -> Result<bool> {
+        let handle = self.store.table(table)?;
+        let concurrent = || {
+            SqlError::new(
+                SqlState::INTERNAL_ERROR,
+                format!("object {oid} was concurrently changed"),
+            )
+        };
+        let rid = self
+            .store
+            .rid(table, database, oid)
+            .ok_or_else(concurrent)?;
+        let bytes = row.map(|r| r.encode(&mut RowBuilder::new()));
+        loop {
+            self.txn.begin_statement();
+            let version = {
+                let guard = self.txn.pin();
+                self.txn
+                    .read_newest(&handle, rid, &guard)
+                    .ok_or_else(concurrent)?
+                    .version
+            };
+            let result = match &bytes {
+                Some(bytes) => self.txn.update(&handle, rid, version, bytes),
+                None => self.txn.delete(&handle, rid, version),
+            };
+            match result {
+                Ok(()) => return Ok(true),
+                Err(WriteError::Changed) => {}
+                Err(WriteError::Gone) => return Err(concurrent()),
+                Err(WriteError::Unique { .. }) => return Ok(false),
+                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
+                Err(error) => return Err(write_error(&error)),
+            }
+        }
+    }
+
+    fn relation_row(&mut self, relation: &Relation) -> Result<ObjectRow> {
+        let catalog = self.catalog()?;
+        let options = catalog
+            .notes
+            .options
+            .get(&relation.oid)
+            .map_or(&[][..], Vec::as_slice);
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: relation.schema,
+            name: relation.name.clone(),
+        };
+        Ok(ObjectRow {
+            key,
+            oid: relation.oid,
+            definition: stored::encode_relation(relation, options),
+        })
+    }
+
+    fn index_row(&mut self, schema: Oid, index: &IndexDef) -> Result<ObjectRow> {
+        let catalog = self.catalog()?;
+        let options = catalog
+            .notes
+            .options
+            .get(&index.oid)
+            .map_or(&[][..], Vec::as_slice);
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: schema,
+            name: index.name.clone(),
+        };
+        Ok(ObjectRow {
+            key,
+            oid: index.oid,
+            definition: stored::encode_index(index, options),
+        })
+    }
+
+    /// Stores a new table or sequence.
+    pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        let row = self.relation_row(&relation)?;
+        if !self.insert_row(RELATIONS, &row).await? {
+            return Err(name_taken(&relation.name));
+        }
+        let relation = Arc::new(relation);
+        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        Ok(relation)
+    }
+
+    /// Stores a table or sequence that has changed.
+    pub(super) async fn update_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        let row = self.relation_row(&relation)?;
+        if !self
+            .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
+            .await?
+        {
+            return Err(name_taken(&relation.name));
+        }
+        let relation = Arc::new(relation);
+        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        Ok(relation)
+    }
+
+    /// Removes a table or sequence from the catalog; its indexes' rows go with it.
+    pub(super) async fn delete_relation(&mut self, relation: &Relation) -> Result<()> {
+        let database = self.catalog()?.database;
+        for index in &relation.indexes {
+            self.change_row(RELATIONS, database, index.oid, None)
+                .await?;
+        }
+        self.change_row(RELATIONS, database, relation.oid, None)
+            .await?;
+        self.state.push(Change::DropRelation(relation.oid));
+        match relation.kind {
+            RelationKind::Sequence(_) => self.state.sequence_unused(relation.storage),
+            _ => self.state.unused(relation.storage),
+        }
+        Ok(())
+    }
+
+    /// Stores a new index, attaches it to the table's storage and fills it.
+    pub(super) async fn create_index(
+        &mut self,
+        relation: &Relation,
+        index: IndexDef,
+    ) -> Result<Arc<IndexDef>> {
+        let row = self.index_row(relation.schema, &index)?;
+        if !self.insert_row(RELATIONS, &row).await? {
+            return Err(name_taken(&index.name));
+        }
+        let index = Arc::new(index);
+        self.attach(relation, &index).await?;
+        self.state.push(Change::PutIndex(Arc::clone(&index)));
+        Ok(index)
+    }
+
+    /// Attaches an index to the table's storage and fills it. The caller holds a lock that keeps writers out.
+    pub(super) async fn attach(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+    ) -> Result<()> {
+        let table = self.storage(relation)?;
+        attach_index(self.store.engine(), &table, relation, index);
+        self.state.attached(Arc::clone(&table), Arc::clone(index));
+        let built = table
+            .index(index.storage)
+            .ok_or_else(|| SqlError::internal("a new index is missing"))?;
+        let mut next = 0;
+        loop {
+            match self.txn.build_index_step(&table, &built, &mut next, 4_096) {
+                Ok(false) => return Ok(()),
+                Ok(true) => {
+                    self.cancel.check()?;
+                    yield_once().await;
+                }
+                Err(WriteError::Blocked(blocker)) => {
+                    self.wait(blocker).await?;
+                    next = 0;
+                }
+                Err(WriteError::Unique { rid, .. }) => {
+                    return Err(self.duplicate(relation, index, &table, rid));
+                }
+                Err(error) => return Err(write_error(&error)),
+            }
+        }
+    }
+
+    fn duplicate(
+        &mut self,
+        relation: &Relation,
+        index: &IndexDef,
+        table: &Arc<Table>,
+        rid: logstead_types::Rid,
+    ) -> SqlError {
+        let error = SqlError::new(
+            SqlState::UNIQUE_VIOLATION,
+            format!("could not create unique index \"{}\"", index.name),
+        )
+        .table(&relation.schema_name, &relation.name)
+        .constraint(&index.name);
+        let guard = self.txn.pin();
+        let Some(row) = self.txn.read_newest(table, rid, &guard) else {
+            return error;
+        };
+        let Ok(values) = super::rewrite::decode_row(relation, row.bytes) else {
+            return error;
+        };
+        let style = crate::value::OutputStyle::of(self.session);
+        let (mut names, mut texts) = (Vec::new(), Vec::new());
+        for key in &index.columns {
+            let (Some(column), Some(value)) =
+                (relation.columns.get(key.position), values.get(key.position))
+            else {
+                continue;
+            };
+            names.push(column.name.clone());
+            texts.push(crate::value::text_io::to_text(value, column.ty, &style));
+        }
+        error.detail(format!(
+            "Key ({})=({}) is duplicated.",
+            names.join(", "),
+            texts.join(", ")
+        ))
+    }
+
+    /// The engine's table of a relation.
+    pub(super) fn storage(&self, relation: &Relation) -> Result<Arc<Table>> {
+        let table = self.store.engine().table(relation.storage);
+        table.ok_or_else(|| {
+            SqlError::internal(format!("storage of \"{}\" is missing", relation.name))
+        })
+    }
+
+    /// Stores an index that has changed (its name).
+    pub(super) async fn update_index(&mut self, schema: Oid, index: IndexDef) -> Result<()> {
+        let row = self.index_row(schema, &index)?;
+        if !self
+            .change_row(RELATIONS, row.key.database, index.oid, Some(&row))
+            .await?
+        {
+            return Err(name_taken(&index.name));
+        }
+        self.state.push(Change::PutIndex(Arc::new(index)));
+        Ok(())
+    }
+
+    /// Removes an index.
+    pub(super) async fn delete_index(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+    ) -> Result<()> {
+        let database = self.catalog()?.database;
+        self.change_row(RELATIONS, database, index.oid, None)
+            .await?;
+        let table = self.storage(relation)?;
+        self.state.detached(table, Arc::clone(index));
+        self.state.push(Change::DropIndex(index.oid));
+        Ok(())
+    }
+
+    /// Stores a new schema. `false` if the name is taken.
+    pub(super) async fn create_schema(&mut self, name: &str) -> Result<bool> {
+        let catalog = self.catalog()?;
+        if catalog.schema(name).is_some() {
+            return Ok(false);
+        }
+        let oid = self.new_oid()?;
+        let key = ObjectKey {
+            database: catalog.database,
+            namespace: 0,
+            name: name.to_owned(),
+        };
+        if !self
+            .insert_row(
+                SCHEMAS,
+                &ObjectRow {
+                    key,
+                    oid,
+                    definition: vec![1],
+                },
+            )
+            .await?
+        {
+            return Ok(false);
+        }
+        self.state.push(Change::PutSchema(Arc::new(Schema {
+            oid,
+            name: name.to_owned(),
+        })));
+        Ok(true)
+    }
+
+    /// Removes a schema.
+    pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
+        let database = self.catalog()?.database;
+        self.change_row(SCHEMAS, database, oid, None).await?;
+        self.state.push(Change::DropSchema(oid));
+        Ok(())
+    }
+
+    /// Stores or removes a comment.
+    pub(super) async fn put_comment(
+        &mut self,
+        class: Oid,
+        object: Oid,
+        sub: i32,
+        text: Option<&str>,
+    ) -> Result<()> {
+        let catalog = self.catalog()?;
+        let database = catalog.database;
+        let key = ObjectKey {
+            database,
+            namespace: class,
+            name: comment_name(object, sub),
+        };
+        let handle = self.store.table(COMMENTS)?;
+        let index = handle
+            .index(stored::name_index(COMMENTS))
+            .ok_or_else(|| SqlError::internal("the comments have no index"))?;
+        let mut lookup = Vec::new();
+        lookup.extend_from_slice(&database.to_be_bytes());
+        lookup.extend_from_slice(&class.to_be_bytes());
+        lookup.extend_from_slice(key.name.as_bytes());
+        lookup.push(0);
+        self.txn.begin_statement();
+        let old = {
+            let guard = self.txn.pin();
+            let row = self.txn.get(&index, &lookup, &guard);
+            row.map(|row| ObjectRow::decode(row.bytes).map(|decoded| (row.rid, decoded.oid)))
+                .transpose()?
+        };
+        let row = |oid| {
+            text.map(|text| {
+                let definition = [&[1], text.as_bytes()].concat();
+                ObjectRow {
+                    key: key.clone(),
+                    oid,
+                    definition,
+                }
+            })
+        };
+        match old {
+            Some((rid, oid)) => {
+                self.store.remember(COMMENTS, database, oid, rid);
+                self.change_row(COMMENTS, database, oid, row(oid).as_ref())
+                    .await?;
+            }
+            None => {
+                let oid = self.new_oid()?;
+                if let Some(row) = row(oid)
+                    && !self.insert_row(COMMENTS, &row).await?
+                {
+                    return Err(SqlError::new(
+                        SqlState::SERIALIZATION_FAILURE,
+                        "the comment was concurrently changed",
+                    ));
+                }
+            }
+        }
+        self.state
+            .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+        Ok(())
+    }
+}
+
+/// Lets other tasks of the worker run.
+pub(super) async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+pub(super) fn name_taken(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists"),
+    )
+}
+
+pub(super) fn no_schema(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_SCHEMA_NAME,
+        format!("schema \"{name}\" does not exist"),
+    )
+}
+
+/// 42P01 for a name that may be qualified.
+pub(super) fn no_relation(name: &ObjectName) -> SqlError {
+    let text = match calls::name_parts(name) {
+        Ok((Some(schema), name)) => format!("{schema}.{name}"),
+        Ok((None, name)) => name,
+        Err(error) => return error,
+    };
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{text}\" does not exist"),
+    )
+}

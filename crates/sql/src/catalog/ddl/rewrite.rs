@@ -1,0 +1,202 @@
+//! Walking a table's stored rows: validating what a new constraint demands, and copying them into a new storage.
+//!
+//! The caller holds the table's Exclusive lock (Share for validation), so the newest version of every row is the row: also in
+//! REPEATABLE READ, where the snapshot may be older.
+
+use super::DdlContext;
+use super::expressions::eval;
+use super::objects::yield_once;
+use crate::catalog::Relation;
+use crate::catalog::store::write_error;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::value::{Datum, stored};
+use logstead_engine::{RowBuilder, RowRef, ScanCursor, WriteError};
+use logstead_types::SqlState;
+
+/// Rows looked at between two yields.
+const BATCH_ROWS: usize = 256;
+
+/// All attribute positions of a stored row; dropped ones are NULL.
+pub(super) fn decode_row(relation: &Relation, row: RowRef<'_>) -> Result<Vec<Datum>> {
+    let value = |(position, column): (usize, &crate::catalog::Column)| {
+        if column.dropped {
+            Ok(Datum::Null)
+        } else if row.is_missing(position) {
+            Ok(column.missing.clone())
+        } else {
+            row.column(position).map_or(Ok(Datum::Null), |bytes| {
+                stored::decode(column.ty.oid, bytes)
+            })
+        }
+    };
+    relation.columns.iter().enumerate().map(value).collect()
+}
+
+/// Encodes a full row.
+pub(super) fn encode_row(relation: &Relation, values: &[Datum], builder: &mut RowBuilder) {
+    builder.start(relation.schema_version, relation.columns.len());
+    for (column, value) in relation.columns.iter().zip(values) {
+        match value {
+            Datum::Null => builder.push_null(),
+            _ if column.dropped => builder.push_null(),
+            value => builder.push_with(|out| stored::encode(value, out)),
+        }
+    }
+}
+
+/// Gives every row of the table to `each`, some hundred at a time; yields between.
+async fn each_batch(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    mut each: impl AsyncFnMut(&mut DdlContext<'_>, Vec<Vec<Datum>>) -> Result<()>,
+) -> Result<()> {
+    let table = cx.storage(relation)?;
+    let mut cursor = ScanCursor::new(&table);
+    loop {
+        cx.cancel.check()?;
+        let mut batch = Vec::new();
+        {
+            let guard = cx.txn.pin();
+            while batch.len() < BATCH_ROWS {
+                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard) else {
+                    break;
+                };
+                batch.push(decode_row(relation, row.bytes)?);
+            }
+        }
+        let done = batch.len() < BATCH_ROWS;
+        each(cx, batch).await?;
+        if done {
+            return Ok(());
+        }
+        yield_once().await;
+    }
+}
+
+/// Fails with 23502 if a row has NULL at `position`.
+pub(super) async fn validate_not_null(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    position: usize,
+) -> Result<()> {
+    each_batch(cx, relation, async |_, rows| {
+        if rows
+            .iter()
+            .any(|row| matches!(row.get(position), Some(Datum::Null) | None))
+        {
+            let column = relation
+                .columns
+                .get(position)
+                .map_or("?", |c| c.name.as_str());
+            return Err(SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!(
+                    "column \"{column}\" of relation \"{}\" contains null values",
+                    relation.name
+                ),
+            )
+            .table(&relation.schema_name, &relation.name)
+            .column(column));
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Fails with 23514 if a row makes the condition false.
+pub(super) async fn validate_check(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    condition: &Expr,
+    name: &str,
+) -> Result<()> {
+    each_batch(cx, relation, async |cx, rows| {
+        for row in &rows {
+            if let Datum::Bool(false) = eval(cx, condition, row)? {
+                return Err(SqlError::new(
+                    SqlState::CHECK_VIOLATION,
+                    format!(
+                        "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                        relation.name
+                    ),
+                )
+                .table(&relation.schema_name, &relation.name)
+                .constraint(name));
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// True if the table has no row at all.
+pub(super) fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<bool> {
+    let table = cx.storage(relation)?;
+    let mut cursor = ScanCursor::new(&table);
+    let guard = cx.txn.pin();
+    Ok(cx.txn.scan_newest(&mut cursor, &guard).is_none())
+}
+
+/// Copies every row of `old` into the (new, empty, private) storage of `new`; `change` makes the new row of the old one.
+pub(super) async fn copy_rows(
+    cx: &mut DdlContext<'_>,
+    old: &Relation,
+    new: &Relation,
+    mut change: impl FnMut(&mut DdlContext<'_>, Vec<Datum>) -> Result<Vec<Datum>>,
+) -> Result<()> {
+    let target = cx.storage(new)?;
+    let mut builder = RowBuilder::new();
+    each_batch(cx, old, async |cx, rows| {
+        for row in rows {
+            let row = change(cx, row)?;
+            not_null(new, &row)?;
+            encode_row(new, &row, &mut builder);
+            loop {
+                match cx.txn.insert(&target, builder.finish()) {
+                    Ok(_) => break,
+                    Err(WriteError::Blocked(blocker)) => cx.wait(blocker).await?,
+                    Err(error) => return Err(write_error(&error)),
+                }
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+fn not_null(relation: &Relation, row: &[Datum]) -> Result<()> {
+    for (column, value) in relation.columns.iter().zip(row) {
+        if column.not_null && !column.dropped && matches!(value, Datum::Null) {
+            return Err(SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!(
+                    "column \"{}\" of relation \"{}\" contains null values",
+                    column.name, relation.name
+                ),
+            )
+            .table(&relation.schema_name, &relation.name)
+            .column(&column.name));
+        }
+    }
+    Ok(())
+}
+
+/// Gives a changed table a new storage with the rows of the old one, and its indexes on it.
+pub(super) async fn rewrite(
+    cx: &mut DdlContext<'_>,
+    old: &Relation,
+    mut new: Relation,
+    change: impl FnMut(&mut DdlContext<'_>, Vec<Datum>) -> Result<Vec<Datum>>,
+) -> Result<std::sync::Arc<Relation>> {
+    new.storage = logstead_types::TableId(cx.new_oid()?);
+    // Rows written from here on have every column.
+    new.columns.iter_mut().for_each(|c| c.missing = Datum::Null);
+    super::create_table::make_storage(cx, new.storage);
+    copy_rows(cx, old, &new, change).await?;
+    for index in &new.indexes {
+        cx.attach(&new, index).await?;
+    }
+    cx.state.unused(old.storage);
+    cx.update_relation(new).await
+}
