@@ -8,10 +8,11 @@
 use super::ALIGNMENT;
 use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener};
-use logstead_env::{Env, File};
+use logstead_env::{Clock, Env, File, Instant};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// A prepared segment.
 pub(super) struct Segment {
@@ -41,13 +42,13 @@ struct State {
 enum Next {
     /// Nobody has asked for it.
     Unasked,
-    /// It is being made. `disk_was_full`: the attempt before failed for lack of space, so whoever needs the room now
-    /// is told so instead of being left to wait.
-    Preparing { disk_was_full: bool },
+    /// It is being made; whoever needs it waits for the outcome.
+    Preparing,
     /// It is there.
     Ready { size_bytes: u64 },
-    /// The last attempt found the disk full.
-    DiskFull,
+    /// An attempt at this moment found the disk full. That answer holds for [`DISK_FULL_VALID`]: those who waited for
+    /// the attempt hear it, those who come later start another one, because space may have been freed.
+    DiskFull { since: Instant },
     /// The last attempt failed otherwise; there will be no other.
     Failed(HomeError),
 }
@@ -58,6 +59,13 @@ struct Open {
     id: LaneId,
     segments: Mutex<Vec<Segment>>,
 }
+
+/// How long a full disk is taken to stay full.
+const DISK_FULL_VALID: Duration = Duration::from_millis(100);
+
+/// A lane's next segment is made once this part (one in so many) of the present one is used: late enough that a
+/// server which writes little makes none, early enough that it is there in time.
+const PREPARE_AFTER_PART: u64 = 4;
 
 /// Segments kept open.
 const OPEN_MAX: usize = 4;
@@ -120,51 +128,48 @@ impl LaneFiles {
         let _ignored = self.listener.set(listener);
     }
 
-    pub(super) fn room(&self, bytes: u64) -> Room {
+    /// The clock decides whether an attempt that found the disk full still counts.
+    pub(super) fn room(&self, bytes: u64, clock: &dyn Clock) -> Room {
         let state = self.state.lock();
-        let fits = bytes <= state.current_size_bytes - state.offset;
-        let (beyond, prepare) = match &state.next {
+        if bytes <= state.current_size_bytes - state.offset {
+            return Room {
+                result: Ok(()),
+                prepare: false,
+            };
+        }
+        let (result, prepare) = match &state.next {
             Next::Ready { size_bytes } if bytes <= *size_bytes => (Ok(()), false),
             Next::Ready { .. } => {
                 let what = "more room asked for than a segment has";
-                (
-                    Err(NoRoom::Failed(HomeError::Misuse {
-                        lane: self.id,
-                        what,
-                    })),
-                    false,
-                )
+                let error = HomeError::Misuse {
+                    lane: self.id,
+                    what,
+                };
+                (Err(NoRoom::Failed(error)), false)
             }
             Next::Unasked => (Err(NoRoom::Busy), true),
-            Next::Preparing {
-                disk_was_full: false,
-            } => (Err(NoRoom::Busy), false),
-            Next::Preparing {
-                disk_was_full: true,
-            } => (Err(NoRoom::DiskFull), false),
-            Next::DiskFull => (Err(NoRoom::DiskFull), true),
+            Next::Preparing => (Err(NoRoom::Busy), false),
+            Next::DiskFull { since } if clock.monotonic().since(*since) < DISK_FULL_VALID => {
+                (Err(NoRoom::DiskFull), false)
+            }
+            Next::DiskFull { .. } => (Err(NoRoom::Busy), true),
             Next::Failed(error) => (Err(NoRoom::Failed(error.clone())), false),
         };
-        // While the present segment has room a failed attempt is not repeated: it would be, for every transaction.
-        Room {
-            result: if fits { Ok(()) } else { beyond },
-            prepare: prepare && !fits,
-        }
+        Room { result, prepare }
     }
 
-    /// The number of the segment to make, unless one is ready or under way.
-    pub(super) fn begin_preparing(&self) -> Option<u64> {
+    /// The number of the segment to make and the size of the one before it, unless one is ready or under way.
+    pub(super) fn begin_preparing(&self) -> Option<(u64, u64)> {
         let mut state = self.state.lock();
-        let disk_was_full = match state.next {
-            Next::Unasked => false,
-            Next::DiskFull => true,
-            Next::Preparing { .. } | Next::Ready { .. } | Next::Failed(_) => return None,
-        };
-        state.next = Next::Preparing { disk_was_full };
-        Some(state.current_number + 1)
+        match state.next {
+            Next::Unasked | Next::DiskFull { .. } => {}
+            Next::Preparing | Next::Ready { .. } | Next::Failed(_) => return None,
+        }
+        state.next = Next::Preparing;
+        Some((state.current_number + 1, state.current_size_bytes))
     }
 
-    pub(super) fn end_preparing(&self, made: Result<Segment, HomeError>) {
+    pub(super) fn end_preparing(&self, made: Result<Segment, HomeError>, now: Instant) {
         let next = match made {
             Ok(segment) => {
                 let size_bytes = segment.size_bytes;
@@ -175,7 +180,7 @@ impl LaneFiles {
                 open.push(segment);
                 Next::Ready { size_bytes }
             }
-            Err(error) if error.is_disk_full() => Next::DiskFull,
+            Err(error) if error.is_disk_full() => Next::DiskFull { since: now },
             Err(error) => Next::Failed(error),
         };
         self.state.lock().next = next;
@@ -184,7 +189,7 @@ impl LaneFiles {
         }
     }
 
-    /// Claims a place; also says whether the lane went on to its next segment.
+    /// Claims a place; also says whether it is time to make the next segment.
     pub(super) fn place(&self, len: u64) -> Result<(Position, bool), HomeError> {
         let mut state = self.state.lock();
         if !len.is_multiple_of(ALIGNMENT as u64) {
@@ -193,7 +198,6 @@ impl LaneFiles {
                 what: "length is not aligned",
             });
         }
-        let mut switched = false;
         if len > state.current_size_bytes - state.offset {
             let Next::Ready { size_bytes } = state.next else {
                 return Err(HomeError::Misuse {
@@ -211,14 +215,14 @@ impl LaneFiles {
             state.current_size_bytes = size_bytes;
             state.offset = 0;
             state.next = Next::Unasked;
-            switched = true;
         }
         let at = Position {
             segment: state.current_number,
             offset: state.offset,
         };
         state.offset += len;
-        Ok((at, switched))
+        let used = state.offset > state.current_size_bytes / PREPARE_AFTER_PART;
+        Ok((at, used && matches!(state.next, Next::Unasked)))
     }
 
     pub(super) fn append(&self, at: Position, block: Buffer, len: usize, done: Completion) {

@@ -37,6 +37,8 @@ use std::time::Duration;
 
 /// Alignment of O_DIRECT.
 const ALIGNMENT: usize = logstead_env::DIRECT_ALIGNMENT;
+/// How much larger than the one before it a segment may be: a server that writes little prepares little.
+const GROWTH: u64 = 4;
 /// Pieces in which segments are zeroed: small enough that a commit's write never waits long behind one.
 const ZERO_PIECE_BYTES: usize = 256 * 1024;
 /// Pause between two such pieces while commits go on.
@@ -45,7 +47,7 @@ const ZERO_PIECE_PAUSE: Duration = Duration::from_millis(1);
 /// Sizes and ways of a local home.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// Size of a segment.
+    /// Largest size of a segment. Each one is at most four times the one before.
     pub segment_size_bytes: u64,
     /// Size of the first segment of a lane after a start: small, so that a start is quick.
     pub first_segment_size_bytes: u64,
@@ -91,6 +93,7 @@ type Reader = (u64, Arc<dyn File>);
 struct Prepare {
     lane: Arc<LaneFiles>,
     segment: u64,
+    size_bytes: u64,
 }
 
 struct Side {
@@ -164,7 +167,7 @@ impl LocalHome {
         let (preparer, sides) = if shared.options.threads {
             let preparing = Arc::clone(&shared);
             let preparer = Queue::start(env, "log-space", move |job: Prepare| {
-                preparing.prepare_next(&job.lane, job.segment);
+                preparing.prepare_next(&job);
             });
             let writing = Arc::clone(&shared);
             let sides = Queue::start(env, "log-sides", move |job: Side| {
@@ -196,15 +199,18 @@ impl LocalHome {
 
     /// Starts making the next segment, if none is ready or under way.
     fn start_preparing(&self, lane: &Arc<LaneFiles>) {
-        let Some(segment) = lane.begin_preparing() else {
+        let Some((segment, size_before)) = lane.begin_preparing() else {
             return;
         };
+        let size_bytes = (size_before * GROWTH).min(self.shared.options.segment_size_bytes);
+        let job = Prepare {
+            lane: Arc::clone(lane),
+            segment,
+            size_bytes,
+        };
         match &self.preparer {
-            Some(preparer) => preparer.push(Prepare {
-                lane: Arc::clone(lane),
-                segment,
-            }),
-            None => self.shared.prepare_next(lane, segment),
+            Some(preparer) => preparer.push(job),
+            None => self.shared.prepare_next(&job),
         }
     }
 }
@@ -341,11 +347,16 @@ impl Shared {
         Ok(size)
     }
 
-    fn prepare_next(&self, lane: &LaneFiles, segment: u64) {
+    fn prepare_next(&self, job: &Prepare) {
+        let pause = if self.options.threads {
+            ZERO_PIECE_PAUSE
+        } else {
+            Duration::ZERO
+        };
         let made = self
-            .affordable_size(self.options.segment_size_bytes)
-            .and_then(|size| self.make_segment(lane.id, segment, size, ZERO_PIECE_PAUSE));
-        lane.end_preparing(made);
+            .affordable_size(job.size_bytes)
+            .and_then(|size| self.make_segment(job.lane.id, job.segment, size, pause));
+        job.lane.end_preparing(made, self.env.clock.monotonic());
     }
 
     /// Replaces a small file atomically.
@@ -451,10 +462,7 @@ impl LogHome for LocalHome {
         let opened = LaneFiles::new(lane, first, &shared.env, shared.options.threads)
             .map_err(|error| HomeError::io("start the writer of a lane", error))?;
         let opened = Arc::new(opened);
-        shared.lanes.write().insert(lane, Arc::clone(&opened));
-        if shared.options.threads {
-            self.start_preparing(&opened);
-        }
+        shared.lanes.write().insert(lane, opened);
         Ok(())
     }
 
@@ -466,12 +474,13 @@ impl LogHome for LocalHome {
 
     fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
-        let answer = lane.room(bytes);
+        let clock = self.shared.env.clock.as_ref();
+        let answer = lane.room(bytes, clock);
         if answer.prepare {
             self.start_preparing(&lane);
             if self.preparer.is_none() {
                 // Without threads the segment is there, or the attempt has failed, by now.
-                return lane.room(bytes).result;
+                return lane.room(bytes, clock).result;
             }
         }
         answer.result
@@ -479,8 +488,8 @@ impl LogHome for LocalHome {
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let lane = self.lane(lane)?;
-        let (at, switched) = lane.place(len)?;
-        if switched && self.preparer.is_some() {
+        let (at, prepare) = lane.place(len)?;
+        if prepare && self.preparer.is_some() {
             self.start_preparing(&lane);
         }
         Ok(at)
