@@ -37,6 +37,11 @@ need_build() {
     command -v cargo > /dev/null || fail "no Rust toolchain: see https://rustup.rs"
 }
 
+# A minimal Rust toolchain has neither of these.
+need_lints() {
+    cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || rustup component add rustfmt clippy
+}
+
 # The Python of the end-to-end tests, in a virtual environment that follows tests/e2e/requirements.txt.
 need_python() {
     local requirements="$repository/tests/e2e/requirements.txt" stamp="$cache/venv/requirements.txt"
@@ -54,7 +59,7 @@ need_python() {
 # The client programs and libraries of the end-to-end tests.
 need_clients() {
     packages psql:postgresql-client "/usr/lib/postgresql/*/bin/pgbench:postgresql" \
-        java:default-jdk-headless node:nodejs npm:npm
+        javac:default-jdk-headless node:nodejs npm:npm
     command -v pgbench > /dev/null || fail "no pgbench on the PATH (Debian keeps a wrapper in postgresql-client-common)"
 
     local jdbc_version=42.7.4
