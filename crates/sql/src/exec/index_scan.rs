@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{KeyRange, Scan};
 use crate::value::{Datum, key};
-use logstead_engine::{Index, IndexCursor};
+use logstead_engine::{Guard, Index, IndexCursor, Row, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -66,62 +66,80 @@ impl IndexState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        let index = match &self.index {
-            Some(index) => index,
-            None => self
-                .index
-                .insert(cx.index(scan.table.storage, definition.storage)?),
-        };
-        if matches!(self.at, At::Start) {
-            self.at = start(&scan.table, definition, range, reverse, cx)?;
-        }
+        self.open(scan, definition, range, reverse, cx)?;
         let guard = cx.txn()?.pin();
         let mut examined = 0;
-        let mut done = false;
-        match &mut self.at {
-            At::Point(key) => {
-                if let Some(row) = cx.txn()?.get(index, key, &guard) {
-                    self.emitter.emit(scan, &row, cx, out)?;
-                }
-                done = true;
-            }
-            At::Ranges(ranges, cursor) => {
-                while !out.is_full() && examined < EXAMINED_MAX {
-                    let running = match cursor {
-                        Some(running) => running,
-                        None => match ranges.pop() {
-                            Some(range) => cursor.insert(IndexCursor::new(
-                                index,
-                                range.lower,
-                                range.upper,
-                                reverse,
-                            )),
-                            None => {
-                                done = true;
-                                break;
-                            }
-                        },
-                    };
-                    examined += 1;
-                    match cx.txn()?.index_next(running, &guard) {
-                        Some(row) => self.emitter.emit(scan, &row, cx, out)?,
-                        None => *cursor = None,
-                    }
-                }
-            }
-            At::Start | At::Done => done = true,
-        }
-        if done {
-            self.at = At::Done;
+        while !out.is_full() && examined < EXAMINED_MAX {
+            let Some(row) = self.advance(reverse, cx.txn()?, &guard) else {
+                break;
+            };
+            examined += 1;
+            self.emitter.emit(scan, &row, cx, out)?;
         }
         cx.worked(examined);
         Ok(if !out.is_empty() {
             Step::Batch
-        } else if done {
+        } else if matches!(self.at, At::Done) {
             Step::Done
         } else {
             Step::Yield
         })
+    }
+
+    /// Computes where to look, unless that is known.
+    pub(crate) fn open<'a>(
+        &mut self,
+        scan: &'a Scan,
+        definition: &'a IndexDef,
+        range: &'a KeyRange,
+        reverse: bool,
+        cx: &mut Cx<'a>,
+    ) -> Result<()> {
+        if self.index.is_none() {
+            self.index = Some(cx.index(scan.table.storage, definition.storage)?);
+        }
+        if matches!(self.at, At::Start) {
+            self.at = start(&scan.table, definition, range, reverse, cx)?;
+        }
+        Ok(())
+    }
+
+    /// The next row of an open scan.
+    pub(crate) fn advance<'g>(
+        &mut self,
+        reverse: bool,
+        txn: &mut Txn,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
+        let index = self.index.as_ref()?;
+        match &mut self.at {
+            At::Point(key) => {
+                let row = txn.get(index, key, guard);
+                self.at = At::Done;
+                return row;
+            }
+            At::Ranges(ranges, cursor) => loop {
+                let running = match cursor {
+                    Some(running) => running,
+                    None => match ranges.pop() {
+                        Some(range) => cursor.insert(IndexCursor::new(
+                            index,
+                            range.lower,
+                            range.upper,
+                            reverse,
+                        )),
+                        None => break,
+                    },
+                };
+                match txn.index_next(running, guard) {
+                    Some(row) => return Some(row),
+                    None => *cursor = None,
+                }
+            },
+            At::Start | At::Done => {}
+        }
+        self.at = At::Done;
+        None
     }
 
     pub(crate) fn rewind(&mut self) {

@@ -15,6 +15,7 @@ mod aggregate;
 mod batch;
 mod context;
 mod cte;
+mod direct;
 mod eval;
 mod index_scan;
 mod join;
@@ -91,6 +92,8 @@ pub enum Progress {
 pub struct Prepared {
     plan: Plan,
     fast: Option<point::Fast>,
+    /// Result columns of a plain scan.
+    direct: Option<Vec<StoredColumn>>,
 }
 
 impl Prepared {
@@ -108,7 +111,12 @@ impl Prepared {
 /// Makes a plan ready to run.
 pub fn prepare(plan: Plan) -> Prepared {
     let fast = point::recognise(&plan);
-    Prepared { plan, fast }
+    let direct = if fast.is_some() {
+        None
+    } else {
+        direct::recognise(&plan)
+    };
+    Prepared { plan, fast, direct }
 }
 
 /// One run of a prepared plan.
@@ -121,7 +129,9 @@ pub struct Execution {
 enum State {
     /// A statement by key that has not run yet.
     Key,
-    /// Rows of a statement by key, or of one brought to its end early, that are still to be given.
+    /// A plain scan.
+    Direct(Box<direct::Direct>),
+    /// Everything else, and portals brought to their end early.
     General(Box<General>),
     Done,
 }
@@ -144,8 +154,16 @@ struct General {
 impl Execution {
     /// An execution that has not started.
     pub fn new(prepared: Arc<Prepared>) -> Execution {
+        let direct = || {
+            prepared
+                .direct
+                .as_ref()
+                .and_then(|_| direct::Direct::new(&prepared.plan))
+        };
         let state = if prepared.fast.is_some() {
             State::Key
+        } else if let Some(direct) = direct() {
+            State::Direct(Box::new(direct))
         } else {
             general(&prepared)
         };
@@ -182,7 +200,9 @@ impl Execution {
                     &mut stats,
                 );
             }
-            State::Key | State::Done => stats::never_ran(&self.prepared.plan, &mut stats),
+            State::Key | State::Direct(_) | State::Done => {
+                stats::never_ran(&self.prepared.plan, &mut stats)
+            }
         }
         stats
     }
@@ -211,6 +231,14 @@ impl Execution {
                     }
                 }
             }
+            State::Direct(direct) => {
+                let columns = prepared.direct.as_deref().unwrap_or_default();
+                let result = direct.run(&prepared.plan, columns, cx, rows_max, out).await;
+                if matches!(result, Err(_) | Ok(Progress::Done { .. })) {
+                    self.state = State::Done;
+                }
+                result
+            }
             State::General(general) => {
                 let result = general
                     .run(&prepared.plan, cx, rows_max, out, self.measure)
@@ -227,34 +255,66 @@ impl Execution {
     /// statement of the transaction changes what its snapshot would show.
     pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
         let prepared = Arc::clone(&self.prepared);
+        if let State::Direct(direct) = &mut self.state {
+            let columns = prepared.direct.as_deref().unwrap_or_default();
+            let mut ahead = Ahead {
+                rows: Rows::default(),
+                max_bytes: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
+            };
+            direct
+                .run(&prepared.plan, columns, cx, 0, &mut ahead)
+                .await?;
+            let mut rest = General::new(&prepared);
+            rest.ahead = ahead.rows;
+            rest.ended = true;
+            self.state = State::General(Box::new(rest));
+            return Ok(());
+        }
         if matches!(self.state, State::Key) {
             self.state = general(&prepared);
         }
         match &mut self.state {
             State::General(general) => general.run_ahead(&prepared.plan, cx, self.measure).await,
-            State::Key | State::Done => Ok(()),
+            _ => Ok(()),
         }
     }
 }
 
 fn general(prepared: &Prepared) -> State {
-    State::General(Box::new(General {
-        running: Running::new(&prepared.plan),
-        shared: Shared::default(),
-        batch: Batch::default(),
-        at: 0,
-        ahead: Rows::default(),
-        ahead_at: 0,
-        ended: false,
-        affected: 0,
-        writes: matches!(
-            prepared.plan.node,
-            Node::Insert(_) | Node::Update(_) | Node::Delete(_)
-        ),
-    }))
+    State::General(Box::new(General::new(prepared)))
+}
+
+/// Keeps rows computed ahead of being asked for.
+struct Ahead {
+    rows: Rows,
+    max_bytes: usize,
+}
+
+impl RowSink for Ahead {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.rows.push(row);
+        batch::check_memory("A portal", self.rows.size_bytes(), self.max_bytes)
+    }
 }
 
 impl General {
+    fn new(prepared: &Prepared) -> General {
+        General {
+            running: Running::new(&prepared.plan),
+            shared: Shared::default(),
+            batch: Batch::default(),
+            at: 0,
+            ahead: Rows::default(),
+            ahead_at: 0,
+            ended: false,
+            affected: 0,
+            writes: matches!(
+                prepared.plan.node,
+                Node::Insert(_) | Node::Update(_) | Node::Delete(_)
+            ),
+        }
+    }
+
     async fn run(
         &mut self,
         plan: &Plan,

@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::func::Function;
 use crate::plan::Scan;
 use crate::value::Datum;
-use logstead_engine::{Row, ScanCursor, Table};
+use logstead_engine::{Guard, Row, ScanCursor, Table, Txn};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -96,6 +96,24 @@ impl Emitter {
         Ok(())
     }
 
+    /// Whether `row` passes the filter, decoding into `scratch` only what the filter reads.
+    pub(crate) fn passes<'a>(
+        &self,
+        scan: &'a Scan,
+        row: &Row<'_>,
+        scratch: &mut Vec<Datum>,
+        cx: &mut Cx<'a>,
+    ) -> Result<bool> {
+        let Some(filter) = &scan.filter else {
+            return Ok(true);
+        };
+        scratch.resize(self.columns.len(), Datum::Null);
+        for &column in &self.first {
+            scratch[column] = self.columns[column].decode(row.bytes)?;
+        }
+        holds(filter, scratch, cx)
+    }
+
     /// The hidden columns. Writers find the version again through the statement's snapshot, so its token is not spelled out.
     fn push_row_id(&self, row: &Row<'_>, out: &mut Batch) {
         if self.row_id {
@@ -139,16 +157,11 @@ impl SeqState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        let table = match &self.table {
-            Some(table) => table,
-            None => self.table.insert(cx.table(scan.table.storage)?),
-        };
-        let cursor = self.cursor.get_or_insert_with(|| ScanCursor::new(table));
+        self.open(scan, cx)?;
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX {
-            let Some(row) = cx.txn()?.scan_next(cursor, &guard) else {
-                self.done = true;
+            let Some(row) = self.advance(cx.txn()?, &guard) else {
                 break;
             };
             examined += 1;
@@ -162,6 +175,25 @@ impl SeqState {
         } else {
             Step::Yield
         })
+    }
+
+    /// Opens the cursor, unless it is open.
+    pub(crate) fn open(&mut self, scan: &Scan, cx: &mut Cx<'_>) -> Result<()> {
+        if self.cursor.is_none() {
+            let table = match &self.table {
+                Some(table) => table,
+                None => self.table.insert(cx.table(scan.table.storage)?),
+            };
+            self.cursor = Some(ScanCursor::new(table));
+        }
+        Ok(())
+    }
+
+    /// The next row of an open scan.
+    pub(crate) fn advance<'g>(&mut self, txn: &mut Txn, guard: &'g Guard) -> Option<Row<'g>> {
+        let row = txn.scan_next(self.cursor.as_mut()?, guard);
+        self.done = row.is_none();
+        row
     }
 
     pub(crate) fn rewind(&mut self) {

@@ -7,6 +7,7 @@ mod aggregate;
 mod arrays;
 mod cast;
 mod datetime;
+mod digests;
 mod format;
 mod math;
 mod numbers;
@@ -23,7 +24,7 @@ mod typmod;
 
 pub use aggregate::AGGREGATES;
 pub use cast::{apply_cast, find_cast};
-// pub use patterns::{like_match, like_prefix};
+pub use patterns::{like_match, like_prefix};
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid, functions_named, name_of,
     operator_by_oid,

@@ -223,11 +223,6 @@ pub(super) fn numeric_mod(a: &[Datum]) -> Result<Datum> {
     numerics(a, Numeric::rem)
 }
 
-/// `div(numeric, numeric)`
-pub(super) fn numeric_div_trunc(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::div_trunc)
-}
-
 /// Unary minus of any number.
 pub(super) fn negate(a: &[Datum]) -> Result<Datum> {
     match a {

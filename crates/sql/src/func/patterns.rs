@@ -1,1 +1,661 @@
-//! LIKE.
+//! LIKE, and regular expressions: PostgreSQL's advanced ones, translated to the library's syntax where they differ.
+//!
+//! Matching takes linear time whatever the pattern. Lookaround and back references cannot be translated: they fail with 0A000.
+//! Compiled expressions are kept per thread, a few dozen of them.
+
+use super::numbers::bad_args;
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, oid};
+use logstead_types::SqlState;
+use regex::Regex;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+fn escape_at_end() -> SqlError {
+    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
+}
+
+fn char_len(b: u8) -> usize {
+    match b {
+        0..=0x7f => 1,
+        0x80..=0xdf => 2,
+        0xe0..=0xef => 3,
+        _ => 4,
+    }
+}
+
+/// True if `text` matches a LIKE pattern (`%`, `_`, escape `\`).
+pub fn like_match(text: &str, pattern: &str) -> Result<bool> {
+    let (t, p) = (text.as_bytes(), pattern.as_bytes());
+    let (mut ti, mut pi) = (0, 0);
+    // Where to resume after the last %: pattern position behind it, and the next text position to try.
+    let mut resume: Option<(usize, usize)> = None;
+    loop {
+        let matched = match p.get(pi) {
+            Some(b'%') => {
+                pi += 1;
+                resume = Some((pi, ti));
+                continue;
+            }
+            None if ti == t.len() => return Ok(true),
+            None => false,
+            Some(b'_') if ti < t.len() => {
+                ti += char_len(t[ti]);
+                pi += 1;
+                true
+            }
+            Some(b'\\') => match p.get(pi + 1) {
+                None => return Err(escape_at_end()),
+                Some(c) if t.get(ti) == Some(c) => {
+                    ti += 1;
+                    pi += 2;
+                    true
+                }
+                Some(_) => false,
+            },
+            Some(c) if t.get(ti) == Some(c) => {
+                ti += 1;
+                pi += 1;
+                true
+            }
+            Some(_) => false,
+        };
+        if matched {
+            continue;
+        }
+        match resume {
+            Some((at, from)) if from < t.len() => {
+                let next = from + char_len(t[from]);
+                resume = Some((at, next));
+                (pi, ti) = (at, next.min(t.len()));
+            }
+            // PostgreSQL notices a bad end of the pattern only when it gets there; so do we.
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// The literal text a LIKE pattern starts with, and whether the pattern is nothing else: what an index can search by.
+pub fn like_prefix(pattern: &str) -> (String, bool) {
+    let mut prefix = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '%' | '_' => return (prefix, false),
+            '\\' => match chars.next() {
+                Some(c) => prefix.push(c),
+                None => return (prefix, false),
+            },
+            c => prefix.push(c),
+        }
+    }
+    (prefix, true)
+}
+
+fn texts<'a>(a: &'a [Datum]) -> Result<(&'a str, &'a str)> {
+    match a {
+        [Datum::Text(x), Datum::Text(y)] => Ok((x, y)),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// `~~`
+pub(super) fn like(a: &[Datum]) -> Result<Datum> {
+    let (t, p) = texts(a)?;
+    like_match(t, p).map(Datum::Bool)
+}
+
+/// `!~~`
+pub(super) fn not_like(a: &[Datum]) -> Result<Datum> {
+    let (t, p) = texts(a)?;
+    like_match(t, p).map(|m| Datum::Bool(!m))
+}
+
+/// `~~*`
+pub(super) fn ilike(a: &[Datum]) -> Result<Datum> {
+    let (t, p) = texts(a)?;
+    like_match(&super::strings::lower_text(t), &super::strings::lower_text(p)).map(Datum::Bool)
+}
+
+/// `!~~*`
+pub(super) fn not_ilike(a: &[Datum]) -> Result<Datum> {
+    match ilike(a)? {
+        Datum::Bool(m) => Ok(Datum::Bool(!m)),
+        other => Ok(other),
+    }
+}
+
+/// Rewrites a pattern with its own escape character to one with a backslash (`LIKE ... ESCAPE`).
+pub(super) fn like_escape(a: &[Datum]) -> Result<Datum> {
+    let (pattern, escape) = texts(a)?;
+    let mut chars = escape.chars();
+    let e = chars.next();
+    if chars.next().is_some() {
+        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .hint("Escape string must be empty or one character."));
+    }
+    let mut out = String::with_capacity(pattern.len() + 4);
+    let mut after = false;
+    for c in pattern.chars() {
+        if Some(c) == e && !after {
+            after = true;
+            if c != '\\' {
+                out.push('\\');
+                continue;
+            }
+            out.push(c);
+            continue;
+        }
+        if c == '\\' && !(after && e == Some('\\')) && !after {
+            out.push('\\');
+        }
+        out.push(c);
+        after = false;
+    }
+    Ok(Datum::text(out))
+}
+
+/// `SIMILAR TO`'s pattern as a regular expression.
+pub(super) fn similar_to_escape(a: &[Datum]) -> Result<Datum> {
+    let (pattern, escape) = match a {
+        [Datum::Text(p)] => (p, Some('\\')),
+        [Datum::Text(p), Datum::Text(e)] => {
+            let mut chars = e.chars();
+            let first = chars.next();
+            if chars.next().is_some() {
+                return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+                    .hint("Escape string must be empty or one character."));
+            }
+            (p, first)
+        }
+        _ => return Err(bad_args(a)),
+    };
+    let mut out = String::from("^(?:");
+    let mut escaped = false;
+    let mut bracket = false;
+    for c in pattern.chars() {
+        if escaped {
+            out.push('\\');
+            out.push(c);
+            escaped = false;
+        } else if Some(c) == escape {
+            escaped = true;
+        } else if bracket {
+            if c == '\\' {
+                out.push('\\');
+            }
+            out.push(c);
+            bracket = c != ']';
+        } else {
+            match c {
+                '[' => {
+                    out.push(c);
+                    bracket = true;
+                }
+                '%' => out.push_str(".*"),
+                '_' => out.push('.'),
+                '(' => out.push_str("(?:"),
+                '\\' | '.' | '^' | '$' => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                _ => out.push(c),
+            }
+        }
+    }
+    out.push_str(")$");
+    Ok(Datum::text(out))
+}
+
+fn bad_regex(text: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {text}"))
+}
+
+/// Flags of the regexp functions.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Flags {
+    ignore_case: bool,
+    global: bool,
+    /// `.` and brackets stop at newlines
+    newline_stops: bool,
+    /// `^` and `$` match at lines
+    newline_anchors: bool,
+    extended: bool,
+    literal: bool,
+}
+
+fn parse_flags(text: &str) -> Result<Flags> {
+    let mut f = Flags::default();
+    for c in text.chars() {
+        match c {
+            'g' => f.global = true,
+            'i' => f.ignore_case = true,
+            'c' => f.ignore_case = false,
+            'n' | 'm' => (f.newline_stops, f.newline_anchors) = (true, true),
+            'p' => (f.newline_stops, f.newline_anchors) = (true, false),
+            'w' => (f.newline_stops, f.newline_anchors) = (false, true),
+            's' => (f.newline_stops, f.newline_anchors) = (false, false),
+            'x' => f.extended = true,
+            't' => f.extended = false,
+            'q' => f.literal = true,
+            'e' | 'b' => {}
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid regular expression option: \"{c}\""),
+                ));
+            }
+        }
+    }
+    Ok(f)
+}
+
+/// Translates an advanced regular expression.
+fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
+    let mut p = pattern;
+    if let Some(rest) = p.strip_prefix("***=") {
+        return Ok(regex::escape(rest));
+    }
+    p = p.strip_prefix("***:").unwrap_or(p);
+    // Embedded options stand at the very start.
+    if let Some(rest) = p.strip_prefix("(?") {
+        if let Some(end) = rest.find(')') {
+            if end > 0 && rest[..end].bytes().all(|b| b.is_ascii_lowercase()) {
+                let g = flags.global;
+                *flags = parse_flags(&rest[..end])?;
+                flags.global = g;
+                p = &rest[end + 1..];
+            }
+        }
+    }
+    if flags.literal {
+        return Ok(regex::escape(p));
+    }
+    let c: Vec<char> = p.chars().collect();
+    let mut out = String::with_capacity(p.len() + 8);
+    let mut i = 0;
+    while i < c.len() {
+        match c[i] {
+            '\\' => {
+                i += 1;
+                let Some(&e) = c.get(i) else { return Err(bad_regex("invalid escape \\ sequence")) };
+                match e {
+                    'y' => out.push_str("\\b"),
+                    'Y' => out.push_str("\\B"),
+                    'm' => out.push_str("\\b{start}"),
+                    'M' => out.push_str("\\b{end}"),
+                    'Z' => out.push_str("\\z"),
+                    'b' => out.push_str("\\x08"),
+                    'B' => out.push_str("\\\\"),
+                    'e' => out.push_str("\\x1b"),
+                    '1'..='9' => return Err(SqlError::unsupported("back reference in a regular expression")),
+                    'A' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 't' | 'r' | 'f' | 'v' | 'a' | 'x' | 'u' | 'U' => {
+                        out.push('\\');
+                        out.push(e);
+                    }
+                    _ if e.is_ascii_alphanumeric() => return Err(bad_regex("invalid escape \\ sequence")),
+                    _ => out.push_str(&regex::escape(e.encode_utf8(&mut [0; 4]))),
+                }
+                i += 1;
+            }
+            '[' => i = bracket(&c, i, flags.newline_stops, &mut out)?,
+            '(' if c.get(i + 1) == Some(&'?') => {
+                match c.get(i + 2) {
+                    Some(':') => out.push_str("(?:"),
+                    Some('=' | '!' | '<') => return Err(SqlError::unsupported("lookaround in a regular expression")),
+                    _ => return Err(bad_regex("quantifier operand invalid")),
+                }
+                i += 3;
+            }
+            '{' if !c.get(i + 1).is_some_and(char::is_ascii_digit) => {
+                out.push_str("\\{");
+                i += 1;
+            }
+            '}' => {
+                // The end of a bound is copied with it; a lone one is literal.
+                let open = out.rfind('{').filter(|o| !out[..*o].ends_with('\\'));
+                let bound = open.is_some_and(|o| out[o + 1..].bytes().all(|b| b.is_ascii_digit() || b == b','));
+                out.push_str(if bound { "}" } else { "\\}" });
+                i += 1;
+            }
+            other => {
+                out.push(other);
+                i += 1;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Copies a bracket expression, escaping what the library would read as set operations.
+fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> Result<usize> {
+    let unbalanced = || bad_regex("brackets [] not balanced");
+    let mut i = start + 1;
+    out.push('[');
+    let negated = c.get(i) == Some(&'^');
+    if negated {
+        out.push('^');
+        if newline_stops {
+            out.push_str("\\n");
+        }
+        i += 1;
+    }
+    if c.get(i) == Some(&']') {
+        out.push_str("\\]");
+        i += 1;
+    }
+    loop {
+        match c.get(i) {
+            None => return Err(unbalanced()),
+            Some(']') => {
+                out.push(']');
+                return Ok(i + 1);
+            }
+            Some('[') if matches!(c.get(i + 1), Some(':')) => {
+                let end = (i + 2..c.len()).find(|j| c[*j] == ':' && c.get(j + 1) == Some(&']')).ok_or_else(unbalanced)?;
+                let name: String = c[i + 2..end].iter().collect();
+                match name.as_str() {
+                    "alnum" | "alpha" | "blank" | "cntrl" | "digit" | "graph" | "lower" | "print" | "punct" | "space" | "upper"
+                    | "xdigit" | "word" => {
+                        out.push_str("[:");
+                        out.push_str(&name);
+                        out.push_str(":]");
+                    }
+                    _ => return Err(bad_regex("invalid character class")),
+                }
+                i = end + 2;
+            }
+            Some('[') if matches!(c.get(i + 1), Some('.' | '=')) => {
+                return Err(SqlError::unsupported("collating element in a regular expression"));
+            }
+            Some('\\') => {
+                let Some(&e) = c.get(i + 1) else { return Err(unbalanced()) };
+                out.push('\\');
+                out.push(if e == 'b' { '\u{8}' } else { e });
+                i += 2;
+            }
+            Some(&x @ ('[' | '&' | '~')) => {
+                out.push('\\');
+                out.push(x);
+                i += 1;
+            }
+            Some(&x) => {
+                out.push(x);
+                i += 1;
+            }
+        }
+    }
+}
+
+thread_local! {
+    static COMPILED: RefCell<HashMap<(String, Flags), Arc<Regex>>> = RefCell::new(HashMap::new());
+}
+
+fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+    let key = (pattern.to_owned(), flags);
+    if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
+        return Ok(r);
+    }
+    let mut f = flags;
+    let translated = translate(pattern, &mut f)?;
+    let regex = regex::RegexBuilder::new(&translated)
+        .case_insensitive(f.ignore_case)
+        .dot_matches_new_line(!f.newline_stops)
+        .multi_line(f.newline_anchors)
+        .ignore_whitespace(f.extended)
+        .size_limit(16 << 20)
+        .build()
+        .map_err(|e| {
+            let text = e.to_string();
+            bad_regex(if text.contains("unclosed group") || text.contains("unopened group") {
+                "parentheses () not balanced"
+            } else if text.contains("unclosed character class") {
+                "brackets [] not balanced"
+            } else if text.contains("repetition operator missing") {
+                "quantifier operand invalid"
+            } else if text.contains("invalid character class range") {
+                "invalid character range"
+            } else if text.contains("repetition") {
+                "invalid repetition count(s)"
+            } else if text.contains("size limit") {
+                "regular expression is too complex"
+            } else {
+                "invalid escape \\ sequence"
+            })
+        })?;
+    let regex = Arc::new(regex);
+    COMPILED.with(|c| {
+        let mut c = c.borrow_mut();
+        if c.len() >= 64 {
+            c.clear();
+        }
+        c.insert(key, regex.clone());
+    });
+    Ok(regex)
+}
+
+fn matches(a: &[Datum], ignore_case: bool, wanted: bool) -> Result<Datum> {
+    let (t, p) = texts(a)?;
+    let flags = Flags { ignore_case, ..Flags::default() };
+    Ok(Datum::Bool(compile(p, flags)?.is_match(t) == wanted))
+}
+
+/// `~`
+pub(super) fn regex_eq(a: &[Datum]) -> Result<Datum> {
+    matches(a, false, true)
+}
+
+/// `!~`
+pub(super) fn regex_ne(a: &[Datum]) -> Result<Datum> {
+    matches(a, false, false)
+}
+
+/// `~*`
+pub(super) fn regex_ieq(a: &[Datum]) -> Result<Datum> {
+    matches(a, true, true)
+}
+
+/// `!~*`
+pub(super) fn regex_ine(a: &[Datum]) -> Result<Datum> {
+    matches(a, true, false)
+}
+
+fn text_at(a: &[Datum], i: usize) -> Result<&str> {
+    a.get(i).ok_or_else(|| bad_args(a))?.as_str()
+}
+
+fn int_at(a: &[Datum], i: usize, default: i32) -> Result<i32> {
+    a.get(i).map_or(Ok(default), Datum::as_i32)
+}
+
+fn flags_at(a: &[Datum], i: usize) -> Result<Flags> {
+    a.get(i).map_or(Ok(Flags::default()), |d| parse_flags(d.as_str()?))
+}
+
+fn no_global(f: Flags, function: &str) -> Result<Flags> {
+    if f.global {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("{function}() does not support the \"global\" option"),
+        ));
+    }
+    Ok(f)
+}
+
+fn positive(v: i32, name: &str) -> Result<i32> {
+    if v < 1 {
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid value for parameter \"{name}\": {v}")));
+    }
+    Ok(v)
+}
+
+/// Byte position of the character with number `start` (from 1); the end if there is none.
+fn offset(text: &str, start: i32) -> usize {
+    text.char_indices().nth(start as usize - 1).map_or(text.len(), |(i, _)| i)
+}
+
+/// `substring(text from pattern)`: the first group, or the whole match.
+pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
+    let (t, p) = texts(a)?;
+    let r = compile(p, Flags::default())?;
+    let Some(c) = r.captures(t) else { return Ok(Datum::Null) };
+    let group = if r.captures_len() > 1 { c.get(1) } else { c.get(0) };
+    Ok(group.map_or(Datum::Null, |m| Datum::text(m.as_str())))
+}
+
+fn append_replacement(with: &str, c: &regex::Captures<'_>, out: &mut String) {
+    let mut chars = with.chars();
+    while let Some(ch) = chars.next() {
+        if ch != '\\' {
+            out.push(ch);
+            continue;
+        }
+        match chars.next() {
+            Some(d @ '1'..='9') => out.push_str(c.get(d as usize - '0' as usize).map_or("", |m| m.as_str())),
+            Some('&') => out.push_str(c.get(0).map_or("", |m| m.as_str())),
+            Some('\\') => out.push('\\'),
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+            None => out.push('\\'),
+        }
+    }
+}
+
+/// `regexp_replace` with 3 to 6 arguments.
+pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
+    let (text, pattern, with) = (text_at(a, 0)?, text_at(a, 1)?, text_at(a, 2)?);
+    let (mut start, mut nth, mut flags) = (1, None, Flags::default());
+    match a.get(3) {
+        Some(Datum::Text(f)) => {
+            if f.starts_with(|c: char| c.is_ascii_digit()) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid regular expression option: \"{}\"", &f[..1]),
+                )
+                .hint("If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly."));
+            }
+            flags = parse_flags(f)?;
+        }
+        Some(_) => {
+            start = positive(int_at(a, 3, 1)?, "start")?;
+            if a.len() > 4 {
+                let n = int_at(a, 4, 1)?;
+                if n < 0 {
+                    positive(n, "n")?;
+                }
+                nth = Some(n);
+            }
+            flags = flags_at(a, 5)?;
+        }
+        None => {}
+    }
+    // An explicit n decides alone; 0 means all.
+    let wanted = nth.unwrap_or(i32::from(!flags.global));
+    let r = compile(pattern, flags)?;
+    let from = offset(text, start);
+    let mut out = String::with_capacity(text.len() + with.len());
+    let mut last = 0;
+    for (seen, c) in r.captures_iter(text).filter(|c| c.get(0).is_some_and(|m| m.start() >= from)).enumerate() {
+        let Some(m) = c.get(0) else { continue };
+        if wanted != 0 && seen as i32 + 1 != wanted {
+            continue;
+        }
+        out.push_str(&text[last..m.start()]);
+        append_replacement(with, &c, &mut out);
+        last = m.end();
+        if wanted != 0 {
+            break;
+        }
+    }
+    out.push_str(&text[last..]);
+    Ok(Datum::text(out))
+}
+
+fn groups(r: &Regex, c: &regex::Captures<'_>) -> Datum {
+    let first = usize::from(r.captures_len() > 1);
+    let last = if first == 0 { 1 } else { r.captures_len() };
+    let items = (first..last).map(|i| c.get(i).map_or(Datum::Null, |m| Datum::text(m.as_str()))).collect();
+    Datum::array(oid::TEXT, items)
+}
+
+/// `regexp_match`
+pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
+    let flags = flags_at(a, 2)?;
+    if flags.global {
+        return Err(no_global(flags, "regexp_match").err().map_or_else(|| bad_args(a), |e| e.hint("Use the regexp_matches function instead.")));
+    }
+    let r = compile(text_at(a, 1)?, flags)?;
+    Ok(r.captures(text_at(a, 0)?).map_or(Datum::Null, |c| groups(&r, &c)))
+}
+
+/// `regexp_matches`
+pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let flags = flags_at(a, 2)?;
+    let r = compile(text_at(a, 1)?, flags)?;
+    let limit = if flags.global { usize::MAX } else { 1 };
+    Ok(r.captures_iter(text_at(a, 0)?).take(limit).map(|c| vec![groups(&r, &c)]).collect())
+}
+
+/// `regexp_like`
+pub(super) fn regexp_like(a: &[Datum]) -> Result<Datum> {
+    let flags = no_global(flags_at(a, 2)?, "regexp_like")?;
+    Ok(Datum::Bool(compile(text_at(a, 1)?, flags)?.is_match(text_at(a, 0)?)))
+}
+
+/// `regexp_count`
+pub(super) fn regexp_count(a: &[Datum]) -> Result<Datum> {
+    let start = positive(int_at(a, 2, 1)?, "start")?;
+    let flags = no_global(flags_at(a, 3)?, "regexp_count")?;
+    let text = text_at(a, 0)?;
+    let from = offset(text, start);
+    let n = compile(text_at(a, 1)?, flags)?.find_iter(text).filter(|m| m.start() >= from).count();
+    Ok(Datum::Int4(n as i32))
+}
+
+/// `regexp_substr`
+pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
+    let start = positive(int_at(a, 2, 1)?, "start")?;
+    let nth = positive(int_at(a, 3, 1)?, "n")?;
+    let flags = no_global(flags_at(a, 4)?, "regexp_substr")?;
+    let group = int_at(a, 5, 0)?;
+    if group < 0 {
+        positive(group, "subexpr")?;
+    }
+    let text = text_at(a, 0)?;
+    let from = offset(text, start);
+    let r = compile(text_at(a, 1)?, flags)?;
+    let found = r.captures_iter(text).filter(|c| c.get(0).is_some_and(|m| m.start() >= from)).nth(nth as usize - 1);
+    Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
+}
+
+fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
+    let flags = no_global(flags_at(a, 2)?, function)?;
+    let text = text_at(a, 0)?;
+    let r = compile(text_at(a, 1)?, flags)?;
+    let mut parts = Vec::new();
+    let mut last = 0;
+    for m in r.find_iter(text) {
+        // An empty match at either end, or right behind the last one, splits nothing.
+        if m.is_empty() && (m.start() == 0 || m.start() >= text.len() || m.start() == last) {
+            continue;
+        }
+        parts.push(&text[last..m.start()]);
+        last = m.end();
+    }
+    parts.push(&text[last..]);
+    Ok(parts)
+}
+
+/// `regexp_split_to_array`
+pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
+    let parts = split(a, "regexp_split_to_array")?;
+    Ok(Datum::array(oid::TEXT, parts.into_iter().map(Datum::text).collect()))
+}
+
+/// `regexp_split_to_table`
+pub(super) fn regexp_split_to_table(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    Ok(split(a, "regexp_split_to_table")?.into_iter().map(|p| vec![Datum::text(p)]).collect())
+}

@@ -1,0 +1,744 @@
+//! String and bytea functions. Positions and lengths count characters, from 1.
+
+use super::Context;
+use super::numbers::{bad_args, out_of_range};
+use crate::error::{Result, SqlError};
+use crate::value::text_io::{self, OutputStyle};
+use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
+use logstead_types::SqlState;
+
+/// Longest text a function makes.
+const TEXT_MAX: usize = 1 << 30;
+
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+}
+
+fn invalid(text: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+}
+
+fn s(a: &[Datum], i: usize) -> Result<&str> {
+    a.get(i).ok_or_else(|| bad_args(a))?.as_str()
+}
+
+fn n(a: &[Datum], i: usize) -> Result<i32> {
+    a.get(i).ok_or_else(|| bad_args(a))?.as_i32()
+}
+
+fn text(v: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
+    Ok(Datum::text(v))
+}
+
+fn int(v: usize) -> Result<Datum> {
+    i32::try_from(v).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+}
+
+/// Type that a value prints as when only the value is known.
+pub(super) fn type_of(d: &Datum) -> SqlType {
+    SqlType::of(match d {
+        Datum::Null => oid::UNKNOWN,
+        Datum::Bool(_) => oid::BOOL,
+        Datum::Int2(_) => oid::INT2,
+        Datum::Int4(_) => oid::INT4,
+        Datum::Int8(_) => oid::INT8,
+        Datum::Float4(_) => oid::FLOAT4,
+        Datum::Float8(_) => oid::FLOAT8,
+        Datum::Oid(_) => oid::OID,
+        Datum::Char(_) => oid::CHAR,
+        Datum::Text(_) => oid::TEXT,
+        Datum::Numeric(_) => oid::NUMERIC,
+        Datum::Bytea(_) => oid::BYTEA,
+        Datum::Date(_) => oid::DATE,
+        Datum::Time(_) => oid::TIME,
+        Datum::Timestamp(_) => oid::TIMESTAMP,
+        Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
+        Datum::Uuid(_) => oid::UUID,
+        Datum::Interval(_) => oid::INTERVAL,
+        Datum::Array(a) => crate::value::info::array_of(a.element).unwrap_or(oid::ANYARRAY),
+    })
+}
+
+/// Text of any value, as its output function gives it in this session.
+pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
+    text_io::output(d, type_of(d), &OutputStyle::of(cx), out);
+}
+
+fn shown(cx: &dyn Context, d: &Datum) -> String {
+    if let Datum::Text(t) = d {
+        return t.to_string();
+    }
+    text_io::to_text(d, type_of(d), &OutputStyle::of(cx))
+}
+
+/// `length` of text
+pub(super) fn length(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Bytea(b)] => int(b.len()),
+        _ => int(s(a, 0)?.chars().count()),
+    }
+}
+
+/// `length` of char(n): without its padding
+pub(super) fn length_blank(a: &[Datum]) -> Result<Datum> {
+    int(trim_blanks(s(a, 0)?).chars().count())
+}
+
+/// `octet_length`
+pub(super) fn octet_length(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Bytea(b)] => int(b.len()),
+        _ => int(s(a, 0)?.len()),
+    }
+}
+
+/// `bit_length`
+pub(super) fn bit_length(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Bytea(b)] => int(b.len() * 8),
+        _ => int(s(a, 0)?.len() * 8),
+    }
+}
+
+fn map_case(t: &str, upper: bool) -> String {
+    if t.is_ascii() {
+        return if upper { t.to_ascii_uppercase() } else { t.to_ascii_lowercase() };
+    }
+    t.chars().map(|c| case(c, upper)).collect()
+}
+
+/// Simple case mapping: one character to one.
+fn case(c: char, upper: bool) -> char {
+    let single = |mut i: &mut dyn Iterator<Item = char>| -> Option<char> {
+        let first = (&mut i).next()?;
+        i.next().is_none().then_some(first)
+    };
+    if upper { single(&mut c.to_uppercase()) } else { single(&mut c.to_lowercase()) }.unwrap_or(c)
+}
+
+/// Lower case of a text.
+pub(super) fn lower_text(t: &str) -> String {
+    map_case(t, false)
+}
+
+/// `lower`
+pub(super) fn lower(a: &[Datum]) -> Result<Datum> {
+    text(map_case(s(a, 0)?, false))
+}
+
+/// `upper`
+pub(super) fn upper(a: &[Datum]) -> Result<Datum> {
+    text(map_case(s(a, 0)?, true))
+}
+
+/// `initcap`
+pub(super) fn initcap(a: &[Datum]) -> Result<Datum> {
+    let mut inside = false;
+    let out: String = s(a, 0)?
+        .chars()
+        .map(|c| {
+            let r = case(c, !inside);
+            inside = c.is_alphanumeric();
+            r
+        })
+        .collect();
+    text(out)
+}
+
+/// Characters `from..from+len` (from 1); `None` for `len` is to the end.
+fn slice(t: &str, from: i64, len: Option<i64>) -> Result<&str> {
+    let end = match len {
+        Some(l) if l < 0 => {
+            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
+        Some(l) => Some(from.saturating_add(l)),
+        None => None,
+    };
+    let first = from.max(1) - 1;
+    let at = |i: i64| -> usize {
+        if t.is_ascii() { (i.max(0) as usize).min(t.len()) } else { t.char_indices().nth(i.max(0) as usize).map_or(t.len(), |(b, _)| b) }
+    };
+    let lo = at(first);
+    let hi = end.map_or(t.len(), |e| at(e - 1)).max(lo);
+    Ok(&t[lo..hi])
+}
+
+/// `substr`, `substring` of text and bytea
+pub(super) fn substr(a: &[Datum]) -> Result<Datum> {
+    let from = i64::from(n(a, 1)?);
+    let len = if a.len() > 2 { Some(i64::from(n(a, 2)?)) } else { None };
+    if let Some(Datum::Bytea(b)) = a.first() {
+        if len.is_some_and(|l| l < 0) {
+            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
+        let clamp = |i: i64| i.clamp(0, b.len() as i64) as usize;
+        let lo = clamp(from - 1);
+        let hi = len.map_or(b.len(), |l| clamp(from - 1 + l)).max(lo);
+        return Ok(Datum::Bytea(b[lo..hi].into()));
+    }
+    text(slice(s(a, 0)?, from, len)?)
+}
+
+/// `left`
+pub(super) fn left(a: &[Datum]) -> Result<Datum> {
+    let (t, k) = (s(a, 0)?, i64::from(n(a, 1)?));
+    let keep = if k < 0 { (t.chars().count() as i64 + k).max(0) } else { k };
+    text(slice(t, 1, Some(keep))?)
+}
+
+/// `right`
+pub(super) fn right(a: &[Datum]) -> Result<Datum> {
+    let (t, k) = (s(a, 0)?, i64::from(n(a, 1)?));
+    let total = t.chars().count() as i64;
+    let skip = if k < 0 { -k } else { (total - k).max(0) };
+    text(slice(t, skip + 1, None)?)
+}
+
+fn pad(a: &[Datum], at_left: bool) -> Result<Datum> {
+    let t = s(a, 0)?;
+    let width = n(a, 1)?.max(0) as usize;
+    let fill = if a.len() > 2 { s(a, 2)? } else { " " };
+    let have = t.chars().count();
+    if have >= width {
+        return text(slice(t, 1, Some(width as i64))?);
+    }
+    if fill.is_empty() {
+        return text(t);
+    }
+    if (width - have).saturating_mul(4) > TEXT_MAX {
+        return Err(too_long());
+    }
+    let padding: String = fill.chars().cycle().take(width - have).collect();
+    text(if at_left { padding + t } else { t.to_owned() + &padding })
+}
+
+/// `lpad`
+pub(super) fn lpad(a: &[Datum]) -> Result<Datum> {
+    pad(a, true)
+}
+
+/// `rpad`
+pub(super) fn rpad(a: &[Datum]) -> Result<Datum> {
+    pad(a, false)
+}
+
+fn trim_ends(a: &[Datum], at_left: bool, at_right: bool) -> Result<Datum> {
+    if let [Datum::Bytea(b), Datum::Bytea(set)] = a {
+        let mut v: &[u8] = b;
+        while at_left && v.first().is_some_and(|c| set.contains(c)) {
+            v = &v[1..];
+        }
+        while at_right && v.last().is_some_and(|c| set.contains(c)) {
+            v = &v[..v.len() - 1];
+        }
+        return Ok(Datum::Bytea(v.into()));
+    }
+    let set: Vec<char> = if a.len() > 1 { s(a, 1)?.chars().collect() } else { vec![' '] };
+    let mut t = s(a, 0)?;
+    if at_left {
+        t = t.trim_start_matches(&set[..]);
+    }
+    if at_right {
+        t = t.trim_end_matches(&set[..]);
+    }
+    text(t)
+}
+
+/// `btrim`
+pub(super) fn btrim(a: &[Datum]) -> Result<Datum> {
+    trim_ends(a, true, true)
+}
+
+/// `ltrim`
+pub(super) fn ltrim(a: &[Datum]) -> Result<Datum> {
+    trim_ends(a, true, false)
+}
+
+/// `rtrim`
+pub(super) fn rtrim(a: &[Datum]) -> Result<Datum> {
+    trim_ends(a, false, true)
+}
+
+/// `replace`
+pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
+    let (t, from, to) = (s(a, 0)?, s(a, 1)?, s(a, 2)?);
+    if from.is_empty() || !t.contains(from) {
+        return Ok(a[0].clone());
+    }
+    if t.len() / from.len() * to.len().max(1) > TEXT_MAX {
+        return Err(too_long());
+    }
+    text(t.replace(from, to))
+}
+
+/// `translate`
+pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
+    let (from, to): (Vec<char>, Vec<char>) = (s(a, 1)?.chars().collect(), s(a, 2)?.chars().collect());
+    let out: String = s(a, 0)?
+        .chars()
+        .filter_map(|c| match from.iter().position(|f| *f == c) {
+            Some(i) => to.get(i).copied(),
+            None => Some(c),
+        })
+        .collect();
+    text(out)
+}
+
+/// `strpos`, and `position` with its arguments already in this order
+pub(super) fn strpos(a: &[Datum]) -> Result<Datum> {
+    if let [Datum::Bytea(t), Datum::Bytea(sub)] = a {
+        let at = if sub.is_empty() { Some(0) } else { t.windows(sub.len()).position(|w| w == &sub[..]) };
+        return int(at.map_or(0, |i| i + 1));
+    }
+    let (t, sub) = (s(a, 0)?, s(a, 1)?);
+    int(t.find(sub).map_or(0, |i| t[..i].chars().count() + 1))
+}
+
+/// `repeat`
+pub(super) fn repeat(a: &[Datum]) -> Result<Datum> {
+    let (t, k) = (s(a, 0)?, n(a, 1)?.max(0) as usize);
+    if t.len().saturating_mul(k) > TEXT_MAX {
+        return Err(too_long());
+    }
+    text(t.repeat(k))
+}
+
+/// `reverse`
+pub(super) fn reverse(a: &[Datum]) -> Result<Datum> {
+    text(s(a, 0)?.chars().rev().collect::<String>())
+}
+
+/// `split_part`
+pub(super) fn split_part(a: &[Datum]) -> Result<Datum> {
+    let (t, by, k) = (s(a, 0)?, s(a, 1)?, n(a, 2)?);
+    if k == 0 {
+        return Err(invalid("field position must not be zero"));
+    }
+    if by.is_empty() {
+        return text(if k == 1 || k == -1 { t } else { "" });
+    }
+    let parts: Vec<&str> = t.split(by).collect();
+    let i = if k > 0 { k as usize - 1 } else { parts.len().wrapping_sub(k.unsigned_abs() as usize) };
+    text(parts.get(i).copied().unwrap_or(""))
+}
+
+/// `text || text`
+pub(super) fn text_cat(a: &[Datum]) -> Result<Datum> {
+    let (x, y) = (s(a, 0)?, s(a, 1)?);
+    let mut out = String::with_capacity(x.len() + y.len());
+    out.push_str(x);
+    out.push_str(y);
+    text(out)
+}
+
+/// `bytea || bytea`
+pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Bytea(x), Datum::Bytea(y)] => Ok(Datum::Bytea([&x[..], &y[..]].concat().into())),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// `text || anything` and `anything || text`
+pub(super) fn any_cat(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    concat(cx, a)
+}
+
+fn append(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
+    // concat() writes booleans short, as their output function does.
+    show(cx, d, out);
+}
+
+fn from_output(out: Vec<u8>) -> Result<Datum> {
+    text(String::from_utf8(out).map_err(|_| SqlError::internal("output of a value is not UTF-8"))?)
+}
+
+/// `concat`: NULLs count as empty
+pub(super) fn concat(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let mut out = Vec::new();
+    for d in a {
+        append(cx, d, &mut out);
+    }
+    from_output(out)
+}
+
+/// `concat_ws`
+pub(super) fn concat_ws(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let Some((by, rest)) = a.split_first() else { return Err(bad_args(a)) };
+    if by.is_null() {
+        return Ok(Datum::Null);
+    }
+    let mut out = Vec::new();
+    let mut first = true;
+    for d in rest.iter().filter(|d| !d.is_null()) {
+        if !first {
+            out.extend_from_slice(by.as_str()?.as_bytes());
+        }
+        first = false;
+        append(cx, d, &mut out);
+    }
+    from_output(out)
+}
+
+/// `ascii`
+pub(super) fn ascii(a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(s(a, 0)?.chars().next().map_or(0, |c| c as i32)))
+}
+
+/// `chr`
+pub(super) fn chr(a: &[Datum]) -> Result<Datum> {
+    let limit = |t: String| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, t);
+    let v = n(a, 0)?;
+    match v {
+        0 => Err(limit("null character not permitted".into())),
+        i32::MIN..0 => Err(limit("character number must be positive".into())),
+        _ => match char::from_u32(v as u32) {
+            Some(c) => text(c.to_string()),
+            None if v > 0x10_ffff => Err(limit(format!("requested character too large for encoding: {v}"))),
+            None => Err(limit(format!("requested character not valid for encoding: {v}"))),
+        },
+    }
+}
+
+/// `to_hex`
+pub(super) fn to_hex(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Int4(v)] => text(format!("{v:x}")),
+        [Datum::Int8(v)] => text(format!("{v:x}")),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// `starts_with`, `^@`
+pub(super) fn starts_with(a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Bool(s(a, 0)?.starts_with(s(a, 1)?)))
+}
+
+/// Quotes an identifier if it needs to be: not lower case, or a reserved word.
+pub(super) fn quote_identifier(t: &str) -> String {
+    let plain = t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && t.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && RESERVED.binary_search(&t).is_err();
+    if plain { t.to_owned() } else { format!("\"{}\"", t.replace('"', "\"\"")) }
+}
+
+/// Every keyword that PostgreSQL does not leave to be a name everywhere, sorted.
+const RESERVED: &[&str] = &[
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between", "bigint", "binary",
+    "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce", "collate", "collation", "column",
+    "concurrently", "constraint", "create", "cross", "current_catalog", "current_date", "current_role", "current_schema",
+    "current_time", "current_timestamp", "current_user", "dec", "decimal", "default", "deferrable", "desc", "distinct", "do", "else",
+    "end", "except", "exists", "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant", "greatest",
+    "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int", "integer", "intersect", "interval", "into",
+    "is", "isnull", "join", "lateral", "leading", "least", "left", "like", "limit", "localtime", "localtimestamp", "national",
+    "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif", "numeric", "offset", "on", "only", "or", "order",
+    "out", "outer", "overlaps", "overlay", "placing", "position", "precision", "primary", "real", "references", "returning", "right",
+    "row", "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric", "table", "tablesample", "then",
+    "time", "timestamp", "to", "trailing", "treat", "trim", "true", "union", "unique", "user", "using", "values", "varchar",
+    "variadic", "verbose", "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists", "xmlforest",
+    "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable",
+];
+
+fn quoted_literal(t: &str) -> String {
+    let mut out = String::with_capacity(t.len() + 2);
+    if t.contains('\\') {
+        out.push('E');
+    }
+    out.push('\'');
+    for c in t.chars() {
+        if c == '\'' || c == '\\' {
+            out.push(c);
+        }
+        out.push(c);
+    }
+    out.push('\'');
+    out
+}
+
+/// `quote_ident`
+pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
+    text(quote_identifier(s(a, 0)?))
+}
+
+/// `quote_literal`
+pub(super) fn quote_literal(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    text(quoted_literal(&shown(cx, a.first().ok_or_else(|| bad_args(a))?)))
+}
+
+/// `quote_nullable`
+pub(super) fn quote_nullable(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Null] => text("NULL"),
+        _ => quote_literal(cx, a),
+    }
+}
+
+/// `overlay`
+pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
+    let (t, new, from) = (s(a, 0)?, s(a, 1)?, i64::from(n(a, 2)?));
+    let len = if a.len() > 3 { i64::from(n(a, 3)?) } else { new.chars().count() as i64 };
+    if from <= 0 {
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    let head = slice(t, 1, Some(from - 1))?;
+    let tail = slice(t, from + len, None)?;
+    text(format!("{head}{new}{tail}"))
+}
+
+/// `format`
+pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let Some((pattern, args)) = a.split_first() else { return Err(bad_args(a)) };
+    if pattern.is_null() {
+        return Ok(Datum::Null);
+    }
+    let unterminated = || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
+    let few = || invalid("too few arguments for format()");
+    let mut out = String::new();
+    let mut chars = pattern.as_str()?.chars().peekable();
+    let mut next = 0usize;
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        if chars.peek() == Some(&'%') {
+            chars.next();
+            out.push('%');
+            continue;
+        }
+        let digits = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
+            let mut v: Option<usize> = None;
+            while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
+                chars.next();
+                let n = v.unwrap_or(0).checked_mul(10).and_then(|v| v.checked_add(d as usize));
+                v = Some(n.filter(|n| *n <= i32::MAX as usize).ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range"))?);
+            }
+            Ok(v)
+        };
+        let mut position: Option<usize> = None;
+        let mut width: i64 = 0;
+        let mut left = false;
+        let number = digits(&mut chars)?;
+        if number.is_some() && chars.peek() == Some(&'$') {
+            chars.next();
+            position = number;
+            if number == Some(0) {
+                return Err(invalid("format specifies argument 0, but arguments are numbered from 1"));
+            }
+        } else if let Some(w) = number {
+            width = w as i64;
+        }
+        if number.is_none() || position.is_some() {
+            while chars.peek() == Some(&'-') {
+                chars.next();
+                left = true;
+            }
+            if chars.peek() == Some(&'*') {
+                chars.next();
+                let at = digits(&mut chars)?;
+                let i = match at {
+                    Some(i) => {
+                        if chars.next() != Some('$') {
+                            return Err(invalid("width argument position must be ended by \"$\""));
+                        }
+                        i.checked_sub(1).ok_or_else(|| invalid("format specifies argument 0, but arguments are numbered from 1"))?
+                    }
+                    None => next,
+                };
+                next = i + 1;
+                let d = args.get(i).ok_or_else(few)?;
+                width = if d.is_null() { 0 } else { d.as_integer()? };
+            } else if let Some(w) = digits(&mut chars)? {
+                width = w as i64;
+            }
+        }
+        if width < 0 {
+            left = true;
+            width = -width;
+        }
+        let kind = chars.next().ok_or_else(unterminated)?;
+        if !matches!(kind, 's' | 'I' | 'L') {
+            return Err(invalid(format!("unrecognized format() type specifier \"{kind}\"")).hint("For a single \"%\" use \"%%\"."));
+        }
+        let i = position.map_or(next, |p| p - 1);
+        next = i + 1;
+        let d = args.get(i).ok_or_else(few)?;
+        let piece = match (kind, d) {
+            ('s', Datum::Null) => String::new(),
+            ('I', Datum::Null) => {
+                return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "null values cannot be formatted as an SQL identifier"));
+            }
+            (_, Datum::Null) => "NULL".to_owned(),
+            ('s', d) => shown(cx, d),
+            ('I', d) => quote_identifier(&shown(cx, d)),
+            (_, d) => quoted_literal(&shown(cx, d)),
+        };
+        let missing = (width as usize).saturating_sub(piece.chars().count());
+        if missing > TEXT_MAX {
+            return Err(too_long());
+        }
+        if !left {
+            out.extend(std::iter::repeat_n(' ', missing));
+        }
+        out.push_str(&piece);
+        if left {
+            out.extend(std::iter::repeat_n(' ', missing));
+        }
+    }
+    text(out)
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn unknown_encoding(name: &str) -> SqlError {
+    invalid(format!("unrecognized encoding: \"{name}\""))
+}
+
+/// `encode`
+pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(b), Datum::Text(format)] = a else { return Err(bad_args(a)) };
+    let mut out = Vec::with_capacity(b.len() * 2);
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => text_io::write_hex(b, &mut out),
+        "escape" => {
+            for &c in b.iter() {
+                match c {
+                    b'\\' => out.extend_from_slice(b"\\\\"),
+                    1..=0x7f => out.push(c),
+                    _ => out.extend_from_slice(&[b'\\', b'0' + (c >> 6), b'0' + (c >> 3 & 7), b'0' + (c & 7)]),
+                }
+            }
+        }
+        "base64" => {
+            for (i, chunk) in b.chunks(3).enumerate() {
+                // Lines of 76 characters, as PostgreSQL breaks them.
+                if i > 0 && i % 19 == 0 {
+                    out.push(b'\n');
+                }
+                let v = chunk.iter().fold(0u32, |v, c| v << 8 | u32::from(*c)) << (8 * (3 - chunk.len()));
+                for i in 0..4 {
+                    out.push(if i <= chunk.len() { BASE64[(v >> (18 - 6 * i) & 63) as usize] } else { b'=' });
+                }
+            }
+        }
+        _ => return Err(unknown_encoding(format)),
+    }
+    from_output(out)
+}
+
+/// `decode`
+pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
+    let (t, format) = (s(a, 0)?, s(a, 1)?);
+    let bytes = match format.to_ascii_lowercase().as_str() {
+        "hex" => text_io::decode_hex(t.as_bytes())?,
+        "escape" => match text_io::input(SqlType::of(oid::BYTEA), &t.replacen("\\x", "\\134x", usize::from(t.starts_with("\\x"))), None)? {
+            Datum::Bytea(b) => b.to_vec(),
+            _ => Vec::new(),
+        },
+        "base64" => {
+            let mut out = Vec::with_capacity(t.len() / 4 * 3);
+            let (mut v, mut bits, mut ended) = (0u32, 0, 0);
+            for c in t.bytes().filter(|c| !c.is_ascii_whitespace()) {
+                if c == b'=' {
+                    ended += 1;
+                    continue;
+                }
+                let d = BASE64.iter().position(|b| *b == c).filter(|_| ended == 0).ok_or_else(|| {
+                    invalid(format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c)))
+                })?;
+                v = v << 6 | d as u32;
+                bits += 6;
+                if bits >= 8 {
+                    bits -= 8;
+                    out.push((v >> bits) as u8);
+                    v &= (1 << bits) - 1;
+                }
+            }
+            let symbols = t.bytes().filter(|c| !c.is_ascii_whitespace()).count();
+            if symbols % 4 != 0 || ended > 2 {
+                return Err(invalid("invalid base64 end sequence")
+                    .hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+            }
+            out
+        }
+        _ => return Err(unknown_encoding(format)),
+    };
+    Ok(Datum::Bytea(bytes.into()))
+}
+
+fn hex_text(bytes: &[u8]) -> Result<Datum> {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    text_io::write_hex(bytes, &mut out);
+    from_output(out)
+}
+
+fn input_bytes(a: &[Datum]) -> Result<&[u8]> {
+    match a {
+        [Datum::Bytea(b)] => Ok(b),
+        [Datum::Text(t)] => Ok(t.as_bytes()),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// `md5`
+pub(super) fn md5(a: &[Datum]) -> Result<Datum> {
+    hex_text(&super::digests::md5(input_bytes(a)?))
+}
+
+/// `sha256`
+pub(super) fn sha256(a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Bytea(super::digests::sha256(input_bytes(a)?).as_slice().into()))
+}
+
+/// `convert_from(bytea, 'UTF8')`
+pub(super) fn convert_from(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(b), Datum::Text(enc)] = a else { return Err(bad_args(a)) };
+    utf8_only(enc)?;
+    crate::value::binary_io::binary_input(SqlType::of(oid::TEXT), b)
+}
+
+/// `convert_to(text, 'UTF8')`
+pub(super) fn convert_to(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(t), Datum::Text(enc)] = a else { return Err(bad_args(a)) };
+    utf8_only(enc)?;
+    Ok(Datum::Bytea(t.as_bytes().into()))
+}
+
+fn utf8_only(name: &str) -> Result<()> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    match plain.as_str() {
+        "utf8" | "unicode" | "sqlascii" => Ok(()),
+        _ => Err(SqlError::unsupported(format!("encoding \"{name}\""))),
+    }
+}
+
+/// `get_byte`
+pub(super) fn get_byte(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(b), Datum::Int4(i)] = a else { return Err(bad_args(a)) };
+    match usize::try_from(*i).ok().and_then(|i| b.get(i)) {
+        Some(v) => Ok(Datum::Int4(i32::from(*v))),
+        None => Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            format!("index {i} out of valid range, 0..{}", b.len() as i64 - 1),
+        )),
+    }
+}
+
+/// `set_byte`
+pub(super) fn set_byte(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(b), Datum::Int4(i), Datum::Int4(v)] = a else { return Err(bad_args(a)) };
+    get_byte(&a[..2])?;
+    let mut out = b.to_vec();
+    out[*i as usize] = *v as u8;
+    Ok(Datum::Bytea(out.into()))
+}
+
+/// `num_nulls`
+pub(super) fn num_nulls(a: &[Datum]) -> Result<Datum> {
+    int(a.iter().filter(|d| d.is_null()).count())
+}
+
+/// `num_nonnulls`
+pub(super) fn num_nonnulls(a: &[Datum]) -> Result<Datum> {
+    int(a.iter().filter(|d| !d.is_null()).count())
+}

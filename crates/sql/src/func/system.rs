@@ -1,0 +1,182 @@
+//! Functions about the session and the server: who, where, settings, sequences, names of types.
+
+use super::Context;
+use super::numbers::bad_args;
+use super::strings::type_of;
+use crate::error::{Result, SqlError};
+use crate::value::{Datum, SqlType, info, oid, stored, text_io};
+use logstead_types::SqlState;
+
+/// `version`
+pub(super) fn version(_: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(concat!(
+        "PostgreSQL 15.0 (Logstead ",
+        env!("CARGO_PKG_VERSION"),
+        ") on x86_64-unknown-linux-gnu, compiled by rustc, 64-bit"
+    )))
+}
+
+/// `current_database`
+pub(super) fn current_database(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(cx.database()))
+}
+
+/// `current_user`, `session_user`
+pub(super) fn current_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(cx.user()))
+}
+
+/// `current_schema`: the first of the search path
+pub(super) fn current_schema(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    let path = cx.search_path();
+    Ok(path.iter().find(|s| *s != "pg_catalog").or(path.first()).map_or(Datum::Null, |s| Datum::text(s.as_str())))
+}
+
+/// `current_schemas(include implicit)`
+pub(super) fn current_schemas(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let implicit = a[0].as_bool()?;
+    let path = cx.search_path();
+    let mut names: Vec<&str> = path.iter().map(String::as_str).collect();
+    if implicit && !names.contains(&"pg_catalog") {
+        names.insert(0, "pg_catalog");
+    } else if !implicit {
+        names.retain(|n| *n != "pg_catalog");
+    }
+    Ok(Datum::array(oid::NAME, names.into_iter().map(Datum::text).collect()))
+}
+
+/// `pg_backend_pid`
+pub(super) fn backend_pid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(cx.backend_pid()))
+}
+
+/// `pg_typeof`, as far as a value tells its type: the binder knows better and folds the call
+pub(super) fn typeof_value(a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Oid(type_of(&a[0]).oid))
+}
+
+/// `format_type`
+pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(info::format_type(SqlType { oid: *t, typmod: *m }))),
+        [Datum::Oid(t), Datum::Null] => Ok(Datum::text(info::format_type_bare(*t))),
+        _ => Ok(Datum::Null),
+    }
+}
+
+/// `pg_encoding_to_char`: UTF8 is number 6
+pub(super) fn encoding_to_char(a: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(match a[0].as_i32()? {
+        0 => "SQL_ASCII",
+        6 => "UTF8",
+        _ => "",
+    }))
+}
+
+/// `pg_char_to_encoding`
+pub(super) fn char_to_encoding(a: &[Datum]) -> Result<Datum> {
+    let plain: String = a[0].as_str()?.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    Ok(Datum::Int4(match plain.as_str() {
+        "utf8" | "unicode" => 6,
+        "sqlascii" => 0,
+        _ => -1,
+    }))
+}
+
+/// `current_setting`
+pub(super) fn current_setting(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let name = a[0].as_str()?;
+    match cx.setting(name) {
+        Some(v) => Ok(Datum::text(v)),
+        None if matches!(a.get(1), Some(Datum::Bool(true))) => Ok(Datum::Null),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+    }
+}
+
+/// `set_config`
+pub(super) fn set_config(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let [name, value, local] = a else { return Err(bad_args(a)) };
+    if name.is_null() {
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name"));
+    }
+    let value = if value.is_null() { "" } else { value.as_str()? };
+    let local = matches!(local, Datum::Bool(true));
+    cx.set_setting(name.as_str()?, value, local).map(Datum::text)
+}
+
+/// `nextval`
+pub(super) fn nextval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    cx.nextval(a[0].as_oid()?).map(Datum::Int8)
+}
+
+/// `currval`
+pub(super) fn currval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    cx.currval(a[0].as_oid()?).map(Datum::Int8)
+}
+
+/// `lastval`
+pub(super) fn lastval(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    cx.lastval().map(Datum::Int8)
+}
+
+/// `setval`
+pub(super) fn setval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
+    cx.setval(a[0].as_oid()?, a[1].as_i64()?, called).map(Datum::Int8)
+}
+
+/// `gen_random_uuid`: version 4
+pub(super) fn random_uuid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    let mut b = [0u8; 16];
+    b[..8].copy_from_slice(&cx.random_u64().to_be_bytes());
+    b[8..].copy_from_slice(&cx.random_u64().to_be_bytes());
+    Ok(Datum::Uuid(Box::new(uuid::Builder::from_random_bytes(b).into_uuid().into_bytes())))
+}
+
+/// `pg_column_size`: bytes of the stored form
+pub(super) fn column_size(a: &[Datum]) -> Result<Datum> {
+    let mut out = Vec::new();
+    stored::encode(&a[0], &mut out);
+    Ok(Datum::Int4(out.len() as i32))
+}
+
+/// `pg_size_pretty`
+pub(super) fn size_pretty(a: &[Datum]) -> Result<Datum> {
+    let v = a[0].as_integer()?;
+    let half = |x: i64| (x + x.signum()) / 2;
+    let (mut size, mut unit) = (v, 0);
+    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    // One bit more than shown is kept until the end, for rounding.
+    if size.abs() >= 10 * 1024 {
+        size >>= 9;
+        unit = 1;
+        while unit < units.len() - 1 && size.abs() >= 20 * 1024 - 1 {
+            size >>= 10;
+            unit += 1;
+        }
+        size = half(size);
+    }
+    Ok(Datum::text(format!("{size} {}", units[unit])))
+}
+
+/// A lookup that gives NULL instead of an error: `to_regclass` and its kin
+pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
+    match text_io::input(SqlType::of(ty), a[0].as_str()?, Some(cx)) {
+        Ok(d) => Ok(d),
+        Err(e) if e.code().as_str().starts_with("42") || e.code().as_str().starts_with("3F") => Ok(Datum::Null),
+        Err(e) => Err(e),
+    }
+}
+
+/// `txid`-less placeholders of advisory locks that a single statement may ask to drop
+pub(super) fn nothing(_: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Null)
+}
+
+/// `pg_is_in_recovery`
+pub(super) fn no(_: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Bool(false))
+}

@@ -772,3 +772,10 @@ impl PartialEq for Numeric {
 }
 
 impl Eq for Numeric {}
+
+impl Numeric {
+    /// The value if it is in range: rounding can add a digit.
+    pub fn checked_range(self) -> Result<Numeric> {
+        self.checked()
+    }
+}

@@ -208,7 +208,22 @@ fn index_ranges_lateral_loops_and_any() {
         upper: upper.map(|(v, inclusive)| (int(v), inclusive)),
         ..KeyRange::default()
     };
-    let firsts = |range, reverse| -> Vec<i32> {
+    // By operators and straight from stored bytes.
+    let always = || Expr::Const(Datum::Bool(true), BOOL);
+    let firsts = |range: KeyRange, reverse| -> Vec<i32> {
+        let input = Box::new(by_range(&t, range.clone(), reverse, false));
+        let slow = plan(
+            Node::Filter {
+                input,
+                condition: always(),
+            },
+            &T,
+        );
+        let slow = world.rows(slow, &[]);
+        assert_eq!(
+            world.rows(by_range(&t, range.clone(), reverse, false), &[]),
+            slow
+        );
         let (rows, _) = world.run(by_range(&t, range, reverse, false), &[]).unwrap();
         rows.iter().map(|row| row[0].as_i32().unwrap()).collect()
     };
@@ -230,6 +245,13 @@ fn index_ranges_lateral_loops_and_any() {
     };
     assert_eq!(firsts(any.clone(), false), [7, 9]);
     assert_eq!(firsts(any, true), [9, 7]);
+    let mut some = scan(&t, false);
+    some.columns = vec![2, 0];
+    some.filter = Some(binary("=", column(1, INT), int(30)));
+    let exprs = vec![column(1, INT), column(0, BIGINT)];
+    let input = Box::new(plan(Node::SeqScan(some), &[BIGINT, INT]));
+    let some = plan(Node::Project { input, exprs }, &[INT, BIGINT]);
+    assert_eq!(world.rows(some, &[]), ["30 2"]);
     let inner = KeyRange {
         equal: vec![Expr::Outer {
             level: 1,
@@ -518,9 +540,22 @@ fn sets_in_the_select_list_are_padded() {
 #[test]
 fn a_portal_gives_rows_in_pieces() {
     let world = World::new();
-    let rows: Vec<(i32, i32)> = (0..10).map(|i| (i, i)).collect();
-    block_on(async {
-        let mut execution = Execution::new(Arc::new(prepare(ints(&rows))));
+    let t = world.table();
+    let rows = (0..10)
+        .map(|i| vec![int(i), text("r"), big(0)])
+        .collect::<Vec<_>>();
+    let source = insert(&t, values(rows.clone()));
+    world
+        .run(plan(Node::Insert(Box::new(source)), &[]), &[])
+        .unwrap();
+    for plan in [values(rows), all(&t)] {
+        block_on(in_pieces(&world, plan));
+    }
+}
+
+async fn in_pieces(world: &World, plan: Plan) {
+    {
+        let mut execution = Execution::new(Arc::new(prepare(plan)));
         let mut txn = world.begin();
         txn.begin_statement();
         let mut cx = crate::exec::ExecContext {
@@ -548,7 +583,7 @@ fn a_portal_gives_rows_in_pieces() {
             Progress::Done { rows: 2 }
         );
         assert_eq!(sink.0.len(), 10);
-    });
+    }
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! Plain scans: a SELECT of columns of one table, whose rows go from stored bytes to the sink without becoming datums.
+//!
+//! Nothing is between the scan and the client that would need values, except a filter, for which only the columns it reads
+//! are decoded. What [`recognise`] accepts gives the same rows in the same order as the operators would.
+
+use super::context::{Cx, ExecContext, Shared};
+use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
+use super::stored::StoredColumn;
+use super::{Progress, RowSink};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{Node, Plan, Scan};
+use crate::value::Datum;
+
+/// The result columns of a plain scan, if `plan` is one.
+pub(crate) fn recognise(plan: &Plan) -> Option<Vec<StoredColumn>> {
+    let (scan, exprs) = match &plan.node {
+        Node::Project { input, exprs } => (scan_of(input)?, Some(exprs)),
+        _ => (scan_of(plan)?, None),
+    };
+    let at = |column: usize| StoredColumn::of(&scan.table, *scan.columns.get(column)?).ok();
+    match exprs {
+        Some(exprs) => exprs
+            .iter()
+            .map(|expr| match expr {
+                Expr::Column(column, _) => at(*column),
+                _ => None,
+            })
+            .collect(),
+        None if scan.row_id => None,
+        None => (0..scan.columns.len()).map(at).collect(),
+    }
+}
+
+fn scan_of(plan: &Plan) -> Option<&Scan> {
+    match &plan.node {
+        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => Some(scan),
+        _ => None,
+    }
+}
+
+/// A plain scan being run.
+pub(crate) struct Direct {
+    source: Source,
+    emitter: Emitter,
+    shared: Shared,
+    scratch: Vec<Datum>,
+}
+
+enum Source {
+    Table(Box<SeqState>),
+    Index(Box<IndexState>),
+}
+
+impl Direct {
+    /// A run that has not started; `None` if the plan is no plain scan.
+    pub(crate) fn new(plan: &Plan) -> Option<Direct> {
+        let input = match &plan.node {
+            Node::Project { input, .. } => input,
+            _ => plan,
+        };
+        let source = match &input.node {
+            Node::SeqScan(scan) => Source::Table(Box::new(SeqState::new(scan))),
+            Node::IndexScan { scan, .. } => Source::Index(Box::new(IndexState::new(scan))),
+            _ => return None,
+        };
+        Some(Direct {
+            source,
+            emitter: Emitter::new(scan_of(input)?),
+            shared: Shared::default(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Gives rows until `rows_max` are given (0: all), the sink is full, or the end.
+    pub(crate) async fn run(
+        &mut self,
+        plan: &Plan,
+        columns: &[StoredColumn],
+        cx: &mut ExecContext<'_>,
+        rows_max: u64,
+        out: &mut dyn RowSink,
+    ) -> Result<Progress> {
+        let input = match &plan.node {
+            Node::Project { input, .. } => input,
+            _ => plan,
+        };
+        let scan =
+            scan_of(input).ok_or_else(|| SqlError::internal("a plain scan changed its shape"))?;
+        let mut cx = Cx::of(cx, &mut self.shared, false);
+        let mut given = 0;
+        loop {
+            if cx.tick()? {
+                tokio::task::yield_now().await;
+            }
+            let mut examined = 0;
+            match (&mut self.source, &input.node) {
+                (Source::Table(state), _) => state.open(scan, &mut cx)?,
+                (
+                    Source::Index(state),
+                    Node::IndexScan {
+                        index,
+                        range,
+                        reverse,
+                        ..
+                    },
+                ) => {
+                    state.open(scan, index, range, *reverse, &mut cx)?;
+                }
+                _ => return Err(SqlError::internal("a plain scan changed its shape")),
+            }
+            let reverse = matches!(&input.node, Node::IndexScan { reverse: true, .. });
+            let guard = cx.txn()?.pin();
+            while examined < EXAMINED_MAX {
+                if rows_max > 0 && given == rows_max {
+                    return Ok(Progress::Suspended);
+                }
+                if out.is_full() {
+                    return Ok(Progress::Full { rows: given });
+                }
+                let row = match &mut self.source {
+                    Source::Table(state) => state.advance(cx.txn()?, &guard),
+                    Source::Index(state) => state.advance(reverse, cx.txn()?, &guard),
+                };
+                let Some(row) = row else {
+                    return Ok(Progress::Done { rows: given });
+                };
+                examined += 1;
+                if self
+                    .emitter
+                    .passes(scan, &row, &mut self.scratch, &mut cx)?
+                {
+                    out.stored_row(row.bytes, columns)?;
+                    given += 1;
+                }
+            }
+            drop(guard);
+            cx.worked(examined);
+        }
+    }
+}
