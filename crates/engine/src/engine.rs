@@ -67,11 +67,6 @@ pub(crate) struct EngineInner {
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     failure_hook: Mutex<Option<FailureHook>>,
-    #[expect(
-        dead_code,
-        reason = "keeps the environment's simulated parts alive as long as the engine"
-    )]
-    env: Env,
 }
 
 /// The engine. Clones are the same engine.
@@ -137,7 +132,6 @@ impl Engine {
         lanes: Vec<Lane>,
         next: Csn,
         tables: HashMap<TableId, Arc<Table>, FixedState>,
-        env: Env,
     ) -> Engine {
         let workers = options.workers;
         let horizon = Horizon::new(workers, next);
@@ -155,7 +149,6 @@ impl Engine {
             waits: WaitGraph::default(),
             orphans: Mutex::default(),
             failure_hook: Mutex::default(),
-            env,
         }));
         for lane in &engine.0.lanes {
             let weak = Arc::downgrade(&engine.0);

@@ -119,7 +119,6 @@ pub(crate) fn open(
         recovered.lanes,
         recovered.next_csn,
         replay.finish(),
-        env,
     );
     Ok((engine, recovered.report))
 }

@@ -119,9 +119,9 @@ fn upgrades_of_table_locks_deadlock_and_strong_locks_wait_for_weak_ones() {
     c.lock_table(&world.table, TableLock::Read).expect("free");
 }
 
-/// T13: the waiter registers between the other's release and its own second look, or before; either way it is told.
+/// T13: the one who waits is idle; whoever moves the horizon wakes it.
 #[test]
-fn acknowledgment_comes_when_the_horizon_passes() {
+fn t13_acknowledgment_comes_when_the_horizon_passes() {
     let (world, worker) = World::with_accounts(2, 2);
     let second = world.engine.worker(WorkerId(1));
     let mut a = worker.begin(Isolation::ReadCommitted);

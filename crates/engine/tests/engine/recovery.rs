@@ -138,3 +138,59 @@ fn a_failing_log_fails_waiters_and_tells_the_hook() {
         Err(CommitError::LogFailed(_))
     ));
 }
+
+/// T12: who finds the lane full waits before it draws, so the horizon goes on; cancelled, it is rolled back.
+#[test]
+fn t12_waiting_for_room_does_not_hold_the_horizon() {
+    let (world, worker) = World::with_accounts(2, 2);
+    let second = world.engine.worker(WorkerId(1));
+    world.home.set_paused(true);
+    let mut builder = RowBuilder::new();
+    let big = vec![7u8; 200_000];
+    let mut insert = |k: i64| {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        builder.start(1, 3);
+        builder.push(Some(&number(k)));
+        builder.push(Some(&number(1)));
+        builder.push(Some(&big));
+        txn.insert(&world.table, builder.finish()).expect("insert");
+        txn
+    };
+    let bell = std::sync::Arc::new(Bell::default());
+    let mut k = 100;
+    let mut waiting = loop {
+        let mut future = Box::pin(insert(k).precommit());
+        k += 1;
+        match poll(future.as_mut(), &bell) {
+            std::task::Poll::Ready(receipt) => assert!(receipt.expect("room").csn.is_some()),
+            std::task::Poll::Pending => break future,
+        }
+        assert!(k < 200, "the lane is full at some time");
+    };
+    let mut cancelled = Box::pin(insert(k).precommit());
+    assert!(poll(cancelled.as_mut(), &bell).is_pending());
+    let mut other = second.begin(Isolation::ReadCommitted);
+    world.update(&mut other, 1, |n| n + 1).expect("update");
+    let other = commit(other);
+    drop(cancelled);
+    world.home.set_paused(false);
+    while world.home.complete() {}
+    worker.flush(FlushMode::Inline);
+    second.flush(FlushMode::Inline);
+    assert!(
+        world.engine.is_committed(other.waits_for),
+        "nobody waits for one that has not drawn"
+    );
+    assert!(bell.rings() > 0);
+    assert!(matches!(
+        poll(waiting.as_mut(), &bell),
+        std::task::Poll::Ready(Ok(_))
+    ));
+    let mut check = second.begin(Isolation::ReadCommitted);
+    assert_eq!(world.get(&mut check, k - 1), Some(1));
+    assert_eq!(
+        world.get(&mut check, k),
+        None,
+        "the cancelled one was rolled back"
+    );
+}

@@ -120,7 +120,7 @@ fn audit(world: &World, worker: &Worker, dice: &mut Dice) {
 }
 
 #[test]
-fn transfers_keep_the_sum_under_every_snapshot() {
+fn t4_transfers_keep_the_sum_under_every_snapshot() {
     let (world, worker) = World::with_accounts(4, ACCOUNTS);
     drop(worker);
     let rounds: u64 = std::env::var("LOGSTEAD_STRESS_ROUNDS")

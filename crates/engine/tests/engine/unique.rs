@@ -98,7 +98,7 @@ fn one_s_own_delete_makes_way_and_one_s_own_insert_does_not() {
 
 /// T11: k -> k2 -> k while the collector runs in between.
 #[test]
-fn a_key_that_comes_back_keeps_its_entry() {
+fn t11_a_key_that_comes_back_keeps_its_entry() {
     let (world, worker) = World::with_accounts(1, 1);
     for round in 0..20 {
         for to in [500, 1] {
