@@ -216,24 +216,15 @@ impl LoopState {
                 self.right_batch.start(0);
             }
             let ended = if *lateral {
-                match self.lateral_row(shape, right, condition, cx, out)? {
-                    Ended::Step(step) if out.is_empty() => return Ok(step),
-                    // The right side says it again at the next call.
-                    Ended::Step(_) | Ended::Full => return Ok(Step::Batch),
-                    Ended::Row => true,
-                }
+                self.lateral_row(shape, right, condition, cx, out)?
             } else {
-                if cx.tick()? {
-                    return Ok(if out.is_empty() {
-                        Step::Yield
-                    } else {
-                        Step::Batch
-                    });
-                }
                 self.kept_row(shape, condition, cx, out)?
             };
-            if !ended {
-                return Ok(Step::Batch);
+            match ended {
+                Ended::Row => {}
+                Ended::Step(step) if out.is_empty() => return Ok(step),
+                // What made it stop says so again at the next call.
+                Ended::Step(_) | Ended::Full => return Ok(Step::Batch),
             }
             shape.end_left(self.left_batch.row(self.left_at), self.matched, out);
             self.left_at += 1;
@@ -244,19 +235,21 @@ impl LoopState {
         }
     }
 
-    /// Goes on with the current left row against the kept rows; false if `out` filled up first.
+    /// Goes on with the current left row against the kept rows.
     fn kept_row<'a>(
         &mut self,
         shape: Shape,
         condition: Option<&'a Expr>,
         cx: &mut Cx<'a>,
         out: &mut Batch,
-    ) -> Result<bool> {
+    ) -> Result<Ended> {
         let left = self.left_batch.row(self.left_at);
-        let start = self.right_at;
         while self.right_at < self.kept.len() {
             if out.is_full() {
-                return Ok(false);
+                return Ok(Ended::Full);
+            }
+            if cx.tick()? {
+                return Ok(Ended::Step(Step::Yield));
             }
             let right = self.kept.row(self.right_at);
             let at = self.right_at;
@@ -273,8 +266,7 @@ impl LoopState {
             }
             out.push_joined(left, right);
         }
-        cx.worked(self.right_at - start);
-        Ok(true)
+        Ok(Ended::Row)
     }
 
     /// Goes on with the current left row against a right side that depends on it.
@@ -470,6 +462,14 @@ impl HashJoinState {
                     continue;
                 }
             }
+            // Long chains of partners that a further condition refuses are work too.
+            if cx.tick()? {
+                return Ok(if out.is_empty() {
+                    Step::Yield
+                } else {
+                    Step::Batch
+                });
+            }
             let row = self.left_batch.row(self.left_at);
             let mut partner = match self.partner {
                 Some(partner) => partner,
@@ -491,6 +491,7 @@ impl HashJoinState {
                 }
                 let at = partner as usize;
                 partner = self.next[at];
+                cx.worked(1);
                 if !pair_holds(condition, row, self.rows.row(at), &mut self.scratch, cx)? {
                     continue;
                 }

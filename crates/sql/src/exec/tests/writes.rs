@@ -387,3 +387,41 @@ fn for_update_locks_skips_or_refuses() {
         assert_eq!(rows[1][2].as_i64().unwrap(), 0);
     });
 }
+
+#[test]
+fn an_inserter_takes_rows_from_outside_a_plan() {
+    let world = World::new();
+    let t = three(&world);
+    let plan = plan(
+        Node::Insert(Box::new(insert(&t, plan(Node::OneRow, &[])))),
+        &[],
+    );
+    block_on(async {
+        let mut txn = world.begin();
+        txn.begin_statement();
+        let mut cx = crate::exec::ExecContext {
+            txn: &mut txn,
+            params: &[],
+            session: &Fixed,
+            catalog: &world.catalog,
+            engine: &world.engine,
+            cancel: &world.cancel,
+            work_mem_bytes: 4 << 20,
+        };
+        let mut inserter = crate::exec::Inserter::new(Arc::new(prepare(plan))).unwrap();
+        let row = |a| [Datum::Int4(a), Datum::Null, Datum::Int8(0)];
+        assert!(inserter.push(&mut cx, &row(4)).await.unwrap());
+        assert_eq!(
+            inserter
+                .push(&mut cx, &row(4))
+                .await
+                .unwrap_err()
+                .code()
+                .as_str(),
+            "23505"
+        );
+        assert!(inserter.push(&mut cx, &row(5)).await.unwrap());
+        txn.precommit().await.unwrap();
+    });
+    assert_eq!(world.rows(all(&t), &[])[3..], ["4 - 0", "5 - 0"]);
+}
