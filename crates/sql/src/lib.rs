@@ -11,6 +11,7 @@
 //! Talks to the engine only: no sockets, files or clocks here.
 #![forbid(unsafe_code)]
 
+pub mod bind;
 pub mod catalog;
 pub mod error;
 pub mod exec;

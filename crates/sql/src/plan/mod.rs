@@ -3,8 +3,22 @@
 //! Conventions: a node's output row is numbered from 0; a join's is left's columns, then right's. An expression's
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
+mod build;
+mod estimate;
+mod explain;
+mod explain_expr;
+mod join;
+mod layout;
+mod scan;
+mod select;
 mod statement;
+pub(crate) mod walk;
 
+pub(crate) use build::{filter, limit, project, set_operation, sort, values};
+pub use explain::{ExplainOptions, explain};
+pub(crate) use layout::Layout;
+pub(crate) use scan::Wish;
+pub(crate) use select::plan_select;
 pub use statement::{Command, PlanContext, Planned, plan_statement};
 
 use crate::catalog::{IndexDef, Relation, VirtualTable};
@@ -226,7 +240,8 @@ pub struct Scan {
 }
 
 /// Keys of an index scan: equality on a prefix, then a range on the next column. Expressions see `Outer`, parameters and
-/// constants only and have exactly the column's type; a NULL bound matches nothing.
+/// constants only and have exactly the column's type; a NULL bound matches nothing. Bounds are by value, whatever the
+/// direction of the index column; entries whose column is NULL are within no bound.
 #[derive(Clone, Default)]
 pub struct KeyRange {
     /// `column i = expr` for the first columns.

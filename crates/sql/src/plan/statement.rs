@@ -1,6 +1,7 @@
 //! From a parsed statement to something that can be run.
 
-use super::{OutputColumn, Plan};
+use super::{OutputColumn, Plan, walk};
+use crate::bind::Binder;
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -56,13 +57,44 @@ pub struct Planned {
     pub session_dependent: bool,
 }
 
-/// Binds and plans one SELECT, VALUES, INSERT, UPDATE or DELETE. `text` is the statement's own text (`Parsed::sql`): error
-/// positions count its characters from 1.
-pub fn plan_statement(
-    statement: &ast::Statement,
-    text: &str,
-    cx: &PlanContext<'_>,
-) -> Result<Planned> {
-    let _ = (text, cx.catalog);
-    Err(SqlError::unsupported(format!("statement {statement}")))
+/// Binds and plans one SELECT, VALUES, INSERT, UPDATE or DELETE. `text` is the whole text that was given to
+/// [`crate::parse::parse`]: error positions count its characters from 1.
+pub fn plan_statement(statement: &ast::Statement, text: &str, cx: &PlanContext<'_>) -> Result<Planned> {
+    let mut binder = Binder::new(cx, text);
+    let (plan, command) = match statement {
+        ast::Statement::Query(query) => match query.body.as_ref() {
+            ast::SetExpr::Insert(inner) | ast::SetExpr::Update(inner) | ast::SetExpr::Delete(inner) => {
+                if query.with.is_some() {
+                    return Err(SqlError::unsupported("WITH in front of a data-modifying statement"));
+                }
+                return plan_statement(inner, text, cx);
+            }
+            _ => (binder.subquery(query)?, Command::Select),
+        },
+        ast::Statement::Insert(insert) => (binder.insert(insert)?, Command::Insert),
+        ast::Statement::Update(update) => (binder.update(update)?, Command::Update),
+        ast::Statement::Delete(delete) => (binder.delete(delete)?, Command::Delete),
+        other => return Err(SqlError::unsupported(format!("planning of {other}"))),
+    };
+    let mut lost = Vec::new();
+    walk::plan_ids(&plan, &mut lost);
+    if !lost.is_empty() {
+        return Err(SqlError::internal("a column reference was left without a row"));
+    }
+    let param_types = binder.finish_params()?;
+    let written = binder.tables_written;
+    let mut read = binder.tables_read;
+    read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
+    Ok(Planned {
+        columns: plan.columns.clone(),
+        plan,
+        param_types,
+        command,
+        tables_read: read,
+        tables_written: written,
+        catalog_version: cx.catalog.version,
+        volatile: binder.volatile,
+        read_only: binder.read_only,
+        session_dependent: binder.session_dependent,
+    })
 }

@@ -1,0 +1,119 @@
+//! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
+
+use super::query::Grouping;
+use super::{Binder, ColId, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::AggregateCall;
+use crate::plan::walk;
+use logstead_types::SqlState;
+
+pub(crate) use crate::plan::walk::same;
+
+/// Two aggregate calls that give the same value.
+pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
+    let same_filter = match (&a.filter, &b.filter) {
+        (None, None) => true,
+        (Some(a), Some(b)) => same(a, b),
+        _ => false,
+    };
+    std::ptr::eq(a.aggregate, b.aggregate)
+        && a.distinct == b.distinct
+        && same_filter
+        && a.args.len() == b.args.len()
+        && a.args.iter().zip(&b.args).all(|(a, b)| same(a, b))
+        && a.order.len() == b.order.len()
+        && a.order
+            .iter()
+            .zip(&b.order)
+            .all(|(a, b)| same(&a.expr, &b.expr) && a.desc == b.desc && a.nulls_first == b.nulls_first)
+}
+
+impl Binder<'_> {
+    /// Refuses aggregates that belong to an enclosing query: all their columns are outer ones.
+    pub(crate) fn check_aggregate_level(&mut self, call: &AggregateCall, at: Option<usize>) -> Result<()> {
+        let mut ids = Vec::new();
+        call.args.iter().for_each(|arg| walk::column_ids(arg, &mut ids));
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let frame = self.frame()?;
+        let own = frame.ns.iter().flat_map(|i| &i.columns).any(|c| match &c.what {
+            super::scope::NsWhat::Column(id) => ids.contains(id),
+            super::scope::NsWhat::Merged(expr) => {
+                let mut merged = Vec::new();
+                walk::column_ids(expr, &mut merged);
+                merged.iter().any(|id| ids.contains(id))
+            }
+            super::scope::NsWhat::Gone => false,
+        });
+        if own {
+            return Ok(());
+        }
+        Err(SqlError::unsupported("an aggregate over columns of an enclosing query").at(at))
+    }
+
+    /// Rewrites an expression of the select list, HAVING or ORDER BY to refer to the grouped row, and refuses what the
+    /// grouped row does not have.
+    pub(crate) fn regroup(&mut self, expr: &mut Expr, grouping: &mut Grouping, rels: &[usize]) -> Result<()> {
+        replace_keys(expr, &grouping.keys);
+        let mut ids = Vec::new();
+        own_ids(expr, &mut ids);
+        let mut inner = Vec::new();
+        walk::column_ids(expr, &mut inner);
+        for id in inner {
+            let rel = self.info(id).rel;
+            if !rels.contains(&rel) || grouping.keys.iter().any(|(key, _)| *key == id) {
+                continue;
+            }
+            if self.follows_from_key(id, rel, grouping) {
+                let ty = self.info(id).ty;
+                grouping.keys.push((id, Expr::Column(id, ty)));
+                continue;
+            }
+            let name = format!("{}.{}", self.rels[rel].alias, self.info(id).name);
+            let at = self.frame()?.references.iter().find(|(seen, _)| *seen == id).and_then(|(_, at)| *at);
+            let message = if ids.contains(&id) {
+                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
+            } else {
+                format!("subquery uses ungrouped column \"{name}\" from outer query")
+            };
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message).at(at));
+        }
+        Ok(())
+    }
+
+    /// Whether the column's table has its whole primary key among the group keys.
+    fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> bool {
+        let item = &self.rels[rel];
+        let Source::Table(table) = &item.source else { return false };
+        debug_assert!(id >= item.first, "a column belongs to its item");
+        table.indexes.iter().filter(|i| i.primary).any(|index| {
+            index.columns.iter().all(|column| {
+                let key = item.first + column.position;
+                grouping.keys.iter().any(|(_, e)| matches!(e, Expr::Column(k, _) if *k == key))
+            })
+        })
+    }
+}
+
+/// Column identities outside of subqueries' plans.
+fn own_ids(expr: &Expr, out: &mut Vec<ColId>) {
+    if let Expr::Column(id, _) = expr {
+        out.push(*id);
+    }
+    walk::children(expr, &mut |e| own_ids(e, out));
+}
+
+fn replace_keys(expr: &mut Expr, keys: &[(ColId, Expr)]) {
+    if matches!(expr, Expr::Const(..)) {
+        return;
+    }
+    for (id, key) in keys {
+        if same(expr, key) {
+            *expr = Expr::Column(*id, key.ty());
+            return;
+        }
+    }
+    walk::children_mut(expr, &mut |e| replace_keys(e, keys));
+}

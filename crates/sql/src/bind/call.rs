@@ -1,0 +1,93 @@
+//! Calls by name with bound arguments.
+
+use super::Binder;
+use super::coerce::is_pseudo;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, Body, CastContext};
+use crate::value::{SqlType, info};
+use logstead_types::SqlState;
+
+impl Binder<'_> {
+    /// Calls the built-in function `name`.
+    pub(crate) fn named_call(&mut self, name: &str, args: Vec<Expr>, at: Option<usize>) -> Result<Expr> {
+        self.resolved_call(None, name, args, at)
+    }
+
+    pub(crate) fn resolved_call(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        args: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let resolved = match func::resolve_function(schema, name, &types) {
+            Ok(resolved) => resolved,
+            Err(error) => {
+                // type(x) is a cast when there is no such function.
+                if let [_] = args.as_slice()
+                    && schema.is_none_or(|s| s == "pg_catalog")
+                    && let Some(target) = func::type_cast_call(name, &types)
+                    && let Some(arg) = args.into_iter().next()
+                {
+                    return self.coerce(arg, SqlType::of(target), CastContext::Explicit, at);
+                }
+                return Err(error.at(at));
+            }
+        };
+        let mut coerced = Vec::with_capacity(args.len());
+        for (i, arg) in args.into_iter().enumerate() {
+            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+            let arg = if is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+            // A modifier never comes from a signature.
+            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+        }
+        if matches!(resolved.function.body, Body::Set(_)) {
+            return self.set_call(resolved.function, coerced, resolved.result, at);
+        }
+        self.call(resolved.function, coerced, resolved.result)
+    }
+
+    /// A set-returning function in a select list: its value is a column that `ProjectSet` fills.
+    fn set_call(
+        &mut self,
+        function: &'static func::Function,
+        args: Vec<Expr>,
+        ty: SqlType,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let clause = self.clause();
+        let frame = self.frame()?;
+        if frame.in_aggregate {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "aggregate function calls cannot contain set-returning function calls",
+            )
+            .at(at));
+        }
+        if !clause.allows_sets() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("set-returning functions are not allowed in {}", clause.words()),
+            )
+            .at(at));
+        }
+        if ty.oid == crate::value::oid::RECORD {
+            return Err(SqlError::unsupported(format!(
+                "function {} with several result columns in a select list",
+                function.name
+            ))
+            .at(at));
+        }
+        let id = self.computed(function.name, ty);
+        self.frame()?.sets.push((id, Expr::Call { function, args, ty }));
+        Ok(Expr::Column(id, ty))
+    }
+
+    /// "function(integer)" for messages.
+    pub(crate) fn signature(name: &str, types: &[SqlType]) -> String {
+        let types: Vec<String> = types.iter().map(|ty| info::format_type(SqlType::of(ty.oid))).collect();
+        format!("{name}({})", types.join(", "))
+    }
+}

@@ -1,0 +1,279 @@
+//! Types brought together: literals of unknown type, parameters, casts, modifiers; constants folded on the way.
+
+use super::Binder;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, Body, Cast, CastContext, Function, Volatility};
+use crate::value::{Datum, SqlType, info, oid, text_io};
+use logstead_types::SqlState;
+
+impl Binder<'_> {
+    /// Brings `expr` to `target`. `None` if there is no such cast in this context.
+    pub(crate) fn try_coerce(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        context: CastContext,
+        at: Option<usize>,
+    ) -> Result<Option<Expr>> {
+        let from = expr.ty();
+        if from.oid == target.oid {
+            return Ok(Some(self.with_typmod(expr, target, context)?));
+        }
+        if is_pseudo(target.oid) {
+            // A polymorphic parameter takes what it gets; a literal becomes text.
+            if from.oid == oid::UNKNOWN {
+                return self.try_coerce(expr, SqlType::of(oid::TEXT), context, at);
+            }
+            return Ok(Some(expr));
+        }
+        if from.oid == oid::UNKNOWN {
+            return match expr {
+                Expr::Const(Datum::Null, _) => Ok(Some(Expr::Const(Datum::Null, target))),
+                Expr::Const(datum, _) => {
+                    let text = match &datum {
+                        Datum::Text(text) => text.clone(),
+                        _ => return Err(SqlError::internal("a literal of unknown type that is no text")),
+                    };
+                    // An interval's modifier steers its input; every other one is applied to the value.
+                    let read = if target.oid == oid::INTERVAL { target } else { SqlType::of(target.oid) };
+                    if depends_on_session(target.oid) {
+                        self.session_dependent = true;
+                    }
+                    let value = text_io::input(read, &text, Some(self.cx.session)).map_err(|e| e.at(at))?;
+                    let value = Expr::Const(value, SqlType::of(target.oid));
+                    self.with_typmod(value, target, context).map(Some).map_err(|e| e.at(at))
+                }
+                Expr::Param(index, _) => {
+                    let known = self.params.get(index).copied().flatten();
+                    match known {
+                        None => self.params[index] = Some(SqlType::of(target.oid)),
+                        Some(ty) if ty.oid == target.oid => {}
+                        Some(ty) => {
+                            return Err(SqlError::new(
+                                SqlState::AMBIGUOUS_PARAMETER,
+                                format!("inconsistent types deduced for parameter ${}", index + 1),
+                            )
+                            .detail(format!(
+                                "{} versus {}",
+                                info::format_type(ty),
+                                info::format_type(SqlType::of(target.oid))
+                            ))
+                            .at(at));
+                        }
+                    }
+                    let param = Expr::Param(index, SqlType::of(target.oid));
+                    self.with_typmod(param, target, context).map(Some)
+                }
+                // Anything else of unknown type is text inside.
+                other => {
+                    let text = Expr::Relabel(Box::new(other), SqlType::of(oid::TEXT));
+                    self.try_coerce(text, target, CastContext::Explicit, at)
+                }
+            };
+        }
+        let plain = SqlType::of(target.oid);
+        let Some(cast) = func::find_cast(from, plain, context) else {
+            return Ok(None);
+        };
+        let cast = match cast {
+            Cast::Relabel => match expr {
+                Expr::Const(datum, _) => Expr::Const(datum, plain),
+                expr => Expr::Relabel(Box::new(expr), plain),
+            },
+            Cast::Function(function) => self.call(function, vec![expr], plain).map_err(|e| e.at(at))?,
+            Cast::ViaText => Expr::CastViaText(Box::new(expr), plain),
+        };
+        self.with_typmod(cast, target, context).map(Some).map_err(|e| e.at(at))
+    }
+
+    /// Brings `expr` to `target` or says that it cannot be cast.
+    pub(crate) fn coerce(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        context: CastContext,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let from = expr.ty();
+        match self.try_coerce(expr, target, context, at)? {
+            Some(expr) => Ok(expr),
+            None => Err(SqlError::new(
+                SqlState::CANNOT_COERCE,
+                format!(
+                    "cannot cast type {} to {}",
+                    info::format_type(SqlType::of(from.oid)),
+                    info::format_type(SqlType::of(target.oid))
+                ),
+            )
+            .at(at)),
+        }
+    }
+
+    fn with_typmod(&mut self, expr: Expr, target: SqlType, context: CastContext) -> Result<Expr> {
+        let ty = expr.ty();
+        if target.typmod < 0 || ty.typmod == target.typmod {
+            return Ok(expr);
+        }
+        let explicit = context == CastContext::Explicit;
+        match expr {
+            Expr::Const(datum, _) => Ok(Expr::Const(func::coerce_typmod(datum, target, explicit)?, target)),
+            expr => Ok(Expr::CoerceTypmod { arg: Box::new(expr), ty: target, explicit }),
+        }
+    }
+
+    /// The expression as a boolean condition of `clause`.
+    pub(crate) fn condition(&mut self, expr: Expr, what: &str, at: Option<usize>) -> Result<Expr> {
+        let from = expr.ty();
+        match self.try_coerce(expr, SqlType::of(oid::BOOL), CastContext::Assignment, at)? {
+            Some(expr) => Ok(expr),
+            None => Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "argument of {what} must be type boolean, not type {}",
+                    info::format_type(SqlType::of(from.oid))
+                ),
+            )
+            .at(at)),
+        }
+    }
+
+    /// Literals and parameters of unknown type become text.
+    pub(crate) fn settle(&mut self, expr: Expr) -> Result<Expr> {
+        if expr.ty().oid == oid::UNKNOWN {
+            return self.coerce(expr, SqlType::of(oid::TEXT), CastContext::Implicit, None);
+        }
+        Ok(expr)
+    }
+
+    /// Brings expressions to their common type, as UNION, CASE, VALUES and ARRAY do.
+    pub(crate) fn unify(&mut self, exprs: Vec<(Expr, Option<usize>)>, what: &str) -> Result<(Vec<Expr>, SqlType)> {
+        let ty = self.common(&exprs.iter().map(|(e, at)| (e.ty(), *at)).collect::<Vec<_>>(), what)?;
+        let mut out = Vec::with_capacity(exprs.len());
+        for (expr, at) in exprs {
+            let from = expr.ty();
+            match self.try_coerce(expr, SqlType::of(ty.oid), CastContext::Implicit, at)? {
+                Some(expr) => out.push(expr),
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::CANNOT_COERCE,
+                        format!(
+                            "{what} could not convert type {} to {}",
+                            info::format_type(SqlType::of(from.oid)),
+                            info::format_type(SqlType::of(ty.oid))
+                        ),
+                    )
+                    .at(at));
+                }
+            }
+        }
+        Ok((out, ty))
+    }
+
+    /// The common type of some types; the modifier survives when all share it.
+    pub(crate) fn common(&self, types: &[(SqlType, Option<usize>)], what: &str) -> Result<SqlType> {
+        let Some((first, _)) = types.first() else {
+            return Ok(SqlType::of(oid::TEXT));
+        };
+        if first.oid != oid::UNKNOWN && types.iter().all(|(ty, _)| ty == first) {
+            return Ok(*first);
+        }
+        if first.oid != oid::UNKNOWN && types.iter().all(|(ty, _)| ty.oid == first.oid) {
+            return Ok(SqlType::of(first.oid));
+        }
+        let only: Vec<SqlType> = types.iter().map(|(ty, _)| *ty).collect();
+        match func::common_type(&only) {
+            Ok(ty) => Ok(SqlType::of(if ty.oid == oid::UNKNOWN { oid::TEXT } else { ty.oid })),
+            Err(_) => {
+                // The first pair that does not fit, as PostgreSQL names it.
+                let mut so_far = SqlType::of(oid::UNKNOWN);
+                for (ty, at) in types {
+                    match func::common_type(&[so_far, *ty]) {
+                        Ok(ty) => so_far = ty,
+                        Err(_) => {
+                            return Err(SqlError::new(
+                                SqlState::DATATYPE_MISMATCH,
+                                format!(
+                                    "{what} types {} and {} cannot be matched",
+                                    info::format_type(SqlType::of(so_far.oid)),
+                                    info::format_type(SqlType::of(ty.oid))
+                                ),
+                            )
+                            .at(*at));
+                        }
+                    }
+                }
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, format!("{what} types cannot be matched")))
+            }
+        }
+    }
+
+    /// A call, evaluated now when it can be.
+    pub(crate) fn call(&mut self, function: &'static Function, args: Vec<Expr>, ty: SqlType) -> Result<Expr> {
+        if function.volatility == Volatility::Volatile {
+            self.volatile = true;
+            if matches!(function.name, "nextval" | "setval" | "set_config" | "lo_create") {
+                self.read_only = false;
+            }
+        }
+        if function.volatility == Volatility::Immutable
+            && let Body::Pure(body) = function.body
+            && args.iter().all(|a| matches!(a, Expr::Const(..)))
+        {
+            let values: Vec<Datum> = args
+                .iter()
+                .map(|a| match a {
+                    Expr::Const(datum, _) => datum.clone(),
+                    _ => Datum::Null,
+                })
+                .collect();
+            if function.strict && values.iter().any(|v| matches!(v, Datum::Null)) {
+                return Ok(Expr::Const(Datum::Null, ty));
+            }
+            // An error is left to the run, which may never come to it (CASE).
+            if let Ok(value) = body(&values) {
+                return Ok(Expr::Const(value, ty));
+            }
+        }
+        Ok(Expr::Call { function, args, ty })
+    }
+}
+
+/// Types whose literals mean what the session says.
+fn depends_on_session(ty: u32) -> bool {
+    matches!(
+        ty,
+        oid::DATE
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::REGCLASS
+            | oid::REGTYPE
+            | oid::REGPROC
+            | oid::REGNAMESPACE
+            | oid::REGROLE
+            | oid::TIMESTAMPTZ_ARRAY
+    )
+}
+
+/// Types that stand for others in signatures.
+pub(crate) fn is_pseudo(ty: u32) -> bool {
+    matches!(ty, oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079 | 2283)
+}
+
+/// AND of conditions, flattened, without constants that change nothing.
+pub(crate) fn and(conditions: Vec<Expr>) -> Option<Expr> {
+    let mut flat = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        match condition {
+            Expr::And(inner) => flat.extend(inner),
+            Expr::Const(Datum::Bool(true), _) => {}
+            other => flat.push(other),
+        }
+    }
+    match flat.len() {
+        0 => None,
+        1 => flat.pop(),
+        _ => Some(Expr::And(flat)),
+    }
+}

@@ -1,0 +1,375 @@
+//! Expressions: one arm per kind of syntax.
+
+use super::operator::{row_of, strip};
+use super::{Binder, types};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::CastContext;
+use crate::value::{Datum, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned, UnaryOperator as U};
+
+impl Binder<'_> {
+    /// Binds an expression. Its type may still be unknown (a bare literal or parameter): see [`Binder::settle`].
+    pub(crate) fn expr(&mut self, expr: &Ast) -> Result<Expr> {
+        // The common leaves skip the depth bookkeeping.
+        match expr {
+            Ast::Identifier(ident) => self.resolve_column(ident),
+            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            Ast::Value(value) => self.literal(value),
+            _ => self.deeper(|b| b.compound(expr)),
+        }
+    }
+
+    /// Binds a condition of a clause.
+    pub(crate) fn condition_of(&mut self, expr: &Ast, what: &str) -> Result<Expr> {
+        let bound = self.expr(expr)?;
+        let at = self.at(expr.span());
+        self.condition(bound, what, at)
+    }
+
+    fn compound(&mut self, expr: &Ast) -> Result<Expr> {
+        match expr {
+            Ast::Nested(inner) => self.expr(inner),
+            Ast::BinaryOp { .. } => self.binary(expr),
+            Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
+            Ast::Function(function) => self.function(function),
+            Ast::Cast { kind, expr: operand, data_type, format } => {
+                if format.is_some() || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon) {
+                    return Err(SqlError::unsupported("this form of CAST"));
+                }
+                self.cast(operand, data_type)
+            }
+            Ast::TypedString(typed) => {
+                let ty = types::sql_type(&typed.data_type)?;
+                let at = self.at(typed.value.span);
+                let literal = self.literal(&typed.value)?;
+                self.coerce(literal, ty, CastContext::Explicit, at)
+            }
+            Ast::Interval(interval) => self.interval_literal(interval),
+            Ast::IsNull(operand) => self.is_null(operand, false),
+            Ast::IsNotNull(operand) => self.is_null(operand, true),
+            Ast::IsTrue(operand) => self.is_bool(operand, Some(true), false, "IS TRUE"),
+            Ast::IsNotTrue(operand) => self.is_bool(operand, Some(true), true, "IS NOT TRUE"),
+            Ast::IsFalse(operand) => self.is_bool(operand, Some(false), false, "IS FALSE"),
+            Ast::IsNotFalse(operand) => self.is_bool(operand, Some(false), true, "IS NOT FALSE"),
+            Ast::IsUnknown(operand) => self.is_bool(operand, None, false, "IS UNKNOWN"),
+            Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
+            Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
+            Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
+            Ast::InList { expr: left, list, negated } => self.in_list(left, list, *negated),
+            Ast::InSubquery { expr: left, subquery, negated } => {
+                let at = self.operator_at(left);
+                let items = row_of(left).unwrap_or_else(|| vec![left]);
+                if *negated {
+                    let any = self.compare_subquery(&items, "=", subquery, false, at)?;
+                    return Ok(Expr::Not(Box::new(any)));
+                }
+                self.compare_subquery(&items, "=", subquery, false, at)
+            }
+            Ast::Between { expr: operand, negated, low, high } => {
+                let at = self.operator_at(operand);
+                let value = self.expr(operand)?;
+                let low = self.expr(low)?;
+                let high = self.expr(high)?;
+                if *negated {
+                    let below = self.operator("<", value.clone(), low, at)?;
+                    let above = self.operator(">", value, high, at)?;
+                    return Ok(Expr::Or(vec![below, above]));
+                }
+                let from = self.operator(">=", value.clone(), low, at)?;
+                let to = self.operator("<=", value, high, at)?;
+                Ok(Expr::And(vec![from, to]))
+            }
+            Ast::Like { negated, any, expr: left, pattern, escape_char } => {
+                let op = if *negated { "!~~" } else { "~~" };
+                self.like(op, *any, left, pattern, escape_char.as_deref())
+            }
+            Ast::ILike { negated, any, expr: left, pattern, escape_char } => {
+                let op = if *negated { "!~~*" } else { "~~*" };
+                self.like(op, *any, left, pattern, escape_char.as_deref())
+            }
+            Ast::SimilarTo { .. } => Err(SqlError::unsupported("SIMILAR TO")),
+            Ast::AnyOp { left, compare_op, right, .. } => self.array_compare(left, compare_op, right, false),
+            Ast::AllOp { left, compare_op, right } => self.array_compare(left, compare_op, right, true),
+            Ast::AtTimeZone { timestamp, time_zone } => {
+                let at = self.operator_at(timestamp);
+                let value = self.expr(timestamp)?;
+                let zone = self.expr(time_zone)?;
+                self.named_call("timezone", vec![zone, value], at)
+            }
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Ast::Exists { subquery, negated } => {
+                let exists = self.exists(subquery)?;
+                Ok(if *negated { Expr::Not(Box::new(exists)) } else { exists })
+            }
+            Ast::Subquery(query) => self.scalar_subquery(query),
+            Ast::Array(array) => self.array(array, None),
+            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
+            Ast::Collate { expr: operand, collation } => {
+                let name = collation.to_string().replace('"', "");
+                let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+                if !matches!(name, "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" | "C.utf8") {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+                    )
+                    .at(self.at(super::names::name_span(collation))));
+                }
+                let operand = self.expr(operand)?;
+                self.settle(operand)
+            }
+            Ast::Extract { .. }
+            | Ast::Ceil { .. }
+            | Ast::Floor { .. }
+            | Ast::Position { .. }
+            | Ast::Substring { .. }
+            | Ast::Trim { .. }
+            | Ast::Overlay { .. } => self.special_syntax(expr),
+            Ast::Tuple(_) => Err(SqlError::unsupported("a row value outside of a comparison").at(self.at(expr.span()))),
+            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"").at(self.at(expr.span())))
+            }
+            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => Err(SqlError::unsupported("GROUPING SETS")),
+            Ast::Identifier(ident) => self.resolve_column(ident),
+            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            Ast::Value(value) => self.literal(value),
+            other => Err(SqlError::unsupported(format!("expression {other}")).at(self.at(other.span()))),
+        }
+    }
+
+    fn unary(&mut self, op: &U, operand: &Ast, whole: &Ast) -> Result<Expr> {
+        let name = match op {
+            U::Not => {
+                let at = self.at(operand.span());
+                // NOT EXISTS and NOT IN keep their shape for the planner; NOT NOT folds.
+                let bound = self.expr(operand)?;
+                return Ok(match self.condition(bound, "NOT", at)? {
+                    Expr::Not(inner) => *inner,
+                    Expr::Const(Datum::Bool(value), ty) => Expr::Const(Datum::Bool(!value), ty),
+                    other => Expr::Not(Box::new(other)),
+                });
+            }
+            U::Plus => "+",
+            U::Minus => "-",
+            U::BitwiseNot => "~",
+            U::PGSquareRoot => "|/",
+            U::PGCubeRoot => "||/",
+            U::PGAbs => "@",
+            other => return Err(SqlError::unsupported(format!("operator {other}"))),
+        };
+        // A signed number is one literal: -2147483648 is an integer as in PostgreSQL's lexer-level folding of results.
+        let at = self.at(whole.span());
+        let operand = self.expr(operand)?;
+        self.prefix_operator(name, operand, at)
+    }
+
+    /// CAST(x AS t), x::t.
+    fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
+        let at = self.at(operand.span());
+        let ty = types::sql_type(data_type).map_err(|e| e.at(self.type_at(operand)))?;
+        if let Ast::Array(array) = strip(operand)
+            && let Some(element) = info::element_of(ty.oid)
+        {
+            let array = self.array(array, Some(SqlType::of(element)))?;
+            return self.coerce(array, ty, CastContext::Explicit, at);
+        }
+        let value = self.expr(operand)?;
+        self.coerce(value, ty, CastContext::Explicit, at)
+    }
+
+    /// Where the type name of `x::t` begins.
+    fn type_at(&self, operand: &Ast) -> Option<usize> {
+        let end = operand.span().end;
+        if end.line == 0 {
+            return None;
+        }
+        let byte = crate::parse::byte_of(self.text, end);
+        let rest = self.text.get(byte..)?;
+        let colons = rest.find("::")?;
+        let after = &rest[colons + 2..];
+        let blank = after.len() - after.trim_start().len();
+        Some(self.text[..byte + colons + 2 + blank].chars().count() + 1)
+    }
+
+    fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
+        if let Some(items) = row_of(strip(operand)) {
+            // A row IS NULL when all its items are; IS NOT NULL when none is.
+            let tests = items
+                .into_iter()
+                .map(|item| self.expr(item).map(|e| Expr::IsNull(Box::new(e), negated)))
+                .collect::<Result<Vec<_>>>()?;
+            return Ok(Expr::And(tests));
+        }
+        let operand = self.expr(operand)?;
+        let operand = self.settle(operand)?;
+        Ok(Expr::IsNull(Box::new(operand), negated))
+    }
+
+    fn is_bool(&mut self, operand: &Ast, value: Option<bool>, negated: bool, what: &str) -> Result<Expr> {
+        let arg = self.condition_of(operand, what)?;
+        Ok(Expr::IsBool { arg: Box::new(arg), value, negated })
+    }
+
+    fn like(&mut self, op: &str, any: bool, left: &Ast, pattern: &Ast, escape: Option<&Ast>) -> Result<Expr> {
+        if any {
+            return Err(SqlError::unsupported("LIKE ANY without an operator"));
+        }
+        let at = self.operator_at(left);
+        let value = self.expr(left)?;
+        let mut pattern = self.expr(pattern)?;
+        if let Some(escape) = escape {
+            let escape = self.expr(escape)?;
+            pattern = self.named_call("like_escape", vec![pattern, escape], at)?;
+        }
+        self.operator(op, value, pattern, at)
+    }
+
+    fn case(&mut self, operand: Option<&Ast>, arms: &[ast::CaseWhen], otherwise: Option<&Ast>) -> Result<Expr> {
+        let operand = match operand {
+            Some(operand) => {
+                let bound = self.expr(operand)?;
+                Some((self.settle(bound)?, self.at(operand.span())))
+            }
+            None => None,
+        };
+        let mut conditions = Vec::with_capacity(arms.len());
+        // PostgreSQL looks at ELSE first when it chooses the result type.
+        let mut results = Vec::with_capacity(arms.len() + 1);
+        for arm in arms {
+            let condition = match &operand {
+                Some((operand, at)) => {
+                    let value = self.expr(&arm.condition)?;
+                    self.operator("=", operand.clone(), value, *at)?
+                }
+                None => self.condition_of(&arm.condition, "CASE/WHEN")?,
+            };
+            conditions.push(condition);
+            let result = self.expr(&arm.result)?;
+            results.push((result, self.at(arm.result.span())));
+        }
+        let has_else = otherwise.is_some();
+        if let Some(otherwise) = otherwise {
+            let bound = self.expr(otherwise)?;
+            results.insert(0, (bound, self.at(otherwise.span())));
+        }
+        let (mut results, ty) = self.unify(results, "CASE")?;
+        let otherwise = has_else.then(|| Box::new(results.remove(0)));
+        let arms: Vec<(Expr, Expr)> = conditions.into_iter().zip(results).collect();
+        Ok(Expr::Case { arms, otherwise, ty })
+    }
+
+    /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
+    pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
+        let mut items = Vec::with_capacity(array.elem.len());
+        for item in &array.elem {
+            if matches!(item, Ast::Array(_)) {
+                return Err(SqlError::unsupported("a multidimensional array").at(self.at(item.span())));
+            }
+            let bound = self.expr(item)?;
+            items.push((bound, self.at(item.span())));
+        }
+        let (items, element) = match wanted {
+            Some(element) => {
+                let items = items
+                    .into_iter()
+                    .map(|(item, at)| self.coerce(item, element, CastContext::Explicit, at))
+                    .collect::<Result<Vec<_>>>()?;
+                (items, element)
+            }
+            None if items.is_empty() => {
+                return Err(SqlError::new(
+                    SqlState::INDETERMINATE_DATATYPE,
+                    "cannot determine type of empty array",
+                )
+                .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+            }
+            None => self.unify(items, "ARRAY")?,
+        };
+        let ty = info::array_of(element.oid).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("could not find array type for data type {}", info::format_type(element)),
+            )
+        })?;
+        if items.iter().all(|i| matches!(i, Expr::Const(..))) {
+            let values = items
+                .into_iter()
+                .map(|item| match item {
+                    Expr::Const(datum, _) => datum,
+                    _ => Datum::Null,
+                })
+                .collect();
+            return Ok(Expr::Const(Datum::array(element.oid, values), SqlType::of(ty)));
+        }
+        Ok(Expr::Array(items, SqlType::of(ty)))
+    }
+
+    /// a.b[1], (array)[1], (item).column.
+    fn access(&mut self, root: &Ast, chain: &[AccessExpr]) -> Result<Expr> {
+        let mut chain = chain;
+        // Leading field accesses belong to the column's qualified name.
+        let mut parts: Option<Vec<ast::Ident>> = match strip(root) {
+            Ast::Identifier(ident) => Some(vec![ident.clone()]),
+            Ast::CompoundIdentifier(parts) => Some(parts.clone()),
+            _ => None,
+        };
+        while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) = (parts.as_mut(), chain.first()) {
+            parts.push(ident.clone());
+            chain = &chain[1..];
+        }
+        let mut value = match parts {
+            Some(parts) if parts.len() == 1 => self.resolve_column(&parts[0])?,
+            Some(parts) => self.resolve_qualified(&parts)?,
+            None => self.expr(root)?,
+        };
+        for access in chain {
+            match access {
+                AccessExpr::Dot(field) => {
+                    return Err(SqlError::unsupported(format!("field access .{field}")));
+                }
+                AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
+                    return Err(SqlError::unsupported("an array slice"));
+                }
+                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    let ty = value.ty();
+                    let at = self.at(root.span());
+                    let Some(element) = info::element_of(ty.oid) else {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "cannot subscript type {} because it does not support subscripting",
+                                info::format_type(ty)
+                            ),
+                        )
+                        .at(at));
+                    };
+                    let place = self.at(index.span());
+                    let index = self.expr(index)?;
+                    let from = index.ty();
+                    let int4 = SqlType::of(oid::INT4);
+                    let index = self
+                        .try_coerce(index, int4, CastContext::Assignment, place)?
+                        .ok_or_else(|| {
+                            SqlError::new(
+                                SqlState::DATATYPE_MISMATCH,
+                                format!(
+                                    "array subscript must have type integer, not {}",
+                                    info::format_type(from)
+                                ),
+                            )
+                            .at(place)
+                        })?;
+                    value = Expr::Subscript {
+                        array: Box::new(value),
+                        index: Box::new(index),
+                        ty: SqlType { oid: element, typmod: ty.typmod },
+                    };
+                }
+            }
+        }
+        Ok(value)
+    }
+}

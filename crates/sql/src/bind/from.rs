@@ -1,0 +1,527 @@
+//! FROM: tables, subqueries, functions, joins.
+
+use super::names::{fold_ident, name_span, schema_and_name};
+use super::query::{From, FromList};
+use super::scope::{NsColumn, NsItem, NsWhat};
+use super::{Binder, Clause, Rel, Source};
+use crate::catalog::{Relation, RelationKind};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, Body, CastContext};
+use crate::plan::JoinKind;
+use crate::value::{SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, TableFactor};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds the whole FROM list; the innermost frame's names grow as it goes.
+    pub(crate) fn from_clause(&mut self, from: &[ast::TableWithJoins]) -> Result<FromList> {
+        let mut list = FromList::default();
+        for table in from {
+            let before = self.frame()?.ns.len();
+            let bound = self.table_with_joins(table)?;
+            self.check_aliases(before)?;
+            list.items.extend(bound.items);
+            list.conditions.extend(bound.conditions);
+        }
+        Ok(list)
+    }
+
+    /// 42712 when a new item's name is taken already.
+    fn check_aliases(&mut self, before: usize) -> Result<()> {
+        let ns = &self.frame()?.ns;
+        for (i, item) in ns.iter().enumerate().skip(before.max(1)) {
+            let clash = ns[..i].iter().any(|other| {
+                other.alias == item.alias
+                    && other.rel_visible
+                    && item.rel_visible
+                    && !item.alias.is_empty()
+                    // Two tables of one name in different schemas may stand side by side.
+                    && (other.schema == item.schema || other.schema.is_none() || item.schema.is_none())
+            });
+            if clash {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("table name \"{}\" specified more than once", item.alias),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn table_with_joins(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
+        let start = self.frame()?.ns.len();
+        let mut left = self.table_factor(&table.relation)?;
+        for join in &table.joins {
+            let middle = self.frame()?.ns.len();
+            let (kind, constraint) = join_kind(&join.join_operator)?;
+            if join.global {
+                return Err(SqlError::unsupported("GLOBAL JOIN"));
+            }
+            let right = self.table_factor(&join.relation)?;
+            self.check_aliases(start)?;
+            left = self.join(kind, constraint, left, right, start, middle)?;
+        }
+        Ok(left)
+    }
+
+    fn join(
+        &mut self,
+        kind: JoinKind,
+        constraint: &JoinConstraint,
+        mut left: FromList,
+        right: FromList,
+        start: usize,
+        middle: usize,
+    ) -> Result<FromList> {
+        let conditions = match constraint {
+            JoinConstraint::None => Vec::new(),
+            JoinConstraint::On(expr) => {
+                // Only the two sides of the join are in sight (and, as everywhere, enclosing queries).
+                let hidden: Vec<NsItem> = self.frame()?.ns.drain(..start).collect();
+                let bound = self.in_clause(Clause::JoinOn, |b| b.condition_of(expr, "JOIN/ON"));
+                self.frame()?.ns.splice(0..0, hidden);
+                match bound? {
+                    Expr::And(all) => all,
+                    one => vec![one],
+                }
+            }
+            JoinConstraint::Using(names) => {
+                let mut columns = Vec::new();
+                for name in names {
+                    match name.0.as_slice() {
+                        [ast::ObjectNamePart::Identifier(ident)] => columns.push((fold_ident(ident), self.at(ident.span))),
+                        _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a qualified name in USING")),
+                    }
+                }
+                self.using(kind, &columns, start, middle)?
+            }
+            JoinConstraint::Natural => {
+                let ns = &self.frame()?.ns;
+                let names = |items: &[NsItem]| -> Vec<Arc<str>> {
+                    let visible = items.iter().filter(|i| i.columns_visible);
+                    let columns = visible.flat_map(|i| &i.columns);
+                    columns.filter(|c| !matches!(c.what, NsWhat::Gone)).map(|c| c.name.clone()).collect()
+                };
+                let rights = names(&ns[middle..]);
+                let columns: Vec<(String, Option<usize>)> = names(&ns[start..middle])
+                    .into_iter()
+                    .filter(|name| rights.contains(name))
+                    .map(|name| (name.to_string(), None))
+                    .collect();
+                self.using(kind, &columns, start, middle)?
+            }
+        };
+        if kind == JoinKind::Inner {
+            left.items.extend(right.items);
+            left.conditions.extend(right.conditions);
+            left.conditions.extend(conditions);
+            return Ok(left);
+        }
+        Ok(FromList {
+            items: vec![From::Join { kind, left: Box::new(left), right: Box::new(right), on: conditions }],
+            conditions: Vec::new(),
+        })
+    }
+
+    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others.
+    fn using(
+        &mut self,
+        kind: JoinKind,
+        columns: &[(String, Option<usize>)],
+        start: usize,
+        middle: usize,
+    ) -> Result<Vec<Expr>> {
+        let mut conditions = Vec::new();
+        let mut merged = Vec::new();
+        for (name, at) in columns {
+            let l = self.using_column(name, start, middle, "left", *at)?;
+            let end = self.frame()?.ns.len();
+            let r = self.using_column(name, middle, end, "right", *at)?;
+            let left = self.ns_expr(&l)?;
+            let right = self.ns_expr(&r)?;
+            conditions.push(self.operator("=", left.clone(), right.clone(), *at)?);
+            let what = match kind {
+                JoinKind::Right => r,
+                JoinKind::Full => {
+                    let (both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
+                    NsWhat::Merged(Expr::Coalesce(both, ty))
+                }
+                _ => l,
+            };
+            merged.push(NsColumn { name: name.as_str().into(), what });
+        }
+        let ns = &mut self.frame()?.ns;
+        for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
+            for column in &item.columns {
+                let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
+                if !is_merged && !matches!(column.what, NsWhat::Gone) {
+                    merged.push(column.clone());
+                }
+            }
+            item.columns_visible = false;
+        }
+        ns.push(NsItem {
+            alias: "".into(),
+            schema: None,
+            hidden_name: None,
+            columns: merged,
+            rel_visible: false,
+            columns_visible: true,
+            table: 0,
+        });
+        Ok(conditions)
+    }
+
+    fn using_column(
+        &mut self,
+        name: &str,
+        from: usize,
+        to: usize,
+        side: &str,
+        at: Option<usize>,
+    ) -> Result<NsWhat> {
+        let mut hit = None;
+        for item in self.frame()?.ns[from..to].iter().filter(|i| i.columns_visible) {
+            for column in item.columns.iter().filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone)) {
+                if hit.is_some() {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!("common column name \"{name}\" appears more than once in {side} table"),
+                    )
+                    .at(at));
+                }
+                hit = Some(column.what.clone());
+            }
+        }
+        hit.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+            )
+            .at(at)
+        })
+    }
+
+    fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
+        match factor {
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                if args.settings.is_some() {
+                    return Err(SqlError::unsupported("settings of a table function"));
+                }
+                self.table_function(name, &args.args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::Table { name, alias, sample, with_ordinality, .. } => {
+                if sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE"));
+                }
+                if *with_ordinality {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH ORDINALITY is for functions"));
+                }
+                self.table(name, alias.as_ref())
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => self.derived(*lateral, subquery, alias.as_ref()),
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                self.table_function(name, args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_offset, with_ordinality, .. } => {
+                let [array] = array_exprs.as_slice() else {
+                    return Err(SqlError::unsupported("UNNEST of several arrays"));
+                };
+                if *with_offset {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"WITH\""));
+                }
+                let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone()))];
+                let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+                self.table_function(&name, &args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let start = self.frame()?.ns.len();
+                let list = self.table_with_joins(table_with_joins)?;
+                if let Some(alias) = alias {
+                    self.join_alias(start, alias)?;
+                }
+                Ok(list)
+            }
+            TableFactor::TableFunction { .. } => Err(SqlError::unsupported("TABLE(function)")),
+            other => Err(SqlError::unsupported(format!("FROM item {other}"))),
+        }
+    }
+
+    /// `(a JOIN b ...) AS alias`: only the alias is in sight.
+    fn join_alias(&mut self, start: usize, alias: &ast::TableAlias) -> Result<()> {
+        let name: Arc<str> = fold_ident(&alias.name).into();
+        let ns = &mut self.frame()?.ns;
+        let mut columns = Vec::new();
+        for item in ns[start..].iter_mut() {
+            if item.columns_visible {
+                columns.extend(item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone)).cloned());
+            }
+            item.columns_visible = false;
+            item.rel_visible = false;
+        }
+        for (column, new) in columns.iter_mut().zip(&alias.columns) {
+            column.name = fold_ident(&new.name).into();
+        }
+        ns.push(NsItem {
+            alias: name,
+            schema: None,
+            hidden_name: None,
+            columns,
+            rel_visible: true,
+            columns_visible: true,
+            table: 0,
+        });
+        Ok(())
+    }
+
+    fn table(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<FromList> {
+        let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        if schema.is_none()
+            && let Some(rel) = self.cte_reference(&table, alias)?
+        {
+            return Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() });
+        }
+        let relation = self.relation(name)?;
+        let rel = self.add_relation(&relation, alias)?;
+        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+    }
+
+    /// Finds a table, view or sequence by name.
+    pub(crate) fn relation(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        let at = self.at(name_span(name));
+        let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
+        if let Some(relation) = self.cx.catalog.relation(schema.as_deref(), &table, self.cx.search_path) {
+            return Ok(relation.clone());
+        }
+        let shown = match &schema {
+            Some(schema) => format!("{schema}.{table}"),
+            None => table.clone(),
+        };
+        // An index is a relation too, but no table.
+        let is_index = self.cx.catalog.schemas.values().any(|s| {
+            (schema.as_deref().map_or_else(|| self.cx.search_path.contains(&s.name), |wanted| wanted == s.name))
+                && self
+                    .cx
+                    .catalog
+                    .names
+                    .get(&(s.oid, table.clone()))
+                    .is_some_and(|oid| self.cx.catalog.index_tables.contains_key(oid))
+        });
+        if is_index {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{table}\" is an index"),
+            )
+            .at(at));
+        }
+        Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist")).at(at))
+    }
+
+    /// Adds a relation as a FROM item.
+    pub(crate) fn add_relation(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<usize> {
+        let source = match &relation.kind {
+            RelationKind::Table => Source::Table(relation.clone()),
+            RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
+            RelationKind::Sequence(_) => {
+                return Err(SqlError::unsupported(format!("reading sequence \"{}\" as a table", relation.name)));
+            }
+        };
+        let stored = matches!(source, Source::Table(_));
+        if stored {
+            self.reads(relation);
+        }
+        let name: Arc<str> = match alias {
+            Some(alias) => fold_ident(&alias.name).into(),
+            None => relation.name.as_str().into(),
+        };
+        let index = self.rels.len();
+        let mut columns = Vec::with_capacity(relation.columns.len());
+        let mut first = None;
+        for (i, column) in relation.columns.iter().enumerate() {
+            let number = i16::try_from(i + 1).unwrap_or(0);
+            let id = self.column(column.name.as_str().into(), column.ty, (relation.oid, number), index);
+            first.get_or_insert(id);
+            let what = if column.dropped { NsWhat::Gone } else { NsWhat::Column(id) };
+            columns.push(NsColumn { name: column.name.as_str().into(), what });
+        }
+        if let Some(alias) = alias {
+            let live = columns.iter_mut().filter(|c| !matches!(c.what, NsWhat::Gone));
+            let count = relation.columns.iter().filter(|c| !c.dropped).count();
+            rename(live, count, alias)?;
+        }
+        let hidden_name = alias.map(|_| Arc::from(relation.name.as_str()));
+        let schema = alias.is_none().then(|| Arc::from(relation.schema_name.as_str()));
+        let width = columns.len();
+        self.frame()?.ns.push(NsItem {
+            alias: name.clone(),
+            schema,
+            hidden_name,
+            columns,
+            rel_visible: true,
+            columns_visible: true,
+            table: relation.oid,
+        });
+        let first = first.unwrap_or(super::COLUMN_BASE + self.columns.len());
+        self.rels.push(Rel { alias: name, source, first, width, row_id: None });
+        Ok(index)
+    }
+
+    /// Adds an item with computed columns.
+    pub(crate) fn add_item(
+        &mut self,
+        source: Source,
+        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        default_name: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<usize> {
+        let name: Arc<str> = alias.map_or_else(|| default_name.into(), |alias| fold_ident(&alias.name).into());
+        let index = self.rels.len();
+        let first = super::COLUMN_BASE + self.columns.len();
+        let width = columns.len();
+        let mut named = Vec::with_capacity(width);
+        for (column, ty, origin) in columns {
+            let id = self.column(column.clone(), ty, origin, index);
+            named.push(NsColumn { name: column, what: NsWhat::Column(id) });
+        }
+        if let Some(alias) = alias {
+            rename(named.iter_mut(), width, alias)?;
+        }
+        self.frame()?.ns.push(NsItem {
+            alias: name.clone(),
+            schema: None,
+            hidden_name: None,
+            columns: named,
+            rel_visible: !name.is_empty(),
+            columns_visible: true,
+            table: 0,
+        });
+        self.rels.push(Rel { alias: name, source, first, width, row_id: None });
+        Ok(index)
+    }
+
+    fn derived(
+        &mut self,
+        lateral: bool,
+        query: &ast::Query,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let Some(alias) = alias else {
+            let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} in FROM must have an alias"))
+                .hint(if what == "VALUES" {
+                    "For example, FROM (VALUES ...) [AS] foo."
+                } else {
+                    "For example, FROM (SELECT ...) [AS] foo."
+                }));
+        };
+        // Without LATERAL the items to the left are not in sight.
+        let hidden = if lateral { Vec::new() } else { std::mem::take(&mut self.frame()?.ns) };
+        let bound = self.subquery(query);
+        if !lateral {
+            self.frame()?.ns = hidden;
+        }
+        let plan = bound?;
+        let columns = plan.columns.iter().map(|c| (c.name.as_str().into(), c.ty, c.origin)).collect();
+        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "", Some(alias))?;
+        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+    }
+
+    fn table_function(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let at = self.at(name_span(name));
+        let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        let args = self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?;
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let resolved =
+            func::resolve_function(schema.as_deref(), &function_name, &types).map_err(|e| e.at(at))?;
+        let mut coerced = Vec::with_capacity(args.len());
+        for (i, arg) in args.into_iter().enumerate() {
+            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+            let arg = if super::coerce::is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+        }
+        if resolved.function.volatility == func::Volatility::Volatile {
+            self.volatile = true;
+        }
+        // A function of one result column names the column after its alias.
+        let column_name: Arc<str> = match alias {
+            Some(alias) => fold_ident(&alias.name).into(),
+            None => function_name.as_str().into(),
+        };
+        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        if resolved.result.oid == oid::RECORD {
+            let known = func::record_columns(resolved.function);
+            if known.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a column definition list is required for functions returning \"record\"",
+                )
+                .at(at));
+            }
+            columns.extend(known.iter().map(|(name, ty)| (Arc::from(*name), SqlType::of(*ty), (0, 0))));
+        } else {
+            columns.push((column_name, resolved.result, (0, 0)));
+        }
+        if ordinality {
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+        }
+        debug_assert!(matches!(resolved.function.body, Body::Set(_) | Body::Pure(_) | Body::Context(_)));
+        let source = Source::Function { function: resolved.function, args: coerced, ordinality };
+        let rel = self.add_item(source, columns, &function_name, alias)?;
+        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+    }
+}
+
+fn rename<'c>(
+    columns: impl Iterator<Item = &'c mut NsColumn>,
+    count: usize,
+    alias: &ast::TableAlias,
+) -> Result<()> {
+    if alias.columns.len() > count {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "table \"{}\" has {count} columns available but {} columns specified",
+                fold_ident(&alias.name),
+                alias.columns.len()
+            ),
+        ));
+    }
+    for (column, new) in columns.zip(&alias.columns) {
+        if new.data_type.is_some() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is only allowed for functions returning \"record\"",
+            ));
+        }
+        column.name = fold_ident(&new.name).into();
+    }
+    Ok(())
+}
+
+fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
+    Ok(match operator {
+        J::Join(c) | J::Inner(c) => {
+            if matches!(c, JoinConstraint::None) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"));
+            }
+            (JoinKind::Inner, c)
+        }
+        J::CrossJoin(c) => (JoinKind::Inner, c),
+        J::Left(c) | J::LeftOuter(c) => (JoinKind::Left, c),
+        J::Right(c) | J::RightOuter(c) => (JoinKind::Right, c),
+        J::FullOuter(c) => (JoinKind::Full, c),
+        _ => return Err(SqlError::unsupported("this kind of join")),
+    })
+}

@@ -1,0 +1,306 @@
+//! Function call syntax: aggregates, constructs that look like functions, and real functions.
+
+use super::names::{name_span, schema_and_name};
+use super::{Binder, Clause};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, CastContext};
+use crate::plan::{AggregateCall, SortKey};
+use crate::value::{Datum, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{
+    self, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    Spanned,
+};
+
+impl Binder<'_> {
+    pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
+        let at = self.at(name_span(&function.name));
+        let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
+        if function.over.is_some() {
+            return Err(SqlError::unsupported(format!("window function {name} (OVER)")).at(at));
+        }
+        if !function.within_group.is_empty() {
+            return Err(SqlError::unsupported(format!("ordered-set aggregate {name} (WITHIN GROUP)")).at(at));
+        }
+        if function.null_treatment.is_some() || !matches!(function.parameters, FunctionArguments::None) {
+            return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
+        }
+        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        let list = match &function.args {
+            FunctionArguments::None => return self.keyword_function(&name, at),
+            FunctionArguments::Subquery(query) if name == "array" => return self.array_subquery(query),
+            FunctionArguments::Subquery(_) => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error in function arguments").at(at));
+            }
+            FunctionArguments::List(list) => list,
+        };
+        if schema.is_none() {
+            match name.as_str() {
+                "coalesce" => return self.coalesce(list, at),
+                "greatest" | "least" => return self.extreme(&name, list, at),
+                "nullif" => return self.null_if(list, at),
+                "row" => return Err(SqlError::unsupported("a row value outside of a comparison").at(at)),
+                "grouping" => return Err(SqlError::unsupported("GROUPING").at(at)),
+                "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
+                    return self.current_time(&name, list, at);
+                }
+                _ => {}
+            }
+        }
+        if system && func::is_aggregate(&name) {
+            return self.aggregate(function, &name, list, at);
+        }
+        if function.filter.is_some() || !list.clauses.is_empty() || list.duplicate_treatment.is_some() {
+            let what = if function.filter.is_some() {
+                "FILTER"
+            } else if list.duplicate_treatment.is_some() {
+                "DISTINCT"
+            } else {
+                "ORDER BY"
+            };
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{what} specified, but {name} is not an aggregate function"),
+            )
+            .at(at));
+        }
+        let args = self.plain_args(list, &name, at)?;
+        self.resolved_call(schema.as_deref(), &name, args, at)
+    }
+
+    /// The arguments as expressions; names, stars and defaults are refused.
+    pub(crate) fn plain_args(
+        &mut self,
+        list: &ast::FunctionArgumentList,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Vec<Expr>> {
+        self.plain_arg_list(&list.args, name, at)
+    }
+
+    pub(crate) fn plain_arg_list(
+        &mut self,
+        args: &[FunctionArg],
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Vec<Expr>> {
+        let mut out = Vec::with_capacity(args.len());
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => out.push(self.expr(expr)?),
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)) => {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("{name}(*) specified, but {name} is not an aggregate function"),
+                    )
+                    .at(at));
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
+                    return Err(SqlError::unsupported(format!("whole-row argument {what}.*")).at(at));
+                }
+                FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
+                    return Err(SqlError::unsupported("a named argument").at(at));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// CURRENT_DATE and friends: functions without parentheses.
+    fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        let function = match name {
+            "user" | "current_role" => "current_user",
+            "current_catalog" => "current_database",
+            "current_date" | "current_time" | "current_timestamp" | "localtime" | "localtimestamp"
+            | "current_user" | "session_user" | "current_schema" => name,
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" does not exist"),
+                )
+                .at(at));
+            }
+        };
+        self.named_call(function, Vec::new(), at)
+    }
+
+    fn current_time(
+        &mut self,
+        name: &str,
+        list: &ast::FunctionArgumentList,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let value = self.named_call(name, Vec::new(), at)?;
+        let args = self.plain_args(list, name, at)?;
+        match args.as_slice() {
+            [] => Ok(value),
+            [Expr::Const(Datum::Int4(precision), _)] => {
+                let ty = value.ty();
+                let typmod = info::typmod_in(ty.oid, &[i64::from(*precision)])?;
+                self.coerce(value, SqlType { oid: ty.oid, typmod }, CastContext::Explicit, at)
+            }
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid precision for {name}")).at(at)),
+        }
+    }
+
+    fn placed_args(
+        &mut self,
+        list: &ast::FunctionArgumentList,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Vec<(Expr, Option<usize>)>> {
+        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
+        Ok(self.plain_args(list, name, at)?.into_iter().zip(places).collect())
+    }
+
+    fn coalesce(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
+        let args = self.placed_args(list, "coalesce", at)?;
+        if args.is_empty() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"").at(at));
+        }
+        let (mut args, ty) = self.unify(args, "COALESCE")?;
+        if args.len() == 1 {
+            return Ok(args.remove(0));
+        }
+        Ok(Expr::Coalesce(args, ty))
+    }
+
+    fn extreme(&mut self, name: &str, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
+        let args = self.placed_args(list, name, at)?;
+        let greatest = name == "greatest";
+        let (args, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
+        // The type must have an order.
+        func::resolve_operator("<", Some(ty), ty).map_err(|e| e.at(at))?;
+        Ok(Expr::Extreme(greatest, args, ty))
+    }
+
+    fn null_if(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
+        let mut args = self.plain_args(list, "nullif", at)?;
+        let (Some(right), Some(left), true) = (args.pop(), args.pop(), args.is_empty()) else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments").at(at));
+        };
+        let left = self.settle(left)?;
+        let equal = self.operator("=", left.clone(), right, at)?;
+        let ty = left.ty();
+        Ok(Expr::NullIf { left: Box::new(left), equal: Box::new(equal), ty })
+    }
+
+    fn aggregate(
+        &mut self,
+        function: &Function,
+        name: &str,
+        list: &ast::FunctionArgumentList,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let clause = self.clause();
+        let frame = self.frame()?;
+        if frame.in_aggregate {
+            return Err(
+                SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested").at(at)
+            );
+        }
+        if !clause.allows_aggregates() {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                match clause {
+                    Clause::GroupBy | Clause::Where => {
+                        format!("aggregate functions are not allowed in {}", clause.words())
+                    }
+                    _ => format!("aggregate functions are not allowed in {}", clause.words()),
+                },
+            )
+            .at(at));
+        }
+        frame.in_aggregate = true;
+        let sets_before = frame.sets.len();
+        let bound = self.aggregate_call(function, name, list, at);
+        let frame = self.frame()?;
+        frame.in_aggregate = false;
+        if frame.sets.len() != sets_before {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "aggregate function calls cannot contain set-returning function calls",
+            )
+            .at(at));
+        }
+        let call = bound?;
+        self.check_aggregate_level(&call, at)?;
+        let ty = call.ty;
+        // The same aggregate written twice is computed once.
+        let frame = self.frame()?;
+        if let Some((id, _)) = frame.aggregates.iter().find(|(_, known)| super::aggregate::same_call(known, &call)) {
+            return Ok(Expr::Column(*id, ty));
+        }
+        let id = self.computed(name, ty);
+        self.frame()?.aggregates.push((id, call));
+        Ok(Expr::Column(id, ty))
+    }
+
+    fn aggregate_call(
+        &mut self,
+        function: &Function,
+        name: &str,
+        list: &ast::FunctionArgumentList,
+        at: Option<usize>,
+    ) -> Result<AggregateCall> {
+        let star = matches!(
+            list.args.as_slice(),
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_))]
+        );
+        let args = if star { Vec::new() } else { self.plain_args(list, name, at)? };
+        if args.is_empty() && !star {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{name}(*) must be used to call a parameterless aggregate function"),
+            )
+            .at(at));
+        }
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+        let mut coerced = Vec::with_capacity(args.len());
+        for (i, arg) in args.into_iter().enumerate() {
+            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+            let arg = if super::coerce::is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+        }
+        let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+        if distinct && star {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DISTINCT specified, but the aggregate has no argument")
+                .at(at));
+        }
+        let mut order = Vec::new();
+        for clause in &list.clauses {
+            match clause {
+                FunctionArgumentClause::OrderBy(items) => {
+                    for item in items {
+                        let expr = self.expr(&item.expr)?;
+                        let expr = self.settle(expr)?;
+                        let (desc, nulls_first) = super::select::sort_direction(&item.options)?;
+                        if distinct && !coerced.iter().any(|arg| super::aggregate::same(arg, &expr)) {
+                            return Err(SqlError::new(
+                                SqlState::INVALID_COLUMN_REFERENCE,
+                                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                            )
+                            .at(self.at(item.expr.span())));
+                        }
+                        order.push(SortKey { expr, desc, nulls_first });
+                    }
+                }
+                other => return Err(SqlError::unsupported(format!("{other} in a call of {name}")).at(at)),
+            }
+        }
+        let filter = match &function.filter {
+            Some(filter) => Some(self.condition_of(filter, "FILTER")?),
+            None => None,
+        };
+        Ok(AggregateCall {
+            aggregate: resolved.aggregate,
+            args: coerced,
+            distinct,
+            filter,
+            order,
+            ty: if resolved.result.oid == oid::UNKNOWN { SqlType::of(oid::TEXT) } else { resolved.result },
+        })
+    }
+}

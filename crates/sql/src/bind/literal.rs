@@ -1,0 +1,85 @@
+//! Literals and parameters.
+
+use super::Binder;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::CastContext;
+use crate::value::{Datum, Numeric, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Value};
+
+/// Highest parameter number the protocol can carry.
+const PARAMS_MAX: usize = 65_535;
+
+impl Binder<'_> {
+    pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+        let unknown = |text: &str| Ok(Expr::Const(Datum::Text(text.into()), SqlType::of(oid::UNKNOWN)));
+        match &value.value {
+            Value::Number(digits, _) => number(digits).map_err(|e| e.at(self.at(value.span))),
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => unknown(text),
+            Value::DollarQuotedString(text) => unknown(&text.value),
+            Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
+            Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
+            Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
+            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
+                Err(SqlError::unsupported("a bit string literal").at(self.at(value.span)))
+            }
+            other => Err(SqlError::unsupported(format!("literal {other}")).at(self.at(value.span))),
+        }
+    }
+
+    fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        let number: usize = name.strip_prefix('$').and_then(|n| n.parse().ok()).unwrap_or(0);
+        if number == 0 || number > PARAMS_MAX {
+            return Err(
+                SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}")).at(at)
+            );
+        }
+        if self.params.len() < number {
+            self.params.resize(number, None);
+        }
+        let ty = self.params[number - 1].unwrap_or(SqlType::of(oid::UNKNOWN));
+        Ok(Expr::Param(number - 1, ty))
+    }
+
+    /// `INTERVAL '...' [fields]`.
+    pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
+        let mut expr = self.expr(&interval.value)?;
+        if let (Some(field), Expr::Const(Datum::Text(text), _)) = (&interval.leading_field, &expr) {
+            let bare = text.trim();
+            let plain_number = !bare.is_empty() && bare.parse::<f64>().is_ok();
+            match (&interval.last_field, plain_number) {
+                (None, true) => {
+                    let text = format!("{bare} {}", field.to_string().to_lowercase());
+                    expr = Expr::Const(Datum::Text(text.into()), SqlType::of(oid::UNKNOWN));
+                }
+                // '1-2' YEAR TO MONTH, '1:30' HOUR TO MINUTE, '1 02:03' DAY TO SECOND read the same without the fields.
+                (Some(_), false) if !matches!(field, ast::DateTimeField::Minute | ast::DateTimeField::Minutes) => {}
+                _ => return Err(SqlError::unsupported("this combination of interval literal and fields")),
+            }
+        }
+        let ty = match interval.fractional_seconds_precision.or(interval.leading_precision) {
+            Some(precision) => {
+                let args = [i64::try_from(precision).unwrap_or(i64::MAX)];
+                SqlType { oid: oid::INTERVAL, typmod: crate::value::info::typmod_in(oid::INTERVAL, &args)? }
+            }
+            None => SqlType::of(oid::INTERVAL),
+        };
+        let at = None;
+        self.coerce(expr, ty, CastContext::Explicit, at)
+    }
+}
+
+/// A number: integer, bigint or numeric, the first that holds it.
+fn number(digits: &str) -> Result<Expr> {
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok(Expr::Const(Datum::Int4(value), SqlType::of(oid::INT4)));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(Expr::Const(Datum::Int8(value), SqlType::of(oid::INT8)));
+    }
+    Ok(Expr::Const(Datum::numeric(Numeric::parse(digits)?), SqlType::of(oid::NUMERIC)))
+}

@@ -1,0 +1,322 @@
+//! Names to things: a statement's tree against a catalog snapshot, every expression typed.
+//!
+//! Owns: scopes and name resolution, coercion and parameter types, functions and operators in their syntactic disguises,
+//! grouping, the shape of query blocks. Gives to `plan` bound blocks ([`query::Select`]) whose expressions use *column
+//! identities*; `plan` turns them into positions.
+//!
+//! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number from
+//! [`COLUMN_BASE`] up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of an
+//! enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing row has
+//! it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
+
+mod aggregate;
+mod call;
+mod coerce;
+mod deparse;
+mod dml;
+mod expr;
+mod from;
+mod function;
+mod literal;
+mod names;
+mod operator;
+pub(crate) mod query;
+mod scope;
+mod select;
+mod setop;
+mod special;
+mod standalone;
+mod types;
+
+pub(crate) use coerce::and;
+pub use deparse::expr_to_sql;
+pub use names::fold_ident;
+pub use standalone::{bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, plan_copy_from};
+pub use types::sql_type;
+
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{AggregateCall, PlanContext};
+use crate::value::SqlType;
+use logstead_types::SqlState;
+use scope::NsItem;
+pub(crate) use select::collect_rels;
+use sqlparser::tokenizer::Span;
+use std::sync::Arc;
+
+/// First column identity; anything below is a position.
+pub(crate) const COLUMN_BASE: usize = 1 << 32;
+
+/// A column identity (see the module's doc).
+pub(crate) type ColId = usize;
+
+/// What is known of a column identity.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnInfo {
+    pub(crate) name: Arc<str>,
+    pub(crate) ty: SqlType,
+    pub(crate) origin: (u32, i16),
+    /// Some expression refers to it: scans give it.
+    pub(crate) used: bool,
+    /// FROM item it belongs to; `usize::MAX` for computed ones.
+    pub(crate) rel: usize,
+}
+
+/// A FROM item.
+pub(crate) struct Rel {
+    pub(crate) alias: Arc<str>,
+    pub(crate) source: Source,
+    /// First column identity; the item's columns follow each other.
+    pub(crate) first: ColId,
+    pub(crate) width: usize,
+    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE): the two identities.
+    pub(crate) row_id: Option<ColId>,
+}
+
+/// Where a FROM item's rows come from.
+pub(crate) enum Source {
+    /// A stored table; column i is attribute i.
+    Table(Arc<Relation>),
+    /// A system relation or one row of a sequence.
+    Virtual(Arc<Relation>, &'static crate::catalog::VirtualTable),
+    /// A planned subquery; taken out when the block is planned.
+    Plan(Option<Box<crate::plan::Plan>>),
+    /// WITH.
+    Cte { slot: usize, rows: f64 },
+    /// A function.
+    Function { function: &'static crate::func::Function, args: Vec<Expr>, ordinality: bool },
+}
+
+/// The clause an expression stands in: decides what it may contain and the words of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clause {
+    Select,
+    Where,
+    JoinOn,
+    Having,
+    GroupBy,
+    OrderBy,
+    DistinctOn,
+    Limit,
+    Offset,
+    From,
+    Values,
+    Returning,
+    Assign,
+    ConflictWhere,
+    Filter,
+    Default,
+    Check,
+}
+
+impl Clause {
+    /// As in "aggregate functions are not allowed in ...".
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Clause::Select => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::JoinOn => "JOIN conditions",
+            Clause::Having => "HAVING",
+            Clause::GroupBy => "GROUP BY",
+            Clause::OrderBy => "ORDER BY",
+            Clause::DistinctOn => "DISTINCT ON",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::From => "functions in FROM",
+            Clause::Values => "VALUES",
+            Clause::Returning => "RETURNING",
+            Clause::Assign => "UPDATE",
+            Clause::ConflictWhere => "ON CONFLICT",
+            Clause::Filter => "FILTER",
+            Clause::Default => "DEFAULT expressions",
+            Clause::Check => "check constraints",
+        }
+    }
+
+    fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
+    }
+
+    fn allows_sets(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
+    }
+}
+
+/// One query level while it is being bound.
+pub(crate) struct Frame {
+    /// FROM items in sight.
+    pub(crate) ns: Vec<NsItem>,
+    pub(crate) clause: Clause,
+    /// Inside an aggregate's arguments.
+    pub(crate) in_aggregate: bool,
+    /// Aggregates found, with the identity of each result.
+    pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
+    /// Set-returning calls of the select list, with the identity of each result.
+    pub(crate) sets: Vec<(ColId, Expr)>,
+    /// Column references outside aggregates, with their places: for errors about grouping.
+    pub(crate) references: Vec<(ColId, Option<usize>)>,
+    /// WITH names in sight from here inwards.
+    pub(crate) ctes: Vec<Cte>,
+}
+
+impl Frame {
+    fn new() -> Frame {
+        Frame {
+            ns: Vec::new(),
+            clause: Clause::Select,
+            in_aggregate: false,
+            aggregates: Vec::new(),
+            sets: Vec::new(),
+            references: Vec::new(),
+            ctes: Vec::new(),
+        }
+    }
+}
+
+/// A WITH query in sight.
+#[derive(Clone)]
+pub(crate) struct Cte {
+    pub(crate) name: String,
+    pub(crate) slot: usize,
+    pub(crate) columns: Vec<(Arc<str>, SqlType)>,
+    pub(crate) rows: f64,
+    pub(crate) used: bool,
+    /// The recursive term is being bound: rows so far come from the non-recursive term.
+    pub(crate) recursive_now: bool,
+}
+
+/// The state of binding one statement.
+pub(crate) struct Binder<'a> {
+    pub(crate) cx: &'a PlanContext<'a>,
+    pub(crate) text: &'a str,
+    pub(crate) columns: Vec<ColumnInfo>,
+    pub(crate) rels: Vec<Rel>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) params: Vec<Option<SqlType>>,
+    pub(crate) slots: usize,
+    pub(crate) volatile: bool,
+    pub(crate) read_only: bool,
+    pub(crate) session_dependent: bool,
+    pub(crate) tables_read: Vec<Arc<Relation>>,
+    pub(crate) tables_written: Vec<Arc<Relation>>,
+    depth: usize,
+}
+
+/// Nesting of queries and expressions the binder walks.
+const DEPTH_MAX: usize = 1_200;
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(cx: &'a PlanContext<'a>, text: &'a str) -> Binder<'a> {
+        let declared = cx
+            .param_types
+            .iter()
+            .map(|declared| declared.filter(|&oid| oid != 0 && oid != crate::value::oid::UNKNOWN).map(SqlType::of))
+            .collect();
+        Binder {
+            cx,
+            text,
+            columns: Vec::new(),
+            rels: Vec::new(),
+            frames: Vec::new(),
+            params: declared,
+            slots: 0,
+            volatile: false,
+            read_only: true,
+            session_dependent: false,
+            tables_read: Vec::new(),
+            tables_written: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// Position of a span's start, for errors.
+    pub(crate) fn at(&self, span: Span) -> Option<usize> {
+        crate::parse::span_position(self.text, span)
+    }
+
+    pub(crate) fn info(&self, id: ColId) -> &ColumnInfo {
+        &self.columns[id - COLUMN_BASE]
+    }
+
+    /// Makes a column identity.
+    pub(crate) fn column(&mut self, name: Arc<str>, ty: SqlType, origin: (u32, i16), rel: usize) -> ColId {
+        self.columns.push(ColumnInfo { name, ty, origin, used: false, rel });
+        COLUMN_BASE + self.columns.len() - 1
+    }
+
+    /// Makes an identity for something computed.
+    pub(crate) fn computed(&mut self, name: &str, ty: SqlType) -> ColId {
+        let id = self.column(name.into(), ty, (0, 0), usize::MAX);
+        self.columns[id - COLUMN_BASE].used = true;
+        id
+    }
+
+    /// Refers to a column: scans must give it.
+    pub(crate) fn use_column(&mut self, id: ColId) -> Expr {
+        let info = &mut self.columns[id - COLUMN_BASE];
+        info.used = true;
+        Expr::Column(id, info.ty)
+    }
+
+    pub(crate) fn frame(&mut self) -> Result<&mut Frame> {
+        self.frames.last_mut().ok_or_else(|| SqlError::internal("expression outside of a query"))
+    }
+
+    pub(crate) fn clause(&self) -> Clause {
+        self.frames.last().map_or(Clause::Select, |f| f.clause)
+    }
+
+    /// Runs `bind` with the innermost frame's clause set.
+    pub(crate) fn in_clause<T>(&mut self, clause: Clause, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.frame()?.clause, clause);
+        let result = bind(self);
+        self.frame()?.clause = before;
+        result
+    }
+
+    /// Bounds recursion.
+    pub(crate) fn deeper<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= DEPTH_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        self.depth += 1;
+        let result = bind(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(crate) fn slot(&mut self) -> usize {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    pub(crate) fn reads(&mut self, relation: &Arc<Relation>) {
+        if !self.tables_read.iter().any(|r| r.oid == relation.oid) {
+            self.tables_read.push(relation.clone());
+        }
+    }
+
+    pub(crate) fn writes(&mut self, relation: &Arc<Relation>) {
+        self.read_only = false;
+        if !self.tables_written.iter().any(|r| r.oid == relation.oid) {
+            self.tables_written.push(relation.clone());
+        }
+    }
+
+    /// Types of all parameters once everything is bound.
+    pub(crate) fn finish_params(&self) -> Result<Vec<SqlType>> {
+        self.params
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| {
+                ty.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INDETERMINATE_DATATYPE,
+                        format!("could not determine data type of parameter ${}", i + 1),
+                    )
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,175 @@
+//! Identifiers, and the names of result columns.
+
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast};
+
+/// Longest identifier in bytes; longer ones are cut.
+const NAME_MAX: usize = 63;
+
+/// An identifier as PostgreSQL folds it: lower case unless quoted, cut to 63 bytes.
+pub fn fold_ident(ident: &ast::Ident) -> String {
+    let mut name = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() };
+    if name.len() > NAME_MAX {
+        let mut end = NAME_MAX;
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name.truncate(end);
+    }
+    name
+}
+
+/// The parts of a qualified name.
+pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<String>> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ast::ObjectNamePart::Identifier(ident) => Ok(fold_ident(ident)),
+            ast::ObjectNamePart::Function(_) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{name}\"")))
+            }
+        })
+        .collect()
+}
+
+/// Splits a qualified name into schema and name; a third part in front must be this database.
+pub(crate) fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option<String>, String)> {
+    let mut parts = name_parts(name)?;
+    let last = parts.pop().unwrap_or_default();
+    let schema = parts.pop();
+    if let Some(catalog) = parts.pop()
+        && (catalog != database || !parts.is_empty())
+    {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cross-database references are not implemented: \"{name}\""),
+        ));
+    }
+    Ok((schema, last))
+}
+
+/// Where a name begins.
+pub(crate) fn name_span(name: &ast::ObjectName) -> sqlparser::tokenizer::Span {
+    match name.0.first() {
+        Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
+        _ => sqlparser::tokenizer::Span::empty(),
+    }
+}
+
+/// The name PostgreSQL gives to a result column without an alias.
+pub(crate) fn output_name(expr: &Ast) -> String {
+    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// The name and its strength (2: a real name, 1: only the name of a type or construct).
+fn figure(expr: &Ast) -> Option<(String, u8)> {
+    let strong = |name: &str| Some((name.to_owned(), 2));
+    match expr {
+        Ast::Identifier(ident) => Some((fold_ident(ident), 2)),
+        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), 2)),
+        Ast::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(Ast::Identifier(ident)) => Some((fold_ident(ident), 2)),
+                _ => None,
+            });
+            field.or_else(|| figure(root))
+        }
+        Ast::Function(function) => match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => Some((fold_ident(ident), 2)),
+            _ => None,
+        },
+        Ast::Cast { expr, data_type, .. } => match figure(expr) {
+            Some((name, 2)) => Some((name, 2)),
+            _ => Some((type_word(data_type), 1)),
+        },
+        Ast::TypedString(typed) => Some((type_word(&typed.data_type), 1)),
+        Ast::Interval(_) => Some(("interval".to_owned(), 1)),
+        Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+            Some((name, 2)) => Some((name, 2)),
+            _ => Some(("case".to_owned(), 1)),
+        },
+        Ast::Nested(inner) | Ast::Collate { expr: inner, .. } => figure(inner),
+        Ast::Array(_) => strong("array"),
+        Ast::Tuple(_) => strong("row"),
+        Ast::Exists { negated: false, .. } => strong("exists"),
+        Ast::Subquery(query) => subquery_name(query),
+        Ast::Extract { .. } => strong("extract"),
+        Ast::Position { .. } => strong("position"),
+        Ast::Substring { shorthand: true, .. } => strong("substr"),
+        Ast::Substring { .. } => strong("substring"),
+        Ast::Trim { trim_where, .. } => strong(match trim_where {
+            Some(ast::TrimWhereField::Leading) => "ltrim",
+            Some(ast::TrimWhereField::Trailing) => "rtrim",
+            _ => "btrim",
+        }),
+        Ast::Overlay { .. } => strong("overlay"),
+        Ast::Ceil { .. } => strong("ceil"),
+        Ast::Floor { .. } => strong("floor"),
+        Ast::AtTimeZone { .. } => strong("timezone"),
+        Ast::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => Some(("bool".to_owned(), 1)),
+        _ => None,
+    }
+}
+
+fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
+    let mut body = query.body.as_ref();
+    loop {
+        match body {
+            ast::SetExpr::Select(select) => {
+                return match select.projection.first()? {
+                    ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => Some((fold_ident(alias), 2)),
+                    _ => None,
+                };
+            }
+            ast::SetExpr::SetOperation { left, .. } => body = left,
+            ast::SetExpr::Query(query) => body = query.body.as_ref(),
+            ast::SetExpr::Values(_) => return Some(("column1".to_owned(), 2)),
+            _ => return None,
+        }
+    }
+}
+
+/// The last word of a type's internal name, as FigureColname uses it.
+fn type_word(data_type: &ast::DataType) -> String {
+    use ast::DataType as T;
+    let mut ty = data_type;
+    while let T::Array(
+        ast::ArrayElemTypeDef::SquareBracket(inner, _)
+        | ast::ArrayElemTypeDef::Qualified(inner, _)
+        | ast::ArrayElemTypeDef::AngleBracket(inner)
+        | ast::ArrayElemTypeDef::Parenthesis(inner),
+    ) = ty
+    {
+        ty = inner;
+    }
+    if let T::Custom(name, _) = ty
+        && let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last()
+    {
+        return fold_ident(ident);
+    }
+    match super::types::base_type(ty) {
+        Ok(oid) => crate::value::info::type_name(oid).to_owned(),
+        Err(_) => "?column?".to_owned(),
+    }
+}
+
+/// Levenshtein distance, giving up beyond `max`.
+pub(crate) fn distance(a: &str, b: &str, max: usize) -> Option<usize> {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > max {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row.last().copied().filter(|&d| d <= max)
+}

@@ -1,0 +1,413 @@
+//! Operators, row comparisons, IN lists, ANY and ALL over arrays.
+
+use super::Binder;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, CastContext, Function, Resolved};
+use crate::value::{Datum, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
+
+/// The operator's name.
+pub(crate) fn operator_name(op: &B) -> Result<String> {
+    Ok(match op {
+        B::PGCustomBinaryOperator(parts) => {
+            if parts.len() > 1 && parts[0] != "pg_catalog" {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!("operator does not exist: {}", parts.join(".")),
+                ));
+            }
+            parts.last().cloned().unwrap_or_default()
+        }
+        B::Overlaps => return Err(SqlError::unsupported("OVERLAPS")),
+        other => other.to_string(),
+    })
+}
+
+impl Binder<'_> {
+    /// Position of the operator between two operands.
+    pub(crate) fn operator_at(&self, left: &Ast) -> Option<usize> {
+        let end = left.span().end;
+        if end.line == 0 {
+            return None;
+        }
+        let byte = crate::parse::byte_of(self.text, end);
+        let rest = &self.text[byte..];
+        let skipped = rest.find(|c: char| !(c.is_whitespace() || c == ')')).unwrap_or(0);
+        Some(self.text[..byte + skipped].chars().count() + 1)
+    }
+
+    /// Resolves an operator and brings both operands to its types.
+    pub(crate) fn operator(&mut self, op: &str, left: Expr, right: Expr, at: Option<usize>) -> Result<Expr> {
+        let resolved = func::resolve_operator(op, Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        self.apply_operator(&resolved, left, right, at)
+    }
+
+    fn apply_operator(
+        &mut self,
+        resolved: &Resolved,
+        left: Expr,
+        right: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let left = self.coerce(left, arg(resolved, 0), CastContext::Implicit, at)?;
+        let right = self.coerce(right, arg(resolved, 1), CastContext::Implicit, at)?;
+        self.call(resolved.function, vec![left, right], resolved.result)
+    }
+
+    pub(crate) fn prefix_operator(&mut self, op: &str, arg0: Expr, at: Option<usize>) -> Result<Expr> {
+        let resolved = func::resolve_operator(op, None, arg0.ty()).map_err(|e| e.at(at))?;
+        let operand = self.coerce(arg0, arg(&resolved, 0), CastContext::Implicit, at)?;
+        self.call(resolved.function, vec![operand], resolved.result)
+    }
+
+    /// A chain of binary operators, leaning left: walked in a loop.
+    pub(crate) fn binary(&mut self, expr: &Ast) -> Result<Expr> {
+        let mut chain = Vec::new();
+        let mut head = expr;
+        while let Ast::BinaryOp { left, op, right } = head {
+            if matches!(op, B::And | B::Or) {
+                break;
+            }
+            chain.push((left.as_ref(), op, right.as_ref()));
+            head = left;
+        }
+        let Some((left, op, right)) = chain.pop() else {
+            return self.conjunction(expr);
+        };
+        let mut so_far = self.binary_pair(left, op, right)?;
+        while let Some((left, op, right)) = chain.pop() {
+            let at = self.operator_at(left);
+            let name = operator_name(op)?;
+            if row_of(right).is_some() {
+                return Err(mixed_row(at));
+            }
+            let right = self.expr(right)?;
+            so_far = self.operator(&name, so_far, right, at)?;
+        }
+        Ok(so_far)
+    }
+
+    fn binary_pair(&mut self, left: &Ast, op: &B, right: &Ast) -> Result<Expr> {
+        let at = self.operator_at(left);
+        let name = operator_name(op)?;
+        if let Some(left_items) = row_of(left) {
+            if let Ast::Subquery(query) = strip(right) {
+                return self.row_subquery(&left_items, &name, query, at);
+            }
+            let Some(right_items) = row_of(right) else {
+                return Err(mixed_row(at));
+            };
+            let left = left_items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+            let right = right_items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+            return self.row_comparison(&name, left, right, at);
+        }
+        let left = self.expr(left)?;
+        if row_of(right).is_some() {
+            return Err(mixed_row(at));
+        }
+        let right = self.expr(right)?;
+        self.operator(&name, left, right, at)
+    }
+
+    /// AND / OR, flattened without recursion along the chain.
+    fn conjunction(&mut self, expr: &Ast) -> Result<Expr> {
+        let Ast::BinaryOp { op: outer, .. } = expr else {
+            return Err(SqlError::internal("not a binary operator"));
+        };
+        let mut operands = Vec::new();
+        let mut head = expr;
+        loop {
+            match head {
+                Ast::BinaryOp { left, op, right } if op == outer => {
+                    operands.push(right.as_ref());
+                    head = left;
+                }
+                other => {
+                    operands.push(other);
+                    break;
+                }
+            }
+        }
+        let what = if *outer == B::And { "AND" } else { "OR" };
+        let mut bound = Vec::with_capacity(operands.len());
+        for operand in operands.into_iter().rev() {
+            let at = self.at(operand.span());
+            let expr = self.expr(operand)?;
+            match self.condition(expr, what, at)? {
+                Expr::And(inner) if *outer == B::And => bound.extend(inner),
+                Expr::Or(inner) if *outer == B::Or => bound.extend(inner),
+                other => bound.push(other),
+            }
+        }
+        // Constants that decide or change nothing fold away.
+        let neutral = *outer == B::And;
+        bound.retain(|e| !matches!(e, Expr::Const(Datum::Bool(value), _) if *value == neutral));
+        let bool_ty = SqlType::of(oid::BOOL);
+        if bound.iter().any(|e| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral)) {
+            return Ok(Expr::Const(Datum::Bool(!neutral), bool_ty));
+        }
+        Ok(match bound.len() {
+            0 => Expr::Const(Datum::Bool(neutral), bool_ty),
+            1 => bound.remove(0),
+            _ if neutral => Expr::And(bound),
+            _ => Expr::Or(bound),
+        })
+    }
+
+    /// (a, b) op (c, d).
+    pub(crate) fn row_comparison(
+        &mut self,
+        op: &str,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if left.len() != right.len() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(at));
+        }
+        if left.is_empty() {
+            return Err(
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length").at(at)
+            );
+        }
+        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+        match op {
+            "=" => {
+                let all = pairs.into_iter().map(|(l, r)| self.operator("=", l, r, at)).collect::<Result<Vec<_>>>()?;
+                Ok(join(all, Expr::And))
+            }
+            "<>" => {
+                let all = pairs.into_iter().map(|(l, r)| self.operator("<>", l, r, at)).collect::<Result<Vec<_>>>()?;
+                Ok(join(all, Expr::Or))
+            }
+            "<" | "<=" | ">" | ">=" => {
+                // a < c OR (a = c AND (b < d OR ...)); only the last pair may be equal.
+                let strict = &op[..1];
+                let last = pairs.len() - 1;
+                let mut result: Option<Expr> = None;
+                for (i, (l, r)) in pairs.into_iter().enumerate().rev() {
+                    result = Some(match result {
+                        None => {
+                            debug_assert_eq!(i, last, "pairs are walked from the last");
+                            self.operator(op, l, r, at)?
+                        }
+                        Some(rest) => {
+                            let before = self.operator(strict, l.clone(), r.clone(), at)?;
+                            let equal = self.operator("=", l, r, at)?;
+                            Expr::Or(vec![before, Expr::And(vec![equal, rest])])
+                        }
+                    });
+                }
+                result.ok_or_else(|| SqlError::internal("empty row comparison"))
+            }
+            _ => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("could not determine interpretation of row comparison operator {op}"),
+            )
+            .hint("Row comparison operators must be associated with btree operator families.")
+            .at(at)),
+        }
+    }
+
+    /// x [NOT] IN (list).
+    pub(crate) fn in_list(&mut self, left: &Ast, list: &[Ast], negated: bool) -> Result<Expr> {
+        let at = self.operator_at(left);
+        if let Some(items) = row_of(left) {
+            let left = items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+            let mut all = Vec::new();
+            for item in list {
+                let Some(right) = row_of(item) else {
+                    return Err(mixed_row(at));
+                };
+                let right = right.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+                all.push(self.row_comparison("=", left.clone(), right, at)?);
+            }
+            let any = join(all, Expr::Or);
+            return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
+        }
+        let left = self.expr(left)?;
+        let items = list.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+        if items.len() == 1 {
+            let op = if negated { "<>" } else { "=" };
+            let item = items.into_iter().next().ok_or_else(|| SqlError::internal("empty IN list"))?;
+            return self.operator(op, left, item, at);
+        }
+        let types: Vec<SqlType> =
+            std::iter::once(left.ty()).chain(items.iter().map(Expr::ty)).collect();
+        if let Ok(common) = func::common_type(&types) {
+            let common = SqlType::of(common.oid);
+            let resolved = func::resolve_operator("=", Some(left.ty()), common).map_err(|e| e.at(at))?;
+            let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+            let target = arg(&resolved, 1);
+            let mut coerced = Vec::with_capacity(items.len());
+            for (item, ast) in items.into_iter().zip(list) {
+                let place = self.at(ast.span());
+                let item = self.coerce(item, common, CastContext::Implicit, place)?;
+                coerced.push(self.coerce(item, target, CastContext::Implicit, place)?);
+            }
+            return Ok(Expr::InList { left: Box::new(left), list: coerced, op: resolved.function, negated });
+        }
+        let op = if negated { "<>" } else { "=" };
+        let all = items
+            .into_iter()
+            .map(|item| self.operator(op, left.clone(), item, at))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(join(all, if negated { Expr::And } else { Expr::Or }))
+    }
+
+    /// x op ANY/ALL (array).
+    pub(crate) fn array_compare(&mut self, left: &Ast, op: &B, right: &Ast, all: bool) -> Result<Expr> {
+        let at = self.operator_at(left);
+        let name = operator_name(op)?;
+        if let Ast::Subquery(query) = right {
+            let items = row_of(left).unwrap_or_else(|| vec![left]);
+            return self.compare_subquery(&items, &name, query, all, at);
+        }
+        if let Ast::Nested(inner) = right
+            && let Ast::Subquery(query) = inner.as_ref()
+        {
+            let items = row_of(left).unwrap_or_else(|| vec![left]);
+            return self.compare_subquery(&items, &name, query, all, at);
+        }
+        let left = self.expr(left)?;
+        let array = self.expr(right)?;
+        let element = match array.ty().oid {
+            oid::UNKNOWN => SqlType::of(oid::UNKNOWN),
+            ty => match info::element_of(ty) {
+                Some(element) => SqlType::of(element),
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        "op ANY/ALL (array) requires array on right side",
+                    )
+                    .at(at));
+                }
+            },
+        };
+        let resolved = func::resolve_operator(&name, Some(left.ty()), element).map_err(|e| e.at(at))?;
+        if resolved.result.oid != oid::BOOL {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires operator to yield boolean",
+            )
+            .at(at));
+        }
+        let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+        let wanted = arg(&resolved, 1);
+        let array = if wanted.oid == element.oid || super::coerce::is_pseudo(wanted.oid) {
+            array
+        } else {
+            let target = info::array_of(wanted.oid)
+                .ok_or_else(|| SqlError::unsupported(format!("an array of {}", info::format_type(wanted))))?;
+            if matches!(func::find_cast(element, wanted, CastContext::Implicit), Some(func::Cast::Relabel))
+                && element.oid != oid::UNKNOWN
+            {
+                Expr::Relabel(Box::new(array), SqlType::of(target))
+            } else {
+                self.coerce(array, SqlType::of(target), CastContext::Implicit, at)?
+            }
+        };
+        Ok(Expr::ArrayCompare { left: Box::new(left), array: Box::new(array), op: resolved.function, all })
+    }
+
+    /// IS [NOT] DISTINCT FROM.
+    pub(crate) fn distinct_from(&mut self, left: &Ast, right: &Ast, negated: bool) -> Result<Expr> {
+        let at = self.operator_at(left);
+        if let (Some(l), Some(r)) = (row_of(left), row_of(right)) {
+            if l.len() != r.len() {
+                return Err(
+                    SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(at)
+                );
+            }
+            let mut all = Vec::new();
+            for (l, r) in l.into_iter().zip(r) {
+                all.push(self.distinct_from(l, r, negated)?);
+            }
+            return Ok(join(all, if negated { Expr::And } else { Expr::Or }));
+        }
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let (mut a, mut b) = (arg(&resolved, 0), arg(&resolved, 1));
+        if a.oid != b.oid {
+            // A cross-type equality: both sides meet in their common type.
+            let common = func::common_type(&[a, b]).map_err(|e| e.at(at))?;
+            a = SqlType::of(common.oid);
+            b = a;
+        }
+        let left = self.coerce(left, a, CastContext::Implicit, at)?;
+        let right = self.coerce(right, b, CastContext::Implicit, at)?;
+        Ok(Expr::IsDistinct { left: Box::new(left), right: Box::new(right), negated })
+    }
+
+    /// The equality function over two columns of a subquery comparison: operands coerced, operator checked.
+    pub(crate) fn comparison_function(
+        &mut self,
+        op: &str,
+        left: Expr,
+        right: SqlType,
+        at: Option<usize>,
+    ) -> Result<(Expr, &'static Function, SqlType)> {
+        let resolved = func::resolve_operator(op, Some(left.ty()), right).map_err(|e| e.at(at))?;
+        if resolved.result.oid != oid::BOOL {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "row comparison operator must yield type boolean, not type {}",
+                    info::format_type(resolved.result)
+                ),
+            )
+            .at(at));
+        }
+        let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+        Ok((left, resolved.function, arg(&resolved, 1)))
+    }
+}
+
+fn arg(resolved: &Resolved, i: usize) -> SqlType {
+    resolved.args.get(i).copied().unwrap_or(SqlType::of(oid::ANY))
+}
+
+fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
+    match all.len() {
+        1 => all.remove(0),
+        _ => make(all),
+    }
+}
+
+fn mixed_row(at: Option<usize>) -> SqlError {
+    SqlError::unsupported("a row value next to a single value").at(at)
+}
+
+/// An expression without its parentheses.
+pub(crate) fn strip(expr: &Ast) -> &Ast {
+    let mut expr = expr;
+    while let Ast::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// The items of a row constructor.
+pub(crate) fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
+    match expr {
+        Ast::Tuple(items) => Some(items.iter().collect()),
+        Ast::Function(function)
+            if function.name.0.len() == 1
+                && matches!(&function.name.0[0], ast::ObjectNamePart::Identifier(i)
+                    if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
+        {
+            let ast::FunctionArguments::List(list) = &function.args else { return None };
+            list.args
+                .iter()
+                .map(|a| match a {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
+                    _ => None,
+                })
+                .collect()
+        }
+        _ => None,
+    }
+}

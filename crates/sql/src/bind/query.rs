@@ -1,0 +1,62 @@
+//! Bound query blocks: what `select` makes and `plan` takes.
+
+use super::ColId;
+use crate::expr::Expr;
+use crate::plan::{AggregateCall, JoinKind, LockWait, OutputColumn, SortKey};
+
+/// FROM as a tree. Inner joins are flattened into the block's list and conditions; what is left is outer joins.
+pub(crate) enum From {
+    /// A FROM item: index into `Binder::rels`.
+    Rel(usize),
+    /// A join whose sides cannot simply be exchanged.
+    Join { kind: JoinKind, left: Box<FromList>, right: Box<FromList>, on: Vec<Expr> },
+}
+
+/// Items joined by inner joins under some conditions.
+#[derive(Default)]
+pub(crate) struct FromList {
+    pub(crate) items: Vec<From>,
+    pub(crate) conditions: Vec<Expr>,
+}
+
+/// One SELECT.
+#[derive(Default)]
+pub(crate) struct Select {
+    pub(crate) from: FromList,
+    pub(crate) grouping: Option<Grouping>,
+    /// Set-returning calls, computed after grouping.
+    pub(crate) sets: Vec<(ColId, Expr)>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) distinct: Distinct,
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// Items to lock and how.
+    pub(crate) locks: Option<(Vec<usize>, LockWait)>,
+}
+
+/// GROUP BY, HAVING and aggregates.
+pub(crate) struct Grouping {
+    /// Group keys over the FROM row, each with its identity afterwards.
+    pub(crate) keys: Vec<(ColId, Expr)>,
+    pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
+    /// Over keys and aggregates.
+    pub(crate) having: Vec<Expr>,
+}
+
+/// A select list item with its identity.
+pub(crate) struct Output {
+    pub(crate) id: ColId,
+    pub(crate) expr: Expr,
+    pub(crate) column: OutputColumn,
+}
+
+/// DISTINCT.
+#[derive(Default)]
+pub(crate) enum Distinct {
+    #[default]
+    No,
+    All,
+    /// DISTINCT ON; expressions as in ORDER BY.
+    On(Vec<Expr>),
+}

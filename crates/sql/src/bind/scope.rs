@@ -1,0 +1,264 @@
+//! Name resolution: columns and FROM items, and what to say when a name means nothing.
+
+use super::names::{distance, fold_ident};
+use super::{Binder, ColId};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A FROM item (or the unnamed result of a join) as names see it.
+#[derive(Clone)]
+pub(crate) struct NsItem {
+    /// The name it goes by; empty for a join without an alias.
+    pub(crate) alias: Arc<str>,
+    /// Schema, when the name is the table's own.
+    pub(crate) schema: Option<Arc<str>>,
+    /// The real name, when an alias hides it.
+    pub(crate) hidden_name: Option<Arc<str>>,
+    pub(crate) columns: Vec<NsColumn>,
+    /// `alias.column` finds it.
+    pub(crate) rel_visible: bool,
+    /// `column` finds it.
+    pub(crate) columns_visible: bool,
+    /// Table OID for `tableoid`, 0 if it has none.
+    pub(crate) table: u32,
+}
+
+/// A column as names see it.
+#[derive(Clone)]
+pub(crate) struct NsColumn {
+    pub(crate) name: Arc<str>,
+    pub(crate) what: NsWhat,
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+pub(crate) enum NsWhat {
+    Column(ColId),
+    /// A column merged by FULL JOIN ... USING.
+    Merged(Expr),
+    /// A dropped or otherwise unreachable column.
+    Gone,
+}
+
+/// Columns every stored table has without declaring them.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
+
+impl Binder<'_> {
+    /// An expression for a column in sight.
+    pub(crate) fn ns_expr(&mut self, what: &NsWhat) -> Result<Expr> {
+        match what {
+            NsWhat::Column(id) => Ok(self.use_column(*id)),
+            NsWhat::Merged(expr) => Ok(expr.clone()),
+            NsWhat::Gone => Err(SqlError::internal("a dropped column was named")),
+        }
+    }
+
+    fn found(&mut self, level: usize, what: NsWhat, at: Option<usize>) -> Result<Expr> {
+        let expr = self.ns_expr(&what)?;
+        let frame = &mut self.frames[level];
+        if !frame.in_aggregate
+            && let NsWhat::Column(id) = what
+        {
+            frame.references.push((id, at));
+        }
+        Ok(expr)
+    }
+
+    /// `name`.
+    pub(crate) fn resolve_column(&mut self, ident: &ast::Ident) -> Result<Expr> {
+        let name = fold_ident(ident);
+        let at = self.at(ident.span);
+        if let Some(expr) = self.find_column(&name, at)? {
+            return Ok(expr);
+        }
+        if let Some(expr) = self.system_column(None, &name)? {
+            return Ok(expr);
+        }
+        if self.frames.iter().any(|f| f.ns.iter().any(|i| i.rel_visible && *i.alias == *name)) {
+            return Err(SqlError::unsupported(format!("whole-row reference \"{name}\"")).at(at));
+        }
+        let error = SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(at);
+        Err(match self.suggest(None, &name) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        })
+    }
+
+    /// `name`, if some FROM item in sight has it.
+    pub(crate) fn find_column(&mut self, name: &str, at: Option<usize>) -> Result<Option<Expr>> {
+        for level in (0..self.frames.len()).rev() {
+            let mut hit: Option<NsWhat> = None;
+            for item in self.frames[level].ns.iter().filter(|i| i.columns_visible) {
+                for column in item.columns.iter().filter(|c| *c.name == *name) {
+                    if matches!(column.what, NsWhat::Gone) {
+                        continue;
+                    }
+                    if hit.is_some() {
+                        return Err(ambiguous(name).at(at));
+                    }
+                    hit = Some(column.what.clone());
+                }
+            }
+            if let Some(what) = hit {
+                return self.found(level, what, at).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// `item.name` or `schema.item.name`.
+    pub(crate) fn resolve_qualified(&mut self, parts: &[ast::Ident]) -> Result<Expr> {
+        let at = parts.first().and_then(|p| self.at(p.span));
+        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+        let (schema, rel, column) = match names.as_slice() {
+            [rel, column] => (None, rel, column),
+            [schema, rel, column] => (Some(schema.as_str()), rel, column),
+            [database, schema, rel, column] if *database == self.cx.catalog.database_name => {
+                (Some(schema.as_str()), rel, column)
+            }
+            [_, _, _, _] => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("cross-database references are not implemented: {}", names.join(".")),
+                )
+                .at(at));
+            }
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("improper qualified name (too many dotted names): {}", names.join(".")),
+                )
+                .at(at));
+            }
+        };
+        let Some((level, index)) = self.find_item(schema, rel).map_err(|e| e.at(at))? else {
+            return Err(self.missing_item(schema, rel).at(at));
+        };
+        let item = &self.frames[level].ns[index];
+        let mut hit: Option<NsWhat> = None;
+        for c in item.columns.iter().filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone)) {
+            if hit.is_some() {
+                return Err(ambiguous(column).at(at));
+            }
+            hit = Some(c.what.clone());
+        }
+        if let Some(what) = hit {
+            return self.found(level, what, at);
+        }
+        if let Some(expr) = self.system_column(Some((level, index)), column)? {
+            return Ok(expr);
+        }
+        let error =
+            SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column {rel}.{column} does not exist")).at(at);
+        Err(match self.suggest(Some(rel), column) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        })
+    }
+
+    /// The FROM item a qualifier means: (frame, index).
+    pub(crate) fn find_item(&self, schema: Option<&str>, rel: &str) -> Result<Option<(usize, usize)>> {
+        for level in (0..self.frames.len()).rev() {
+            let mut hit = None;
+            for (index, item) in self.frames[level].ns.iter().enumerate() {
+                let named = item.rel_visible
+                    && *item.alias == *rel
+                    && schema.is_none_or(|s| item.schema.as_deref() == Some(s));
+                if named {
+                    if hit.is_some() {
+                        return Err(SqlError::new(
+                            SqlState::AMBIGUOUS_ALIAS,
+                            format!("table reference \"{rel}\" is ambiguous"),
+                        ));
+                    }
+                    hit = Some((level, index));
+                }
+            }
+            if hit.is_some() {
+                return Ok(hit);
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn missing_item(&self, schema: Option<&str>, rel: &str) -> SqlError {
+        let hidden = self
+            .frames
+            .iter()
+            .flat_map(|f| &f.ns)
+            .find(|i| i.hidden_name.as_deref() == Some(rel) && i.rel_visible && schema.is_none());
+        if let Some(item) = hidden {
+            return SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{rel}\""),
+            )
+            .hint(format!("Perhaps you meant to reference the table alias \"{}\".", item.alias));
+        }
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{rel}\""))
+    }
+
+    fn system_column(&mut self, item: Option<(usize, usize)>, name: &str) -> Result<Option<Expr>> {
+        if !SYSTEM_COLUMNS.contains(&name) {
+            return Ok(None);
+        }
+        let tables: Vec<u32> = match item {
+            Some((level, index)) => vec![self.frames[level].ns[index].table],
+            None => {
+                let level = self.frames.iter().rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
+                let items = level.map(|l| self.frames[l].ns.iter().filter(|i| i.rel_visible && i.table != 0));
+                items.into_iter().flatten().map(|i| i.table).collect()
+            }
+        };
+        match tables.as_slice() {
+            [] | [0] => Ok(None),
+            [table] if name == "tableoid" => Ok(Some(Expr::Const(Datum::Oid(*table), SqlType::of(oid::OID)))),
+            [_] => Err(SqlError::unsupported(format!("system column \"{name}\""))),
+            _ => Err(ambiguous(name)),
+        }
+    }
+
+    /// "Perhaps you meant ...": the closest column names in sight.
+    fn suggest(&self, rel: Option<&str>, name: &str) -> Option<String> {
+        let mut best = 4;
+        let mut hits: Vec<String> = Vec::new();
+        for frame in self.frames.iter().rev() {
+            for item in frame.ns.iter().filter(|i| i.rel_visible && !i.alias.is_empty()) {
+                let penalty = match rel {
+                    Some(rel) if rel != &*item.alias => match distance(rel, &item.alias, 3) {
+                        Some(d) => d,
+                        None => continue,
+                    },
+                    _ => 0,
+                };
+                for column in item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone)) {
+                    let Some(d) = distance(name, &column.name, 3) else { continue };
+                    let total = d + penalty;
+                    if d > name.chars().count() / 2 || total > best || total > 3 {
+                        continue;
+                    }
+                    if total < best {
+                        hits.clear();
+                        best = total;
+                    }
+                    hits.push(format!("\"{}.{}\"", item.alias, column.name));
+                }
+            }
+            if best == 0 {
+                break;
+            }
+        }
+        match hits.as_slice() {
+            [one] => Some(format!("Perhaps you meant to reference the column {one}.")),
+            [one, two] => Some(format!("Perhaps you meant to reference the column {one} or the column {two}.")),
+            _ => None,
+        }
+    }
+}
+
+fn ambiguous(name: &str) -> SqlError {
+    SqlError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+}

@@ -1,0 +1,646 @@
+//! SELECT: the clauses of one query block.
+
+use super::aggregate::same;
+use super::names::{fold_ident, output_name, schema_and_name};
+use super::operator::strip;
+use super::query::{Distinct, From, FromList, Grouping, Output, Select};
+use super::scope::NsWhat;
+use super::{Binder, Clause, Frame, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::CastContext;
+use crate::plan::{LockWait, OutputColumn, SortKey};
+use crate::value::{Datum, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, SelectItem, Spanned};
+use std::sync::Arc;
+
+/// The clauses that belong to a query around its SELECT.
+#[derive(Default)]
+pub(crate) struct Tail<'q> {
+    pub(crate) order_by: Option<&'q ast::OrderBy>,
+    pub(crate) limit: Option<&'q Ast>,
+    pub(crate) offset: Option<&'q Ast>,
+    pub(crate) locks: &'q [ast::LockClause],
+}
+
+/// ASC / DESC and NULLS FIRST / LAST.
+pub(crate) fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
+    let desc = match &options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(_) => return Err(SqlError::unsupported("ORDER BY ... USING")),
+    };
+    Ok((desc, options.nulls_first.unwrap_or(desc)))
+}
+
+impl Binder<'_> {
+    /// Binds one SELECT with the clauses after it. With `settle` off, literals of unknown type stay so in the outputs.
+    pub(crate) fn select(&mut self, select: &ast::Select, tail: &Tail<'_>, settle: bool) -> Result<Select> {
+        self.frames.push(Frame::new());
+        let result = self.select_in_frame(select, tail, settle);
+        self.frames.pop();
+        result
+    }
+
+    fn select_in_frame(&mut self, select: &ast::Select, tail: &Tail<'_>, settle: bool) -> Result<Select> {
+        refuse(select)?;
+        let from = self.from_clause(&select.from)?;
+        let mut rels = Vec::new();
+        collect_rels(&from, &mut rels);
+        let mut block = Select { from, ..Select::default() };
+
+        self.frame()?.clause = Clause::Select;
+        self.select_list(&select.projection, &mut block.outputs)?;
+        let plain = tail.order_by.is_none() && select.distinct.is_none();
+        if settle || !plain {
+            for output in &mut block.outputs {
+                let expr = std::mem::replace(&mut output.expr, Expr::Param(0, SqlType::of(oid::UNKNOWN)));
+                output.expr = self.settle(expr)?;
+                output.column.ty = output.expr.ty();
+            }
+        }
+
+        if let Some(selection) = &select.selection {
+            let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+            push_conjuncts(condition, &mut block.from.conditions);
+        }
+        let having = match &select.having {
+            Some(having) => {
+                let condition = self.in_clause(Clause::Having, |b| b.condition_of(having, "HAVING"))?;
+                let mut all = Vec::new();
+                push_conjuncts(condition, &mut all);
+                Some(all)
+            }
+            None => None,
+        };
+        let mut order = match tail.order_by {
+            Some(order_by) => self.in_clause(Clause::OrderBy, |b| b.order_by(order_by, &block.outputs))?,
+            None => Vec::new(),
+        };
+        let group_keys = self.group_by(&select.group_by, &block.outputs)?;
+        block.distinct = self.distinct(select.distinct.as_ref(), &mut order, &block.outputs)?;
+
+        block.sets = std::mem::take(&mut self.frame()?.sets);
+        let aggregates = std::mem::take(&mut self.frame()?.aggregates);
+        if group_keys.is_some() || having.is_some() || !aggregates.is_empty() {
+            let mut grouping =
+                Grouping { keys: group_keys.unwrap_or_default(), aggregates, having: Vec::new() };
+            let mut having = having.unwrap_or_default();
+            for output in &mut block.outputs {
+                self.regroup(&mut output.expr, &mut grouping, &rels)?;
+            }
+            for condition in &mut having {
+                self.regroup(condition, &mut grouping, &rels)?;
+            }
+            for key in &mut order {
+                self.regroup(&mut key.expr, &mut grouping, &rels)?;
+            }
+            for (_, call) in &mut block.sets {
+                self.regroup(call, &mut grouping, &rels)?;
+            }
+            if let Distinct::On(keys) = &mut block.distinct {
+                for key in keys {
+                    self.regroup(key, &mut grouping, &rels)?;
+                }
+            }
+            grouping.having = having;
+            block.grouping = Some(grouping);
+        }
+        block.order = order;
+        let hidden = std::mem::take(&mut self.frame()?.ns);
+        let limits = self.limits(tail);
+        self.frame()?.ns = hidden;
+        (block.limit, block.offset) = limits?;
+        if !tail.locks.is_empty() {
+            block.locks = self.locks(tail.locks, &block, &rels)?;
+        }
+        Ok(block)
+    }
+
+    /// Appends the select list's items.
+    pub(crate) fn select_list(&mut self, items: &[SelectItem], out: &mut Vec<Output>) -> Result<()> {
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = output_name(expr);
+                    let bound = self.expr(expr)?;
+                    self.output(name, bound, out);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let bound = self.expr(expr)?;
+                    self.output(fold_ident(alias), bound, out);
+                }
+                SelectItem::Wildcard(options) => {
+                    plain_wildcard(options)?;
+                    let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
+                    for item in self.frame()?.ns.iter().filter(|i| i.columns_visible) {
+                        let live = item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone));
+                        columns.extend(live.map(|c| (c.name.clone(), c.what.clone())));
+                    }
+                    if self.frame()?.ns.is_empty() {
+                        return Err(SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "SELECT * with no tables specified is not valid",
+                        )
+                        .at(self.at(item.span())));
+                    }
+                    self.star(columns, self.at(item.span()), out)?;
+                }
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    plain_wildcard(options)?;
+                    let name = match kind {
+                        ast::SelectItemQualifiedWildcardKind::ObjectName(name) => name.clone(),
+                        ast::SelectItemQualifiedWildcardKind::Expr(expr) => match strip(expr) {
+                            Ast::Identifier(ident) => ast::ObjectName::from(vec![ident.clone()]),
+                            Ast::CompoundIdentifier(parts) => ast::ObjectName::from(parts.clone()),
+                            other => {
+                                return Err(SqlError::unsupported(format!("expansion of ({other}).*")));
+                            }
+                        },
+                    };
+                    let at = self.at(super::names::name_span(&name));
+                    let (schema, rel) = schema_and_name(&name, &self.cx.catalog.database_name)?;
+                    let Some((level, index)) = self.find_item(schema.as_deref(), &rel).map_err(|e| e.at(at))? else {
+                        return Err(self.missing_item(schema.as_deref(), &rel).at(at));
+                    };
+                    let item = &self.frames[level].ns[index];
+                    let live = item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone));
+                    let columns = live.map(|c| (c.name.clone(), c.what.clone())).collect();
+                    self.star(columns, at, out)?;
+                }
+                SelectItem::ExprWithAliases { .. } => {
+                    return Err(SqlError::unsupported("several aliases of one expression"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn star(
+        &mut self,
+        columns: Vec<(Arc<str>, NsWhat)>,
+        at: Option<usize>,
+        out: &mut Vec<Output>,
+    ) -> Result<()> {
+        for (name, what) in columns {
+            let expr = self.ns_expr(&what)?;
+            if let NsWhat::Column(id) = what {
+                self.frame()?.references.push((id, at));
+            }
+            self.output(name.to_string(), expr, out);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn output(&mut self, name: String, expr: Expr, out: &mut Vec<Output>) {
+        let ty = expr.ty();
+        let origin = match &expr {
+            Expr::Column(id, _) => self.info(*id).origin,
+            _ => (0, 0),
+        };
+        let id = self.column("".into(), ty, origin, usize::MAX);
+        out.push(Output { id, expr, column: OutputColumn { name, ty, origin } });
+    }
+
+    fn order_by(&mut self, order_by: &ast::OrderBy, outputs: &[Output]) -> Result<Vec<SortKey>> {
+        let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+            return Err(SqlError::unsupported("ORDER BY ALL"));
+        };
+        let mut keys: Vec<SortKey> = Vec::with_capacity(items.len());
+        for item in items {
+            let (desc, nulls_first) = sort_direction(&item.options)?;
+            let expr = self.sort_expr(&item.expr, outputs, "ORDER BY")?;
+            sortable(expr.ty(), self.at(item.expr.span()))?;
+            // A key that is there already orders nothing more.
+            if !keys.iter().any(|k| same(&k.expr, &expr)) {
+                keys.push(SortKey { expr, desc, nulls_first });
+            }
+        }
+        Ok(keys)
+    }
+
+    /// An item of ORDER BY or DISTINCT ON: an output by position or name, else an expression over the FROM row.
+    fn sort_expr(&mut self, item: &Ast, outputs: &[Output], clause: &str) -> Result<Expr> {
+        if let Some(output) = self.output_by_position(item, outputs, clause)? {
+            return Ok(Expr::Column(output.id, output.column.ty));
+        }
+        if let Ast::Identifier(ident) = item {
+            let name = fold_ident(ident);
+            let mut hits = outputs.iter().filter(|o| o.column.name == name);
+            if let Some(first) = hits.next() {
+                if hits.any(|other| !same(&other.expr, &first.expr)) {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!("{clause} \"{name}\" is ambiguous"),
+                    )
+                    .at(self.at(ident.span)));
+                }
+                return Ok(Expr::Column(first.id, first.column.ty));
+            }
+        }
+        let expr = self.expr(item)?;
+        let expr = self.settle(expr)?;
+        if let Some(output) = outputs.iter().find(|o| same(&o.expr, &expr)) {
+            return Ok(Expr::Column(output.id, output.column.ty));
+        }
+        Ok(expr)
+    }
+
+    fn output_by_position<'o>(
+        &self,
+        item: &Ast,
+        outputs: &'o [Output],
+        clause: &str,
+    ) -> Result<Option<&'o Output>> {
+        let Ast::Value(value) = item else { return Ok(None) };
+        let at = self.at(value.span);
+        match &value.value {
+            ast::Value::Number(digits, _) => {
+                let Ok(position) = digits.parse::<usize>() else {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("non-integer constant in {clause}"),
+                    )
+                    .at(at));
+                };
+                let output = position.checked_sub(1).and_then(|i| outputs.get(i));
+                output.map(Some).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        format!("{clause} position {position} is not in select list"),
+                    )
+                    .at(at)
+                })
+            }
+            ast::Value::SingleQuotedString(_) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(at))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Group keys; `None` without GROUP BY.
+    fn group_by(
+        &mut self,
+        group_by: &ast::GroupByExpr,
+        outputs: &[Output],
+    ) -> Result<Option<Vec<(super::ColId, Expr)>>> {
+        let ast::GroupByExpr::Expressions(items, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("this form of GROUP BY"));
+        }
+        if items.is_empty() {
+            return Ok(None);
+        }
+        let mut keys: Vec<(super::ColId, Expr)> = Vec::new();
+        self.in_clause(Clause::GroupBy, |b| {
+            for item in items {
+                if matches!(item, Ast::Tuple(items) if items.is_empty()) {
+                    continue;
+                }
+                let exprs = match item {
+                    Ast::Tuple(items) => items.iter().collect(),
+                    other => vec![other],
+                };
+                for expr in exprs {
+                    let at = b.at(expr.span());
+                    let bound = b.group_expr(expr, outputs)?;
+                    if walk_has_own_aggregate(&bound, b) {
+                        return Err(SqlError::new(
+                            SqlState::GROUPING_ERROR,
+                            "aggregate functions are not allowed in GROUP BY",
+                        )
+                        .at(at));
+                    }
+                    sortable(bound.ty(), at)?;
+                    if keys.iter().any(|(_, key)| same(key, &bound)) {
+                        continue;
+                    }
+                    let id = match &bound {
+                        Expr::Column(id, _) => *id,
+                        other => b.computed("", other.ty()),
+                    };
+                    keys.push((id, bound));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Some(keys))
+    }
+
+    fn group_expr(&mut self, item: &Ast, outputs: &[Output]) -> Result<Expr> {
+        if let Some(output) = self.output_by_position(item, outputs, "GROUP BY")? {
+            return Ok(output.expr.clone());
+        }
+        if let Ast::Identifier(ident) = item {
+            // A column of FROM comes before an output of the same name; of this query only, not of enclosing ones.
+            let name = fold_ident(ident);
+            let top = self.frames.len().saturating_sub(1);
+            let outer: Vec<Frame> = self.frames.drain(..top).collect();
+            let column = self.find_column(&name, self.at(ident.span));
+            self.frames.splice(0..0, outer);
+            if let Some(column) = column? {
+                return Ok(column);
+            }
+            let mut hits = outputs.iter().filter(|o| o.column.name == name);
+            if let Some(first) = hits.next() {
+                if hits.any(|other| !same(&other.expr, &first.expr)) {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!("GROUP BY \"{name}\" is ambiguous"),
+                    )
+                    .at(self.at(ident.span)));
+                }
+                return Ok(first.expr.clone());
+            }
+        }
+        let expr = self.expr(item)?;
+        self.settle(expr)
+    }
+
+    fn distinct(
+        &mut self,
+        distinct: Option<&ast::Distinct>,
+        order: &mut Vec<SortKey>,
+        outputs: &[Output],
+    ) -> Result<Distinct> {
+        match distinct {
+            None | Some(ast::Distinct::All) => Ok(Distinct::No),
+            Some(ast::Distinct::Distinct) => {
+                for output in outputs {
+                    sortable(output.column.ty, None)?;
+                }
+                let foreign = order.iter().any(|key| match &key.expr {
+                    Expr::Column(id, _) => !outputs.iter().any(|o| o.id == *id),
+                    _ => true,
+                });
+                if foreign {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                    ));
+                }
+                Ok(Distinct::All)
+            }
+            Some(ast::Distinct::On(items)) => {
+                let mut keys: Vec<Expr> = Vec::new();
+                self.in_clause(Clause::DistinctOn, |b| {
+                    for item in items {
+                        let expr = b.sort_expr(item, outputs, "DISTINCT ON")?;
+                        if !keys.iter().any(|k| same(k, &expr)) {
+                            keys.push(expr);
+                        }
+                    }
+                    Ok(())
+                })?;
+                // The keys must be the first of ORDER BY, in any order; keys that ORDER BY lacks follow it.
+                let leading = order.iter().take(keys.len()).filter(|k| keys.iter().any(|key| same(key, &k.expr)));
+                let matched = leading.count();
+                if matched < order.len().min(keys.len()) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                    ));
+                }
+                for key in &keys {
+                    if !order.iter().any(|k| same(&k.expr, key)) {
+                        order.push(SortKey { expr: key.clone(), desc: false, nulls_first: false });
+                    }
+                }
+                Ok(Distinct::On(keys))
+            }
+        }
+    }
+
+    /// LIMIT and OFFSET.
+    pub(crate) fn limits(&mut self, tail: &Tail<'_>) -> Result<(Option<Expr>, Option<Expr>)> {
+        let mut bind = |expr: Option<&Ast>, clause: Clause| -> Result<Option<Expr>> {
+            let Some(expr) = expr else { return Ok(None) };
+            self.in_clause(clause, |b| {
+                let at = b.at(expr.span());
+                let bound = b.expr(expr).map_err(|e| {
+                    if e.code() == SqlState::UNDEFINED_COLUMN {
+                        SqlError::new(
+                            SqlState::INVALID_COLUMN_REFERENCE,
+                            format!("argument of {} must not contain variables", clause.words()),
+                        )
+                        .at(at)
+                    } else {
+                        e
+                    }
+                })?;
+                let from = bound.ty();
+                let int8 = SqlType::of(oid::INT8);
+                match b.try_coerce(bound, int8, CastContext::Assignment, at)? {
+                    Some(Expr::Const(Datum::Null, _)) => Ok(None),
+                    Some(expr) => Ok(Some(expr)),
+                    None => Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!(
+                            "argument of {} must be type bigint, not type {}",
+                            clause.words(),
+                            info::format_type(from)
+                        ),
+                    )
+                    .at(at)),
+                }
+            })
+        };
+        let offset = bind(tail.offset, Clause::Offset)?;
+        let limit = bind(tail.limit, Clause::Limit)?;
+        Ok((limit, offset))
+    }
+
+    /// FOR UPDATE: which items are locked.
+    fn locks(
+        &mut self,
+        clauses: &[ast::LockClause],
+        block: &Select,
+        rels: &[usize],
+    ) -> Result<Option<(Vec<usize>, LockWait)>> {
+        let mut targets = Vec::new();
+        let mut wait = LockWait::Block;
+        for clause in clauses {
+            if clause.lock_type == ast::LockType::Share {
+                return Err(SqlError::unsupported("FOR SHARE"));
+            }
+            let not_with = if block.grouping.as_ref().is_some_and(|g| !g.keys.is_empty()) {
+                Some("GROUP BY clause")
+            } else if block.grouping.as_ref().is_some_and(|g| !g.aggregates.is_empty()) {
+                Some("aggregate functions")
+            } else if block.grouping.is_some() {
+                Some("HAVING clause")
+            } else if !matches!(block.distinct, Distinct::No) {
+                Some("DISTINCT clause")
+            } else if !block.sets.is_empty() {
+                Some("set-returning functions in the target list")
+            } else {
+                None
+            };
+            if let Some(what) = not_with {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("FOR UPDATE is not allowed with {what}"),
+                ));
+            }
+            match clause.nonblock {
+                Some(ast::NonBlock::Nowait) => wait = LockWait::NoWait,
+                Some(ast::NonBlock::SkipLocked) if wait == LockWait::Block => wait = LockWait::Skip,
+                _ => {}
+            }
+            let wanted = match &clause.of {
+                None => None,
+                Some(name) => {
+                    let (_, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                    let found = rels.iter().find(|&&rel| *self.rels[rel].alias == *table);
+                    if found.is_none() {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("relation \"{table}\" in FOR UPDATE clause not found in FROM clause"),
+                        )
+                        .at(self.at(super::names::name_span(name))));
+                    }
+                    found.copied()
+                }
+            };
+            for &rel in rels {
+                if wanted.is_some_and(|w| w != rel) {
+                    continue;
+                }
+                let Source::Table(table) = &self.rels[rel].source else {
+                    if wanted.is_some() {
+                        return Err(SqlError::unsupported("FOR UPDATE of something that is not a table"));
+                    }
+                    if matches!(self.rels[rel].source, Source::Plan(_)) {
+                        return Err(SqlError::unsupported("FOR UPDATE over a subquery in FROM"));
+                    }
+                    continue;
+                };
+                let table = table.clone();
+                if nullable_side(&block.from, rel) {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "FOR UPDATE cannot be applied to the nullable side of an outer join",
+                    ));
+                }
+                self.writes(&table);
+                self.give_row_id(rel);
+                if !targets.contains(&rel) {
+                    targets.push(rel);
+                }
+            }
+        }
+        Ok(Some((targets, wait)))
+    }
+
+    /// Makes the item's scan give row id and version token.
+    pub(crate) fn give_row_id(&mut self, rel: usize) {
+        if self.rels[rel].row_id.is_none() {
+            let row_id = self.computed("", SqlType::of(oid::INT8));
+            let _token = self.computed("", SqlType::of(oid::INT8));
+            self.rels[rel].row_id = Some(row_id);
+        }
+    }
+}
+
+/// Whether an item may be filled with NULLs by an outer join.
+fn nullable_side(list: &FromList, rel: usize) -> bool {
+    use crate::plan::JoinKind as K;
+    let holds = |list: &FromList| {
+        let mut rels = Vec::new();
+        collect_rels(list, &mut rels);
+        rels.contains(&rel)
+    };
+    list.items.iter().any(|item| match item {
+        From::Rel(_) => false,
+        From::Join { kind, left, right, .. } => {
+            (matches!(kind, K::Left | K::Full) && holds(right))
+                || (matches!(kind, K::Right | K::Full) && holds(left))
+                || nullable_side(left, rel)
+                || nullable_side(right, rel)
+        }
+    })
+}
+
+/// The FROM items of a list.
+pub(crate) fn collect_rels(list: &FromList, out: &mut Vec<usize>) {
+    for item in &list.items {
+        match item {
+            From::Rel(rel) => out.push(*rel),
+            From::Join { left, right, .. } => {
+                collect_rels(left, out);
+                collect_rels(right, out);
+            }
+        }
+    }
+}
+
+/// Splits a condition at its ANDs.
+pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
+    match condition {
+        Expr::And(all) => all.into_iter().for_each(|e| push_conjuncts(e, out)),
+        Expr::Const(Datum::Bool(true), _) => {}
+        other => out.push(other),
+    }
+}
+
+fn walk_has_own_aggregate(expr: &Expr, binder: &mut Binder<'_>) -> bool {
+    let Ok(frame) = binder.frame() else { return false };
+    let ids: Vec<usize> = frame.aggregates.iter().map(|(id, _)| *id).collect();
+    crate::plan::walk::any(expr, &|e| matches!(e, Expr::Column(id, _) if ids.contains(id)))
+}
+
+/// 42883 for types without an order.
+fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
+    if ty.oid == oid::RECORD || ty.oid == oid::VOID {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("could not identify an ordering operator for type {}", info::format_type(ty)),
+        )
+        .hint("Use an explicit ordering operator or modify the query.")
+        .at(at));
+    }
+    Ok(())
+}
+
+fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
+    let plain = options.opt_ilike.is_none()
+        && options.opt_exclude.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_alias.is_none();
+    if plain { Ok(()) } else { Err(SqlError::unsupported("* with options")) }
+}
+
+/// Syntax of other databases that the grammar lets through.
+fn refuse(select: &ast::Select) -> Result<()> {
+    let what = if select.into.is_some() {
+        "SELECT INTO"
+    } else if !select.named_window.is_empty() {
+        "WINDOW"
+    } else if select.top.is_some() {
+        "TOP"
+    } else if select.qualify.is_some() {
+        "QUALIFY"
+    } else if !select.lateral_views.is_empty() {
+        "LATERAL VIEW"
+    } else if select.prewhere.is_some()
+        || !select.connect_by.is_empty()
+        || !select.cluster_by.is_empty()
+        || !select.distribute_by.is_empty()
+        || !select.sort_by.is_empty()
+        || select.exclude.is_some()
+        || select.value_table_mode.is_some()
+        || select.select_modifiers.as_ref().is_some_and(|m| m.is_any_set())
+        || !matches!(select.flavor, ast::SelectFlavor::Standard)
+    {
+        "this form of SELECT"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(what))
+}

@@ -1,0 +1,588 @@
+//! Whole queries: WITH, UNION and its kin, VALUES, and subqueries in expressions.
+
+use super::names::fold_ident;
+use super::query::Select;
+use super::select::{Tail, sort_direction};
+use super::{Binder, Clause, Cte, Frame, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::func::CastContext;
+use crate::plan::{self, Node, OutputColumn, Plan, SetOpKind, SortKey, walk};
+use crate::value::{SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
+use std::sync::Arc;
+
+/// A query body bound but not planned, so that outputs of unknown type can still be given one.
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
+    Plan(Box<Plan>),
+}
+
+impl Body {
+    pub(crate) fn types(&self) -> Vec<SqlType> {
+        match self {
+            Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
+            Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
+            Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// Binds and plans a query; unknown outputs become text.
+    pub(crate) fn subquery(&mut self, query: &ast::Query) -> Result<Plan> {
+        self.deeper(|b| {
+            let body = b.query_body(query, true)?;
+            b.finish(body)
+        })
+    }
+
+    /// Binds a whole query with its WITH. With WITH the body comes back planned.
+    pub(crate) fn query_body(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+        if query.for_clause.is_some()
+            || query.settings.is_some()
+            || query.format_clause.is_some()
+            || !query.pipe_operators.is_empty()
+        {
+            return Err(SqlError::unsupported("this form of query"));
+        }
+        let Some(with) = &query.with else {
+            return self.query_without_with(query, settle);
+        };
+        self.frames.push(Frame::new());
+        let result = self.with_query(query, with);
+        self.frames.pop();
+        result
+    }
+
+    fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
+        let mut definitions = Vec::new();
+        for cte in &with.cte_tables {
+            definitions.push(self.cte(cte, with.recursive)?);
+        }
+        let body = self.query_without_with(query, true)?;
+        let mut plan = self.finish(body)?;
+        let used: Vec<usize> = self.frame()?.ctes.iter().filter(|c| c.used).map(|c| c.slot).collect();
+        for (slot, definition, recursive) in definitions.into_iter().rev() {
+            if !used.contains(&slot) {
+                continue;
+            }
+            let rows = plan.rows;
+            let cost = plan.cost + definition.cost;
+            let columns = plan.columns.clone();
+            plan = Plan {
+                node: Node::With { slot, definition: Box::new(definition), recursive, body: Box::new(plan) },
+                columns,
+                rows,
+                cost,
+            };
+        }
+        Ok(Body::Plan(Box::new(plan)))
+    }
+
+    #[allow(clippy::type_complexity, reason = "slot, definition, recursive term: used once, right above")]
+    fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<(usize, Plan, Option<(Box<Plan>, bool)>)> {
+        let name = fold_ident(&cte.alias.name);
+        let at = self.at(cte.alias.name.span);
+        if self.frame()?.ctes.iter().any(|c| c.name == name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("WITH query name \"{name}\" specified more than once"),
+            )
+            .at(at));
+        }
+        if matches!(cte.query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)) {
+            return Err(SqlError::unsupported("a data-modifying statement in WITH").at(at));
+        }
+        let slot = self.slot();
+        let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold_ident(&c.name)).collect();
+        let recursive_parts = if recursive { recursive_terms(&cte.query) } else { None };
+        let (definition, term) = match recursive_parts {
+            Some((first, second, union_all)) if mentions(&cte.query, &name) => {
+                let tail = Tail::default();
+                if cte.query.order_by.is_some() || cte.query.limit_clause.is_some() || cte.query.fetch.is_some() {
+                    return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query").at(at));
+                }
+                let body = self.set_expr(first, &tail, true)?;
+                let first = self.finish(body)?;
+                let columns = cte_columns(&first.columns, &renames, &name)?;
+                let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
+                let rows = first.rows * 10.0;
+                self.frame()?.ctes.push(Cte {
+                    name: name.clone(),
+                    slot,
+                    columns,
+                    rows: first.rows,
+                    used: false,
+                    recursive_now: true,
+                });
+                let body = self.set_expr(second, &tail, false)?;
+                let found = body.types();
+                if found.len() != types.len() {
+                    return Err(columns_differ("UNION"));
+                }
+                for (i, (want, found)) in types.iter().zip(&found).enumerate() {
+                    if found.oid != want.oid && found.oid != oid::UNKNOWN {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                                i + 1,
+                                info::format_type(*want),
+                                info::format_type(*found)
+                            ),
+                        )
+                        .hint("Cast the output of the non-recursive term to the correct type."));
+                    }
+                }
+                let second = self.finish_as(body, &types)?;
+                if let Some(own) = self.frame()?.ctes.last_mut() {
+                    own.recursive_now = false;
+                    own.used = false;
+                    own.rows = rows;
+                }
+                (first, Some((Box::new(second), union_all)))
+            }
+            _ => {
+                let plan = self.subquery(&cte.query)?;
+                let columns = cte_columns(&plan.columns, &renames, &name)?;
+                let rows = plan.rows;
+                self.frame()?.ctes.push(Cte {
+                    name: name.clone(),
+                    slot,
+                    columns,
+                    rows,
+                    used: false,
+                    recursive_now: false,
+                });
+                (plan, None)
+            }
+        };
+        Ok((slot, definition, term))
+    }
+
+    /// A FROM item that names a WITH query in sight.
+    pub(crate) fn cte_reference(&mut self, name: &str, alias: Option<&ast::TableAlias>) -> Result<Option<usize>> {
+        let mut found = None;
+        for frame in self.frames.iter_mut().rev() {
+            if let Some(cte) = frame.ctes.iter_mut().rev().find(|c| c.name == name) {
+                cte.used = true;
+                found = Some(cte.clone());
+                break;
+            }
+        }
+        let Some(cte) = found else { return Ok(None) };
+        let columns = cte.columns.into_iter().map(|(name, ty)| (name, ty, (0, 0))).collect();
+        let source = Source::Cte { slot: cte.slot, rows: cte.rows };
+        self.add_item(source, columns, name, alias).map(Some)
+    }
+
+    fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {
+                if !limit_by.is_empty() {
+                    return Err(SqlError::unsupported("LIMIT BY"));
+                }
+                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "LIMIT #,# syntax is not supported")
+                    .hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        };
+        let one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
+        let limit = match &query.fetch {
+            None => limit,
+            Some(fetch) if fetch.with_ties => return Err(SqlError::unsupported("FETCH FIRST ... WITH TIES")),
+            Some(fetch) if fetch.percent => return Err(SqlError::unsupported("FETCH FIRST ... PERCENT")),
+            Some(fetch) => Some(fetch.quantity.as_ref().unwrap_or(&one)),
+        };
+        let tail = Tail { order_by: query.order_by.as_ref(), limit, offset, locks: &query.locks };
+        self.set_expr(&query.body, &tail, settle)
+    }
+
+    fn set_expr(&mut self, body: &SetExpr, tail: &Tail<'_>, settle: bool) -> Result<Body> {
+        match body {
+            SetExpr::Select(select) => Ok(Body::Select(Box::new(self.select(select, tail, settle)?))),
+            SetExpr::Query(query) => {
+                let inner = self.deeper(|b| b.query_body(query, settle))?;
+                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() && tail.locks.is_empty() {
+                    return Ok(inner);
+                }
+                let plan = self.finish(inner)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::Values(values) => {
+                let body = self.values(&values.rows.iter().map(|r| r.content.as_slice()).collect::<Vec<_>>(), settle)?;
+                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
+                    return Ok(body);
+                }
+                let plan = self.finish(body)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::SetOperation { .. } => {
+                let plan = self.set_operation(body)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::Table(_) => Err(SqlError::unsupported("TABLE inside a query")),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(SqlError::unsupported("a data-modifying statement inside a query"))
+            }
+        }
+    }
+
+    /// A chain of UNION / INTERSECT / EXCEPT, leaning left: walked in a loop.
+    fn set_operation(&mut self, body: &SetExpr) -> Result<Plan> {
+        let mut chain = Vec::new();
+        let mut head = body;
+        while let SetExpr::SetOperation { left, op, set_quantifier, right } = head {
+            chain.push((op, set_quantifier, right.as_ref()));
+            head = left;
+        }
+        let tail = Tail::default();
+        let mut left = self.deeper(|b| b.set_expr(head, &tail, false))?;
+        while let Some((op, quantifier, right)) = chain.pop() {
+            let (kind, word) = match op {
+                ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
+                ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
+                ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
+                ast::SetOperator::Minus => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MINUS: use EXCEPT")),
+            };
+            let all = match quantifier {
+                ast::SetQuantifier::All => true,
+                ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
+                _ => return Err(SqlError::unsupported(format!("{word} BY NAME"))),
+            };
+            let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
+            let (l, r) = (left.types(), right.types());
+            if l.len() != r.len() {
+                return Err(columns_differ(word));
+            }
+            let mut types = Vec::with_capacity(l.len());
+            for (l, r) in l.iter().zip(&r) {
+                types.push(self.common(&[(*l, None), (*r, None)], word)?);
+            }
+            let left_plan = self.finish_as(left, &types)?;
+            let right_plan = self.finish_as(right, &types)?;
+            left = Body::Plan(Box::new(plan::set_operation(kind, all, left_plan, right_plan, &types)));
+        }
+        self.finish(left)
+    }
+
+    /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
+    pub(crate) fn values(&mut self, rows: &[&[Ast]], settle: bool) -> Result<Body> {
+        self.frames.push(Frame::new());
+        let result = self.in_clause(Clause::Values, |b| {
+            let width = rows.first().map_or(0, |r| r.len());
+            let mut bound: Vec<Vec<(Expr, Option<usize>)>> = Vec::with_capacity(rows.len());
+            for row in rows {
+                if row.len() != width {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "VALUES lists must all be the same length",
+                    )
+                    .at(row.first().and_then(|e| b.at(e.span()))));
+                }
+                let mut out = Vec::with_capacity(width);
+                for expr in row.iter() {
+                    if is_default(expr) {
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context")
+                            .at(b.at(expr.span())));
+                    }
+                    let at = b.at(expr.span());
+                    out.push((b.expr(expr)?, at));
+                }
+                bound.push(out);
+            }
+            let mut columns = Vec::with_capacity(width);
+            let mut done: Vec<Vec<Expr>> = bound.iter().map(|_| Vec::with_capacity(width)).collect();
+            for i in 0..width {
+                let column: Vec<(Expr, Option<usize>)> = bound
+                    .iter_mut()
+                    .map(|row| {
+                        std::mem::replace(&mut row[i], (Expr::Param(0, SqlType::of(oid::UNKNOWN)), None))
+                    })
+                    .collect();
+                let all_unknown = column.iter().all(|(e, _)| e.ty().oid == oid::UNKNOWN);
+                let (column, ty) = if all_unknown && !settle {
+                    (column.into_iter().map(|(e, _)| e).collect(), SqlType::of(oid::UNKNOWN))
+                } else {
+                    b.unify(column, "VALUES")?
+                };
+                for (row, expr) in done.iter_mut().zip(column) {
+                    row.push(expr);
+                }
+                columns.push(OutputColumn { name: format!("column{}", i + 1), ty, origin: (0, 0) });
+            }
+            Ok(Body::Values(done, columns))
+        });
+        self.frames.pop();
+        result
+    }
+
+    /// Plans a body; unknown outputs become text.
+    pub(crate) fn finish(&mut self, body: Body) -> Result<Plan> {
+        let types: Vec<SqlType> = body
+            .types()
+            .into_iter()
+            .map(|ty| if ty.oid == oid::UNKNOWN { SqlType::of(oid::TEXT) } else { ty })
+            .collect();
+        self.finish_as(body, &types)
+    }
+
+    /// Plans a body whose outputs are to have these types (implicit casts).
+    pub(crate) fn finish_as(&mut self, body: Body, types: &[SqlType]) -> Result<Plan> {
+        match body {
+            Body::Select(mut select) => {
+                let simple = select.order.is_empty() && matches!(select.distinct, super::query::Distinct::No);
+                for (output, ty) in select.outputs.iter_mut().zip(types) {
+                    let from = output.expr.ty();
+                    if from.oid == oid::UNKNOWN || (simple && from.oid != ty.oid) {
+                        let expr = output.expr.clone();
+                        output.expr = self.coerce(expr, *ty, CastContext::Implicit, None)?;
+                        output.column.ty = output.expr.ty();
+                    }
+                }
+                let plan = plan::plan_select(self, *select)?;
+                self.cast_plan(plan, types)
+            }
+            Body::Values(rows, mut columns) => {
+                let mut done = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut out = Vec::with_capacity(row.len());
+                    for (expr, ty) in row.into_iter().zip(types) {
+                        out.push(self.coerce(expr, SqlType::of(ty.oid), CastContext::Implicit, None)?);
+                    }
+                    done.push(out);
+                }
+                for (column, ty) in columns.iter_mut().zip(types) {
+                    column.ty = *ty;
+                }
+                Ok(plan::values(done, columns))
+            }
+            Body::Plan(plan) => self.cast_plan(*plan, types),
+        }
+    }
+
+    /// Puts casts on top of a plan whose column types differ from what is wanted.
+    fn cast_plan(&mut self, plan: Plan, types: &[SqlType]) -> Result<Plan> {
+        if plan.columns.iter().zip(types).all(|(c, ty)| c.ty.oid == ty.oid) {
+            return Ok(plan);
+        }
+        let mut exprs = Vec::with_capacity(types.len());
+        let mut columns = plan.columns.clone();
+        for (i, ty) in types.iter().enumerate() {
+            let column = Expr::Column(i, plan.columns[i].ty);
+            let cast = self.coerce(column, SqlType::of(ty.oid), CastContext::Implicit, None)?;
+            columns[i].ty = cast.ty();
+            exprs.push(cast);
+        }
+        Ok(plan::project(plan, exprs, columns))
+    }
+
+    /// ORDER BY, LIMIT and OFFSET over a finished plan: only its output columns are in sight.
+    fn finish_tail(&mut self, plan: Plan, tail: &Tail<'_>) -> Result<Body> {
+        if !tail.locks.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
+            ));
+        }
+        let mut keys = Vec::new();
+        if let Some(order_by) = tail.order_by {
+            let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+                return Err(SqlError::unsupported("ORDER BY ALL"));
+            };
+            for item in items {
+                let (desc, nulls_first) = sort_direction(&item.options)?;
+                let at = self.at(item.expr.span());
+                let index = match &item.expr {
+                    Ast::Value(value) => match &value.value {
+                        ast::Value::Number(digits, _) => {
+                            let position: usize = digits.parse().unwrap_or(0);
+                            if position == 0 || position > plan.columns.len() {
+                                return Err(SqlError::new(
+                                    SqlState::INVALID_COLUMN_REFERENCE,
+                                    format!("ORDER BY position {digits} is not in select list"),
+                                )
+                                .at(at));
+                            }
+                            Some(position - 1)
+                        }
+                        _ => None,
+                    },
+                    Ast::Identifier(ident) => {
+                        let name = fold_ident(ident);
+                        let found = plan.columns.iter().position(|c| c.name == name);
+                        if found.is_none() {
+                            return Err(SqlError::new(
+                                SqlState::UNDEFINED_COLUMN,
+                                format!("column \"{name}\" does not exist"),
+                            )
+                            .at(at));
+                        }
+                        found
+                    }
+                    _ => None,
+                };
+                let Some(index) = index else {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                    )
+                    .detail("Only result column names can be used, not expressions or functions.")
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+                    .at(at));
+                };
+                keys.push(SortKey { expr: Expr::Column(index, plan.columns[index].ty), desc, nulls_first });
+            }
+        }
+        self.frames.push(Frame::new());
+        let limits = self.limits(tail);
+        self.frames.pop();
+        let (limit, offset) = limits?;
+        let plan = plan::sort(plan, keys);
+        Ok(Body::Plan(Box::new(plan::limit(plan, limit, offset))))
+    }
+
+    fn expression_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
+        let mut ids = Vec::new();
+        walk::plan_ids(&plan, &mut ids);
+        Expr::Subquery(Arc::new(Subquery { plan, kind, uncorrelated: ids.is_empty(), ty }))
+    }
+
+    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery(query)?;
+        let [column] = plan.columns.as_slice() else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
+                .at(self.at(query.span())));
+        };
+        let ty = column.ty;
+        Ok(self.expression_subquery(plan, SubqueryKind::Scalar, ty))
+    }
+
+    pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery(query)?;
+        Ok(self.expression_subquery(plan, SubqueryKind::Exists, SqlType::of(oid::BOOL)))
+    }
+
+    pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery(query)?;
+        let [column] = plan.columns.as_slice() else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
+                .at(self.at(query.span())));
+        };
+        let element = column.ty;
+        let array = info::array_of(element.oid).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("could not find array type for data type {}", info::format_type(element)),
+            )
+        })?;
+        Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), SqlType::of(array)))
+    }
+
+    /// (a, b) = (SELECT ...): at most one row.
+    pub(crate) fn row_subquery(
+        &mut self,
+        left: &[&Ast],
+        op: &str,
+        _query: &ast::Query,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        Err(SqlError::unsupported(format!("a row of {} items {op} (subquery)", left.len())).at(at))
+    }
+
+    /// left op ANY/ALL (subquery), IN.
+    pub(crate) fn compare_subquery(
+        &mut self,
+        left: &[&Ast],
+        op: &str,
+        query: &ast::Query,
+        all: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(left.len());
+        for item in left {
+            bound.push(self.expr(item)?);
+        }
+        let mut plan = self.subquery(query)?;
+        if plan.columns.len() != bound.len() {
+            let message = if plan.columns.len() < bound.len() {
+                "subquery has too few columns"
+            } else {
+                "subquery has too many columns"
+            };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        if bound.len() > 1 && !matches!(op, "=" | "<>") {
+            return Err(SqlError::unsupported(format!("a row {op} ANY/ALL (subquery)")).at(at));
+        }
+        let mut lefts = Vec::with_capacity(bound.len());
+        let mut ops = Vec::with_capacity(bound.len());
+        let mut types = Vec::with_capacity(bound.len());
+        let mut hashable = op == "=" && !all;
+        for (expr, column) in bound.into_iter().zip(&plan.columns) {
+            let (expr, function, ty) = self.comparison_function(op, expr, column.ty, at)?;
+            hashable &= expr.ty().oid == ty.oid;
+            types.push(ty);
+            lefts.push(expr);
+            ops.push(function);
+        }
+        plan = self.cast_plan(plan, &types)?;
+        let kind = SubqueryKind::Compare { left: lefts, ops, all, hashable };
+        Ok(self.expression_subquery(plan, kind, SqlType::of(oid::BOOL)))
+    }
+}
+
+/// The word DEFAULT in place of an expression.
+pub(crate) fn is_default(expr: &Ast) -> bool {
+    matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+fn columns_differ(word: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("each {word} query must have the same number of columns"))
+}
+
+/// The two terms of `a UNION [ALL] b`.
+fn recursive_terms(query: &ast::Query) -> Option<(&SetExpr, &SetExpr, bool)> {
+    match query.body.as_ref() {
+        SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } => {
+            Some((left, right, matches!(set_quantifier, ast::SetQuantifier::All)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a query names `table` in some FROM.
+fn mentions(query: &ast::Query, table: &str) -> bool {
+    let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
+        let hit = match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == table,
+            _ => false,
+        };
+        if hit { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    });
+    flow.is_break()
+}
+
+fn cte_columns(columns: &[OutputColumn], renames: &[String], name: &str) -> Result<Vec<(Arc<str>, SqlType)>> {
+    if renames.len() > columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "WITH query \"{name}\" has {} columns available but {} columns specified",
+                columns.len(),
+                renames.len()
+            ),
+        ));
+    }
+    Ok(columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (renames.get(i).map_or(c.name.as_str(), String::as_str).into(), c.ty))
+        .collect())
+}

@@ -1,0 +1,172 @@
+//! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
+
+use super::{Binder, Clause, Frame};
+use crate::catalog::{ConstraintKind, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, CastContext};
+use crate::parse;
+use crate::plan::{Check, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
+use crate::value::{Datum, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+use std::sync::Arc;
+
+/// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
+/// condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+pub fn bind_scalar(
+    expr: &ast::Expr,
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
+    let mut binder = Binder::new(cx, text);
+    let expr = bind_over(&mut binder, expr, relation, what)?;
+    if !binder.params.is_empty() {
+        return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+    }
+    Ok(expr)
+}
+
+/// As [`bind_scalar`], from stored text.
+pub fn bind_scalar_text(text: &str, relation: &Relation, cx: &PlanContext<'_>, what: &str) -> Result<Expr> {
+    bind_scalar(&parse::parse_expr(text)?, text, relation, cx, what)
+}
+
+fn bind_over(binder: &mut Binder<'_>, expr: &ast::Expr, relation: &Relation, what: &str) -> Result<Expr> {
+    let relation = Arc::new(relation.clone());
+    if what == "CHECK" {
+        let reads = binder.tables_read.len();
+        let (first, width) = binder.relation_frame(&relation, None)?;
+        binder.tables_read.truncate(reads);
+        let bound = binder.in_clause(Clause::Check, |b| b.condition_of(expr, "CHECK"));
+        binder.frames.pop();
+        let bound = bound?;
+        if crate::plan::walk::has_subquery(&bound) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in check constraint",
+            ));
+        }
+        return Ok(Layout::new((first..first + width).collect()).resolve(bound));
+    }
+    binder.frames.push(Frame::new());
+    let bound = binder.in_clause(Clause::Default, |b| {
+        let bound = b.expr(expr).map_err(|e| {
+            if e.code() == SqlState::UNDEFINED_COLUMN {
+                SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot use column reference in DEFAULT expression",
+                )
+                .at(b.at(expr.span()))
+            } else {
+                e
+            }
+        })?;
+        if crate::plan::walk::has_subquery(&bound) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in DEFAULT expression",
+            ));
+        }
+        Ok(bound)
+    });
+    binder.frames.pop();
+    bound
+}
+
+/// The value that column `position` gets when a statement gives none: DEFAULT, the next number of its sequence, or NULL;
+/// coerced to the column's type.
+pub fn default_expr(relation: &Relation, position: usize, cx: &PlanContext<'_>) -> Result<Expr> {
+    column_default(&mut Binder::new(cx, ""), relation, position)
+}
+
+pub(crate) fn column_default(binder: &mut Binder<'_>, relation: &Relation, position: usize) -> Result<Expr> {
+    let Some(column) = relation.columns.get(position) else {
+        return Err(SqlError::internal("default of a column that does not exist"));
+    };
+    if column.dropped {
+        return Ok(Expr::Const(Datum::Null, column.ty));
+    }
+    if let (Some(_), Some(sequence)) = (column.identity, column.sequence) {
+        let sequence = Expr::Const(Datum::Oid(sequence), SqlType::of(oid::REGCLASS));
+        let next = binder.named_call("nextval", vec![sequence], None)?;
+        return binder.assign(next, column, None);
+    }
+    let Some(text) = &column.default else {
+        return Ok(Expr::Const(Datum::Null, column.ty));
+    };
+    let expr = parse::parse_expr(text)?;
+    let bound = bind_over(binder, &expr, relation, "DEFAULT").map_err(without_position)?;
+    binder.assign(bound, column, None).map_err(without_position)
+}
+
+/// Stored text is not the client's statement: places in it mean nothing to him.
+fn without_position(mut error: SqlError) -> SqlError {
+    error.fields_mut().position = None;
+    error
+}
+
+/// CHECK constraints of a relation, bound over its full row.
+pub fn check_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<Check>> {
+    checks(&mut Binder::new(cx, ""), relation)
+}
+
+pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec<Check>> {
+    let mut out = Vec::new();
+    for constraint in &relation.constraints {
+        let ConstraintKind::Check(text) = &constraint.kind else { continue };
+        let expr = parse::parse_expr(text)?;
+        let expr = bind_over(binder, &expr, relation, "CHECK").map_err(without_position)?;
+        out.push(Check { name: constraint.name.clone(), expr });
+    }
+    // PostgreSQL checks them in the order of their names.
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
+
+/// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
+/// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The source
+/// plan is a placeholder of no rows.
+pub fn plan_copy_from(relation: &Arc<Relation>, columns: &[usize], cx: &PlanContext<'_>) -> Result<Insert> {
+    let mut binder = Binder::new(cx, "");
+    let mut values = Vec::with_capacity(relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        values.push(match columns.iter().position(|&c| c == position) {
+            Some(source) => {
+                let given = Expr::Column(source, SqlType::of(column.ty.oid));
+                binder.coerce(given, column.ty, CastContext::Assignment, None)?
+            }
+            None => column_default(&mut binder, relation, position)?,
+        });
+    }
+    let outputs = columns
+        .iter()
+        .filter_map(|&position| relation.columns.get(position))
+        .map(|c| OutputColumn { name: c.name.clone(), ty: SqlType::of(c.ty.oid), origin: (0, 0) })
+        .collect();
+    let source = Plan { node: Node::Values(Vec::new()), columns: outputs, rows: 0.0, cost: 0.0 };
+    let checks = checks(&mut binder, relation)?;
+    Ok(Insert { table: relation.clone(), source, values, checks, conflict: None, returning: None })
+}
+
+/// Whether a default expression fits a column: what CREATE TABLE checks (42804 otherwise).
+pub fn check_default(expr: Expr, name: &str, ty: SqlType) -> Result<()> {
+    let from = expr.ty();
+    let fits = from.oid == ty.oid
+        || from.oid == oid::UNKNOWN
+        || func::find_cast(from, SqlType::of(ty.oid), CastContext::Assignment).is_some();
+    if fits {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "column \"{name}\" is of type {} but default expression is of type {}",
+            info::format_type(ty),
+            info::format_type(from)
+        ),
+    )
+    .hint("You will need to rewrite or cast the expression."))
+}

@@ -1,0 +1,153 @@
+//! Type names.
+
+use super::names::name_parts;
+use crate::error::{Result, SqlError};
+use crate::value::{Oid, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, ArrayElemTypeDef, DataType as T, ExactNumberInfo, TimezoneInfo};
+
+/// The type that a type name of the grammar means, with its modifier.
+pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
+    if let T::Array(definition) = data_type {
+        let inner = match definition {
+            ArrayElemTypeDef::SquareBracket(inner, _)
+            | ArrayElemTypeDef::Qualified(inner, _)
+            | ArrayElemTypeDef::AngleBracket(inner)
+            | ArrayElemTypeDef::Parenthesis(inner) => inner,
+            ArrayElemTypeDef::None => return Err(undefined(data_type)),
+        };
+        let element = sql_type(inner)?;
+        if info::element_of(element.oid).is_some() {
+            // int[][] is the same type as int[].
+            return Ok(element);
+        }
+        let array = info::array_of(element.oid).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("could not find array type for data type {}", info::format_type(element)),
+            )
+        })?;
+        return Ok(SqlType { oid: array, typmod: element.typmod });
+    }
+    let oid = base_type(data_type)?;
+    let args = modifiers(data_type)?;
+    let typmod = if args.is_empty() { default_typmod(data_type) } else { info::typmod_in(oid, &args)? };
+    Ok(SqlType { oid, typmod })
+}
+
+/// `char` and `character` mean one character.
+fn default_typmod(data_type: &ast::DataType) -> i32 {
+    match data_type {
+        T::Char(None) | T::Character(None) => 5,
+        _ => -1,
+    }
+}
+
+fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
+    let one = |n: u64| vec![i64::try_from(n).unwrap_or(i64::MAX)];
+    let length = |length: &Option<ast::CharacterLength>| match length {
+        Some(ast::CharacterLength::IntegerLength { length, .. }) => one(*length),
+        _ => Vec::new(),
+    };
+    Ok(match data_type {
+        T::Character(n) | T::Char(n) | T::CharacterVarying(n) | T::CharVarying(n) | T::Varchar(n) | T::Nvarchar(n) => {
+            length(n)
+        }
+        T::Numeric(n) | T::Decimal(n) | T::Dec(n) => match n {
+            ExactNumberInfo::None => Vec::new(),
+            ExactNumberInfo::Precision(p) => one(*p),
+            ExactNumberInfo::PrecisionAndScale(p, s) => vec![i64::try_from(*p).unwrap_or(i64::MAX), *s],
+        },
+        T::Time(Some(p), _) | T::Timestamp(Some(p), _) => one(*p),
+        T::Interval { fields, precision } => {
+            if fields.is_some() {
+                return Err(SqlError::unsupported("interval with a range of fields as a type"));
+            }
+            precision.map(one).unwrap_or_default()
+        }
+        T::Custom(_, args) => args
+            .iter()
+            .map(|arg| {
+                arg.parse::<i64>().map_err(|_| {
+                    SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        "type modifiers must be simple constants or identifiers",
+                    )
+                })
+            })
+            .collect::<Result<_>>()?,
+        _ => Vec::new(),
+    })
+}
+
+/// The OID of a type name, modifiers aside.
+pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
+    Ok(match data_type {
+        T::Character(_) | T::Char(_) => oid::BPCHAR,
+        T::CharacterVarying(_) | T::CharVarying(_) | T::Varchar(_) => oid::VARCHAR,
+        T::Uuid => oid::UUID,
+        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => oid::NUMERIC,
+        T::Float(ExactNumberInfo::None) => oid::FLOAT8,
+        T::Float(ExactNumberInfo::Precision(p)) => match p {
+            0 => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "precision for type float must be at least 1 bit",
+                ));
+            }
+            1..=24 => oid::FLOAT4,
+            25..=53 => oid::FLOAT8,
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "precision for type float must be less than 54 bits",
+                ));
+            }
+        },
+        T::Int2(None) | T::SmallInt(None) => oid::INT2,
+        T::Int(None) | T::Int4(None) | T::Integer(None) => oid::INT4,
+        T::Int8(None) | T::BigInt(None) => oid::INT8,
+        T::Float4 | T::Real => oid::FLOAT4,
+        T::Float8 | T::DoublePrecision => oid::FLOAT8,
+        T::Bool | T::Boolean => oid::BOOL,
+        T::Date => oid::DATE,
+        T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIME,
+        T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIMESTAMP,
+        T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => oid::TIMESTAMPTZ,
+        T::Interval { .. } => oid::INTERVAL,
+        T::Regclass => oid::REGCLASS,
+        T::Text => oid::TEXT,
+        T::Bytea => oid::BYTEA,
+        T::Custom(name, _) => {
+            let parts = name_parts(name)?;
+            let found = match parts.as_slice() {
+                [name] => custom(name),
+                [schema, name] if schema == "pg_catalog" => custom(name),
+                _ => None,
+            };
+            return found.ok_or_else(|| undefined(data_type));
+        }
+        T::JSON | T::JSONB => {
+            return Err(SqlError::unsupported(format!("type {}", data_type.to_string().to_lowercase())));
+        }
+        T::Time(_, _) => return Err(SqlError::unsupported("type time with time zone")),
+        T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => return Err(SqlError::unsupported("type bit")),
+        _ => return Err(undefined(data_type)),
+    })
+}
+
+/// A type by the name that stands in `pg_type`, or an alias of SQL.
+fn custom(name: &str) -> Option<Oid> {
+    match name {
+        "char" => Some(oid::CHAR),
+        _ => info::by_name(name),
+    }
+}
+
+fn undefined(data_type: &ast::DataType) -> SqlError {
+    let name = match data_type {
+        T::Custom(name, _) => name_parts(name).map_or_else(|_| name.to_string(), |parts| parts.join(".")),
+        other => other.to_string().to_lowercase(),
+    };
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+}

@@ -1,0 +1,320 @@
+//! A bound SELECT to a plan: FROM, grouping, set-returning functions, order, DISTINCT, LIMIT, in this order.
+
+use super::layout::Layout;
+use super::scan::{Planned, Wanted, Wish, plain_column};
+use super::{
+    AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, build, estimate, filter, limit, project, sort, walk,
+};
+use crate::bind::query::{Distinct, From, FromList, Grouping, Output, Select};
+use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::value::SqlType;
+
+/// Plans one SELECT.
+pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Plan> {
+    let Select { from, grouping, sets, outputs, distinct, mut order, limit: limit_expr, offset, locks } = select;
+    // ORDER BY an output that is a plain column is ORDER BY that column.
+    for key in &mut order {
+        if let Expr::Column(id, _) = &key.expr
+            && let Some(output) = outputs.iter().find(|o| o.id == *id)
+            && matches!(output.expr, Expr::Column(..) | Expr::Const(..))
+        {
+            key.expr = output.expr.clone();
+        }
+    }
+    order.retain(|key| !matches!(key.expr, Expr::Const(..) | Expr::Param(..)));
+    let distinct = match distinct {
+        Distinct::On(mut keys) => {
+            for key in &mut keys {
+                if let Expr::Column(id, _) = key
+                    && let Some(output) = outputs.iter().find(|o| o.id == *id)
+                    && matches!(output.expr, Expr::Column(..) | Expr::Const(..))
+                {
+                    *key = output.expr.clone();
+                }
+            }
+            Distinct::On(keys)
+        }
+        other => other,
+    };
+
+    let set_ids: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
+    let wish = wish(&grouping, &sets, &distinct, &order, limit_expr.as_ref(), offset.as_ref());
+    let extreme = extreme_wish(binder, &from, grouping.as_ref());
+    let mut recheck = None;
+    if locks.is_some() {
+        recheck = Some(from.conditions.clone());
+    }
+    let mut planned = if from.items.is_empty() {
+        let plan = Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.01 };
+        let layout = Layout::default();
+        let plan = filter(plan, from.conditions, &layout);
+        Planned { plan, layout, ordered: true }
+    } else {
+        match extreme {
+            Some((wish, condition)) => {
+                let mut from = from;
+                from.conditions.push(condition);
+                let mut planned = binder.plan_from(from, &wish)?;
+                if planned.ordered {
+                    let one = Expr::Const(crate::value::Datum::Int8(1), SqlType::of(crate::value::oid::INT8));
+                    planned.plan = limit(planned.plan, Some(one), None);
+                }
+                planned.ordered = false;
+                planned
+            }
+            None => binder.plan_from(from, &wish)?,
+        }
+    };
+    if let Some(grouping) = grouping {
+        planned = aggregate(planned, grouping, binder)?;
+    }
+    if !sets.is_empty() {
+        planned = project_sets(planned, sets)?;
+    }
+
+    // Sort below the projection when the keys are there already; else the projection computes them.
+    let ordered = planned.ordered && !wish.order.is_empty() && set_ids.is_empty();
+    let columns: Vec<OutputColumn> = outputs.iter().map(|o| o.column.clone()).collect();
+    let keys_below = order.iter().all(|k| below(&k.expr, &outputs));
+    let on_below = match &distinct {
+        Distinct::On(keys) => keys.iter().all(|k| below(k, &outputs)),
+        _ => true,
+    };
+    let Planned { mut plan, layout, .. } = planned;
+    let locks = locks.map(|(rels, wait)| (lock_targets(binder, &rels, &layout), wait));
+    if locks.is_some() || (keys_below && on_below && !matches!(distinct, Distinct::All)) {
+        let substitute = |expr: Expr| match &expr {
+            Expr::Column(id, _) => match outputs.iter().find(|o| o.id == *id) {
+                Some(output) => output.expr.clone(),
+                None => expr,
+            },
+            _ => expr,
+        };
+        if !ordered {
+            let keys = order
+                .into_iter()
+                .map(|k| SortKey { expr: layout.resolve(substitute(k.expr)), ..k })
+                .collect();
+            plan = sort(plan, keys);
+        }
+        if let Distinct::On(keys) = distinct {
+            let keys = keys.into_iter().map(|k| layout.resolve(substitute(k))).collect();
+            plan = distinct_on(plan, keys);
+        }
+        if let Some((targets, wait)) = locks {
+            let recheck = recheck.and_then(crate::bind::and).map(|c| layout.resolve(c));
+            let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.01, plan.columns.clone());
+            plan = Plan { node: Node::LockRows { input: Box::new(plan), targets, recheck, wait }, columns, rows, cost };
+        }
+        let exprs = outputs.into_iter().map(|o| layout.resolve(o.expr)).collect();
+        // LIMIT stays below the projection only for locks' sake: rows beyond it must not be locked; either way is the same
+        // to the client.
+        plan = project(plan, exprs, columns);
+        return Ok(finish_limit(plan, limit_expr, offset));
+    }
+
+    let width = outputs.len();
+    let mut exprs: Vec<Expr> = Vec::with_capacity(width);
+    let mut ids: Vec<ColId> = Vec::with_capacity(width);
+    for output in &outputs {
+        exprs.push(layout.resolve(output.expr.clone()));
+        ids.push(output.id);
+    }
+    let mut all_columns = columns.clone();
+    let mut extra = |expr: Expr, ids: &mut Vec<ColId>, exprs: &mut Vec<Expr>| -> Expr {
+        let ty = expr.ty();
+        if let Expr::Column(id, _) = &expr
+            && let Some(position) = ids.iter().position(|i| i == id)
+        {
+            return Expr::Column(position, ty);
+        }
+        if let Some(position) = outputs.iter().position(|o| walk::same(&o.expr, &expr)) {
+            return Expr::Column(position, ty);
+        }
+        ids.push(usize::MAX);
+        exprs.push(layout.resolve(expr));
+        all_columns.push(OutputColumn { name: String::new(), ty, origin: (0, 0) });
+        Expr::Column(exprs.len() - 1, ty)
+    };
+    let keys: Vec<SortKey> = order
+        .into_iter()
+        .map(|k| SortKey { expr: extra(k.expr, &mut ids, &mut exprs), desc: k.desc, nulls_first: k.nulls_first })
+        .collect();
+    let on: Option<Vec<Expr>> = match distinct {
+        Distinct::On(keys) => Some(keys.into_iter().map(|k| extra(k, &mut ids, &mut exprs)).collect()),
+        _ => None,
+    };
+    let all = matches!(distinct, Distinct::All);
+    let extended = exprs.len() > width;
+    plan = project(plan, exprs, all_columns);
+    if all {
+        let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.015, plan.columns.clone());
+        plan = Plan { node: Node::Distinct(Box::new(plan)), columns, rows, cost };
+    }
+    if !(ordered && !all) {
+        plan = sort(plan, keys);
+    }
+    if let Some(on) = on {
+        plan = distinct_on(plan, on);
+    }
+    if extended {
+        let exprs = columns.iter().enumerate().map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        plan = project(plan, exprs, columns);
+    }
+    Ok(finish_limit(plan, limit_expr, offset))
+}
+
+fn finish_limit(plan: Plan, limit_expr: Option<Expr>, offset: Option<Expr>) -> Plan {
+    limit(plan, limit_expr, offset)
+}
+
+fn distinct_on(plan: Plan, keys: Vec<Expr>) -> Plan {
+    let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.01, plan.columns.clone());
+    Plan { node: Node::DistinctOn { input: Box::new(plan), keys }, columns, rows, cost }
+}
+
+/// A sort key that costs nothing to compute before the projection.
+fn below(expr: &Expr, outputs: &[Output]) -> bool {
+    match expr {
+        Expr::Column(id, _) => !outputs.iter().any(|o| o.id == *id && !matches!(o.expr, Expr::Column(..))),
+        _ => false,
+    }
+}
+
+/// The order and number of rows that FROM should give, where nothing in between changes them.
+fn wish(
+    grouping: &Option<Grouping>,
+    sets: &[(ColId, Expr)],
+    distinct: &Distinct,
+    order: &[SortKey],
+    limit: Option<&Expr>,
+    offset: Option<&Expr>,
+) -> Wish {
+    if grouping.is_some() || !sets.is_empty() || matches!(distinct, Distinct::All) {
+        return Wish::default();
+    }
+    let mut wanted: Wanted = Vec::with_capacity(order.len());
+    for key in order {
+        match &key.expr {
+            Expr::Column(id, _) if *id >= COLUMN_BASE => wanted.push((*id, key.desc, key.nulls_first)),
+            _ => {
+                wanted.clear();
+                break;
+            }
+        }
+    }
+    let skipped = match offset {
+        None => Some(0.0),
+        some => build::limit_rows(some),
+    };
+    let limit = match distinct {
+        Distinct::No => match limit {
+            // A parameter: some small page.
+            Some(Expr::Param(..)) => Some(100.0),
+            limit => build::limit_rows(limit).zip(skipped).map(|(l, o)| l + o),
+        },
+        _ => None,
+    };
+    if wanted.is_empty() && !order.is_empty() {
+        return Wish::default();
+    }
+    Wish { order: wanted, limit }
+}
+
+/// SELECT min(a) FROM t: the first entry of an index on a, if there is one.
+fn extreme_wish(binder: &Binder<'_>, from: &FromList, grouping: Option<&Grouping>) -> Option<(Wish, Expr)> {
+    let grouping = grouping?;
+    let ([], [(_, call)], [From::Rel(rel)]) =
+        (grouping.keys.as_slice(), grouping.aggregates.as_slice(), from.items.as_slice())
+    else {
+        return None;
+    };
+    let desc = match call.aggregate.name {
+        "min" => false,
+        "max" => true,
+        _ => return None,
+    };
+    let [arg] = call.args.as_slice() else { return None };
+    if call.filter.is_some() || !matches!(binder.rels[*rel].source, Source::Table(_)) {
+        return None;
+    }
+    let id = plain_column(arg)?;
+    let condition = Expr::IsNull(Box::new(Expr::Column(id, binder.info(id).ty)), true);
+    Some((Wish { order: vec![(id, desc, desc)], limit: Some(1.0) }, condition))
+}
+
+fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<Planned> {
+    let Planned { plan, layout, .. } = input;
+    let mut ids = Vec::new();
+    let mut columns = Vec::new();
+    let mut keys = Vec::with_capacity(grouping.keys.len());
+    for (id, key) in grouping.keys {
+        columns.push(describe(binder, id));
+        ids.push(id);
+        keys.push(layout.resolve(key));
+    }
+    let mut aggregates = Vec::with_capacity(grouping.aggregates.len());
+    for (id, mut call) in grouping.aggregates {
+        columns.push(describe(binder, id));
+        ids.push(id);
+        walk::call_exprs_mut(&mut call, &mut |e| walk::resolve_at(e, &layout, 0));
+        aggregates.push(AggregateCall { ..call });
+    }
+    let rows = if keys.is_empty() { 1.0 } else { (plan.rows / 10.0).clamp(1.0, 1e9) };
+    let cost = plan.cost + plan.rows * 0.02 + rows * estimate::EQUAL;
+    let node = Node::Aggregate { input: Box::new(plan), keys, aggregates };
+    let layout = Layout::new(ids);
+    let plan = filter(Plan { node, columns, rows, cost }, grouping.having, &layout);
+    Ok(Planned { plan, layout, ordered: false })
+}
+
+fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
+    let info = binder.info(id);
+    OutputColumn { name: info.name.to_string(), ty: info.ty, origin: info.origin }
+}
+
+/// Set-returning calls become columns, innermost first when one feeds another.
+fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Planned> {
+    while !sets.is_empty() {
+        let waiting: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
+        let (now, later): (Vec<_>, Vec<_>) = sets.into_iter().partition(|(_, call)| {
+            let mut ids = Vec::new();
+            walk::column_ids(call, &mut ids);
+            !ids.iter().any(|id| waiting.contains(id))
+        });
+        if now.is_empty() {
+            return Err(SqlError::internal("set-returning calls in a circle"));
+        }
+        let mut ids = planned.layout.ids().to_vec();
+        let mut columns = planned.plan.columns.clone();
+        let mut exprs: Vec<Expr> = columns.iter().enumerate().map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        for (id, call) in now {
+            let ty = call.ty();
+            exprs.push(planned.layout.resolve(call));
+            columns.push(OutputColumn { name: String::new(), ty, origin: (0, 0) });
+            ids.push(id);
+        }
+        let rows = planned.plan.rows * 10.0;
+        let cost = planned.plan.cost + rows * 0.01;
+        let node = Node::ProjectSet { input: Box::new(planned.plan), exprs };
+        planned = Planned { plan: Plan { node, columns, rows, cost }, layout: Layout::new(ids), ordered: false };
+        sets = later;
+    }
+    Ok(planned)
+}
+
+fn lock_targets(binder: &Binder<'_>, rels: &[usize], layout: &Layout) -> Vec<LockTarget> {
+    let mut targets = Vec::new();
+    for &rel in rels {
+        let item = &binder.rels[rel];
+        let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else { continue };
+        let Some(row_id) = layout.position(row_id) else { continue };
+        let columns = (0..item.width)
+            .filter_map(|i| layout.position(item.first + i).map(|position| (i, position)))
+            .collect();
+        targets.push(LockTarget { table: table.clone(), columns, row_id });
+    }
+    targets
+}

@@ -1,0 +1,401 @@
+//! Walks over expressions and plans, and equality of expressions.
+
+use super::{AggregateCall, KeyRange, Node, Plan, Scan};
+use crate::bind::{COLUMN_BASE, ColId};
+use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::value::{Datum, compare};
+use std::sync::Arc;
+
+/// Calls `f` on each direct operand. Subqueries' operands only: their plans are [`plan_exprs`]'s.
+pub(crate) fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
+    match expr {
+        Expr::Const(..) | Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) => {}
+        Expr::Call { args, .. } => args.iter().for_each(f),
+        Expr::CastViaText(arg, _)
+        | Expr::CoerceTypmod { arg, .. }
+        | Expr::Relabel(arg, _)
+        | Expr::Not(arg)
+        | Expr::IsNull(arg, _)
+        | Expr::IsBool { arg, .. } => f(arg),
+        Expr::And(all) | Expr::Or(all) | Expr::Coalesce(all, _) | Expr::Extreme(_, all, _) | Expr::Array(all, _) => {
+            all.iter().for_each(f);
+        }
+        Expr::IsDistinct { left, right, .. } => {
+            f(left);
+            f(right);
+        }
+        Expr::Case { arms, otherwise, .. } => {
+            for (when, then) in arms {
+                f(when);
+                f(then);
+            }
+            if let Some(otherwise) = otherwise {
+                f(otherwise);
+            }
+        }
+        Expr::NullIf { left, equal, .. } => {
+            f(left);
+            f(equal);
+        }
+        Expr::ArrayCompare { left, array, .. } => {
+            f(left);
+            f(array);
+        }
+        Expr::InList { left, list, .. } => {
+            f(left);
+            list.iter().for_each(f);
+        }
+        Expr::Subscript { array, index, .. } => {
+            f(array);
+            f(index);
+        }
+        Expr::Subquery(subquery) => {
+            if let SubqueryKind::Compare { left, .. } = &subquery.kind {
+                left.iter().for_each(f);
+            }
+        }
+    }
+}
+
+/// As [`children`], to change them.
+pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
+    match expr {
+        Expr::Const(..) | Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) => {}
+        Expr::Call { args, .. } => args.iter_mut().for_each(f),
+        Expr::CastViaText(arg, _)
+        | Expr::CoerceTypmod { arg, .. }
+        | Expr::Relabel(arg, _)
+        | Expr::Not(arg)
+        | Expr::IsNull(arg, _)
+        | Expr::IsBool { arg, .. } => f(arg),
+        Expr::And(all) | Expr::Or(all) | Expr::Coalesce(all, _) | Expr::Extreme(_, all, _) | Expr::Array(all, _) => {
+            all.iter_mut().for_each(f);
+        }
+        Expr::IsDistinct { left, right, .. } => {
+            f(left);
+            f(right);
+        }
+        Expr::Case { arms, otherwise, .. } => {
+            for (when, then) in arms {
+                f(when);
+                f(then);
+            }
+            if let Some(otherwise) = otherwise {
+                f(otherwise);
+            }
+        }
+        Expr::NullIf { left, equal, .. } => {
+            f(left);
+            f(equal);
+        }
+        Expr::ArrayCompare { left, array, .. } => {
+            f(left);
+            f(array);
+        }
+        Expr::InList { left, list, .. } => {
+            f(left);
+            list.iter_mut().for_each(f);
+        }
+        Expr::Subscript { array, index, .. } => {
+            f(array);
+            f(index);
+        }
+        Expr::Subquery(subquery) => {
+            if let SubqueryKind::Compare { left, .. } = &mut Arc::make_mut(subquery).kind {
+                left.iter_mut().for_each(f);
+            }
+        }
+    }
+}
+
+/// Every expression of a plan with how many rows deeper than the plan itself it is evaluated (lateral right sides; not the
+/// plans of subqueries, which the expression walks enter).
+pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize)) {
+    // One walk for both: the mutable one is told apart by the type system only.
+    let range = |range: &KeyRange, f: &mut dyn FnMut(&Expr, usize)| {
+        range.equal.iter().for_each(|e| f(e, depth));
+        range.lower.iter().for_each(|(e, _)| f(e, depth));
+        range.upper.iter().for_each(|(e, _)| f(e, depth));
+        range.any.iter().for_each(|e| f(e, depth));
+    };
+    let scan_filter = |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| scan.filter.iter().for_each(|e| f(e, depth));
+    match &plan.node {
+        Node::OneRow | Node::CteScan { .. } => {}
+        Node::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
+        Node::SeqScan(scan) => scan_filter(scan, f),
+        Node::IndexScan { scan, range: keys, .. } => {
+            scan_filter(scan, f);
+            range(keys, f);
+        }
+        Node::VirtualScan { filter, .. } => filter.iter().for_each(|e| f(e, depth)),
+        Node::FunctionScan { args, .. } => args.iter().for_each(|e| f(e, depth)),
+        Node::ProjectSet { input, exprs } | Node::Project { input, exprs } => {
+            exprs.iter().for_each(|e| f(e, depth));
+            plan_exprs(input, depth, f);
+        }
+        Node::Filter { input, condition } => {
+            f(condition, depth);
+            plan_exprs(input, depth, f);
+        }
+        Node::NestedLoop { left, right, condition, lateral, .. } => {
+            condition.iter().for_each(|e| f(e, depth));
+            plan_exprs(left, depth, f);
+            plan_exprs(right, depth + usize::from(*lateral), f);
+        }
+        Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
+            left_keys.iter().chain(right_keys).chain(condition).for_each(|e| f(e, depth));
+            plan_exprs(left, depth, f);
+            plan_exprs(right, depth, f);
+        }
+        Node::Aggregate { input, keys, aggregates } => {
+            keys.iter().for_each(|e| f(e, depth));
+            for call in aggregates {
+                call.args.iter().chain(&call.filter).for_each(|e| f(e, depth));
+                call.order.iter().for_each(|k| f(&k.expr, depth));
+            }
+            plan_exprs(input, depth, f);
+        }
+        Node::Sort { input, keys } => {
+            keys.iter().for_each(|k| f(&k.expr, depth));
+            plan_exprs(input, depth, f);
+        }
+        Node::Limit { input, limit, offset } => {
+            limit.iter().chain(offset).for_each(|e| f(e, depth));
+            plan_exprs(input, depth, f);
+        }
+        Node::Distinct(input) => plan_exprs(input, depth, f),
+        Node::DistinctOn { input, keys } => {
+            keys.iter().for_each(|e| f(e, depth));
+            plan_exprs(input, depth, f);
+        }
+        Node::SetOp { left, right, .. } => {
+            plan_exprs(left, depth, f);
+            plan_exprs(right, depth, f);
+        }
+        Node::With { definition, recursive, body, .. } => {
+            plan_exprs(definition, depth, f);
+            if let Some((term, _)) = recursive {
+                plan_exprs(term, depth, f);
+            }
+            plan_exprs(body, depth, f);
+        }
+        Node::LockRows { input, recheck, .. } => {
+            recheck.iter().for_each(|e| f(e, depth));
+            plan_exprs(input, depth, f);
+        }
+        // Statements are never nested in other plans, and their rows are resolved when they are made.
+        Node::Insert(insert) => plan_exprs(&insert.source, depth, f),
+        Node::Update(update) => plan_exprs(&update.source, depth, f),
+        Node::Delete(delete) => plan_exprs(&delete.source, depth, f),
+    }
+}
+
+/// As [`plan_exprs`], to change them.
+pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&mut Expr, usize)) {
+    match &mut plan.node {
+        Node::OneRow | Node::CteScan { .. } => {}
+        Node::Values(rows) => rows.iter_mut().flatten().for_each(|e| f(e, depth)),
+        Node::SeqScan(scan) => scan.filter.iter_mut().for_each(|e| f(e, depth)),
+        Node::IndexScan { scan, range, .. } => {
+            scan.filter.iter_mut().for_each(|e| f(e, depth));
+            range.equal.iter_mut().for_each(|e| f(e, depth));
+            range.lower.iter_mut().for_each(|(e, _)| f(e, depth));
+            range.upper.iter_mut().for_each(|(e, _)| f(e, depth));
+            range.any.iter_mut().for_each(|e| f(e, depth));
+        }
+        Node::VirtualScan { filter, .. } => filter.iter_mut().for_each(|e| f(e, depth)),
+        Node::FunctionScan { args, .. } => args.iter_mut().for_each(|e| f(e, depth)),
+        Node::ProjectSet { input, exprs } | Node::Project { input, exprs } => {
+            exprs.iter_mut().for_each(|e| f(e, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Filter { input, condition } => {
+            f(condition, depth);
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::NestedLoop { left, right, condition, lateral, .. } => {
+            condition.iter_mut().for_each(|e| f(e, depth));
+            plan_exprs_mut(left, depth, f);
+            plan_exprs_mut(right, depth + usize::from(*lateral), f);
+        }
+        Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
+            left_keys.iter_mut().chain(right_keys).chain(condition).for_each(|e| f(e, depth));
+            plan_exprs_mut(left, depth, f);
+            plan_exprs_mut(right, depth, f);
+        }
+        Node::Aggregate { input, keys, aggregates } => {
+            keys.iter_mut().for_each(|e| f(e, depth));
+            for call in aggregates {
+                call_exprs_mut(call, &mut |e| f(e, depth));
+            }
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Sort { input, keys } => {
+            keys.iter_mut().for_each(|k| f(&mut k.expr, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Limit { input, limit, offset } => {
+            limit.iter_mut().chain(offset).for_each(|e| f(e, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Distinct(input) => plan_exprs_mut(input, depth, f),
+        Node::DistinctOn { input, keys } => {
+            keys.iter_mut().for_each(|e| f(e, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::SetOp { left, right, .. } => {
+            plan_exprs_mut(left, depth, f);
+            plan_exprs_mut(right, depth, f);
+        }
+        Node::With { definition, recursive, body, .. } => {
+            plan_exprs_mut(definition, depth, f);
+            if let Some((term, _)) = recursive {
+                plan_exprs_mut(term, depth, f);
+            }
+            plan_exprs_mut(body, depth, f);
+        }
+        Node::LockRows { input, recheck, .. } => {
+            recheck.iter_mut().for_each(|e| f(e, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Insert(insert) => plan_exprs_mut(&mut insert.source, depth, f),
+        Node::Update(update) => plan_exprs_mut(&mut update.source, depth, f),
+        Node::Delete(delete) => plan_exprs_mut(&mut delete.source, depth, f),
+    }
+}
+
+/// Every expression of an aggregate call.
+pub(crate) fn call_exprs_mut(call: &mut AggregateCall, f: &mut dyn FnMut(&mut Expr)) {
+    call.args.iter_mut().chain(&mut call.filter).for_each(&mut *f);
+    call.order.iter_mut().for_each(|k| f(&mut k.expr));
+}
+
+/// Column identities an expression refers to, its subqueries included; with duplicates.
+pub(crate) fn column_ids(expr: &Expr, out: &mut Vec<ColId>) {
+    match expr {
+        Expr::Column(id, _) if *id >= COLUMN_BASE => out.push(*id),
+        Expr::Subquery(subquery) => {
+            plan_ids(&subquery.plan, out);
+            children(expr, &mut |e| column_ids(e, out));
+        }
+        _ => children(expr, &mut |e| column_ids(e, out)),
+    }
+}
+
+/// Column identities of enclosing queries that a plan refers to.
+pub(crate) fn plan_ids(plan: &Plan, out: &mut Vec<ColId>) {
+    plan_exprs(plan, 0, &mut |e, _| column_ids(e, out));
+}
+
+/// Whether `test` holds anywhere in the expression, subqueries' plans included.
+pub(crate) fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
+    if test(expr) {
+        return true;
+    }
+    let mut found = false;
+    children(expr, &mut |e| found = found || any(e, test));
+    if let Expr::Subquery(subquery) = expr {
+        plan_exprs(&subquery.plan, 0, &mut |e, _| found = found || any(e, test));
+    }
+    found
+}
+
+/// Calls a volatile function somewhere.
+pub(crate) fn is_volatile(expr: &Expr) -> bool {
+    any(expr, &|e| {
+        matches!(e, Expr::Call { function, .. } if function.volatility == crate::func::Volatility::Volatile)
+    })
+}
+
+/// Contains a subquery.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
+    any(expr, &|e| matches!(e, Expr::Subquery(_)))
+}
+
+/// Structural equality: the same value on every row. Subqueries are equal only to themselves.
+pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
+    let shape = match (a, b) {
+        (Expr::Const(x, t), Expr::Const(y, u)) => {
+            return t == u
+                && match (x, y) {
+                    (Datum::Null, Datum::Null) => true,
+                    (Datum::Null, _) | (_, Datum::Null) => false,
+                    _ => compare::compare(x, y).is_eq(),
+                };
+        }
+        (Expr::Column(x, _), Expr::Column(y, _)) | (Expr::Param(x, _), Expr::Param(y, _)) => return x == y,
+        (Expr::Outer { level: l, index: x, .. }, Expr::Outer { level: m, index: y, .. }) => {
+            return l == m && x == y;
+        }
+        (Expr::Call { function: f, args: x, ty: t }, Expr::Call { function: g, args: y, ty: u }) => {
+            f.oid == g.oid
+                && t == u
+                && x.len() == y.len()
+                && f.volatility != crate::func::Volatility::Volatile
+        }
+        (Expr::CastViaText(_, t), Expr::CastViaText(_, u))
+        | (Expr::Relabel(_, t), Expr::Relabel(_, u))
+        | (Expr::Coalesce(_, t), Expr::Coalesce(_, u))
+        | (Expr::Array(_, t), Expr::Array(_, u)) => t == u,
+        (Expr::CoerceTypmod { ty: t, explicit: x, .. }, Expr::CoerceTypmod { ty: u, explicit: y, .. }) => {
+            t == u && x == y
+        }
+        (Expr::And(_), Expr::And(_)) | (Expr::Or(_), Expr::Or(_)) | (Expr::Not(_), Expr::Not(_)) => true,
+        (Expr::IsNull(_, x), Expr::IsNull(_, y)) => x == y,
+        (
+            Expr::IsBool { value: v, negated: x, .. },
+            Expr::IsBool { value: w, negated: y, .. },
+        ) => v == w && x == y,
+        (Expr::IsDistinct { negated: x, .. }, Expr::IsDistinct { negated: y, .. }) => x == y,
+        (Expr::Case { arms: x, otherwise: o, .. }, Expr::Case { arms: y, otherwise: p, .. }) => {
+            x.len() == y.len() && o.is_some() == p.is_some()
+        }
+        (Expr::Extreme(x, _, _), Expr::Extreme(y, _, _)) => x == y,
+        (Expr::NullIf { .. }, Expr::NullIf { .. }) | (Expr::Subscript { .. }, Expr::Subscript { .. }) => true,
+        (
+            Expr::ArrayCompare { op: f, all: x, .. },
+            Expr::ArrayCompare { op: g, all: y, .. },
+        ) => f.oid == g.oid && x == y,
+        (Expr::InList { op: f, negated: x, .. }, Expr::InList { op: g, negated: y, .. }) => {
+            f.oid == g.oid && x == y
+        }
+        (Expr::Subquery(x), Expr::Subquery(y)) => return Arc::ptr_eq(x, y),
+        _ => false,
+    };
+    if !shape {
+        return false;
+    }
+    let mut left = Vec::new();
+    let mut right = Vec::new();
+    children(a, &mut |e| left.push(e));
+    children(b, &mut |e| right.push(e));
+    left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| same(a, b))
+}
+
+/// Replaces column identities by what `layout` says: position `depth` rows out. Unknown ones stay.
+pub(crate) fn resolve_at(expr: &mut Expr, layout: &super::Layout, depth: usize) {
+    match expr {
+        Expr::Column(id, ty) if *id >= COLUMN_BASE => {
+            if let Some(index) = layout.position(*id) {
+                *expr =
+                    if depth == 0 { Expr::Column(index, *ty) } else { Expr::Outer { level: depth, index, ty: *ty } };
+            }
+        }
+        Expr::Subquery(subquery) => {
+            // Shared subqueries are copied before they take positions of one particular row.
+            let subquery: &mut Subquery = Arc::make_mut(subquery);
+            if let SubqueryKind::Compare { left, .. } = &mut subquery.kind {
+                left.iter_mut().for_each(|e| resolve_at(e, layout, depth));
+            }
+            if !subquery.uncorrelated {
+                resolve_plan(&mut subquery.plan, layout, depth + 1);
+            }
+        }
+        _ => children_mut(expr, &mut |e| resolve_at(e, layout, depth)),
+    }
+}
+
+/// As [`resolve_at`] in a whole plan that is run for each row of `layout` (`depth` from 1).
+pub(crate) fn resolve_plan(plan: &mut Plan, layout: &super::Layout, depth: usize) {
+    plan_exprs_mut(plan, depth, &mut |e, depth| resolve_at(e, layout, depth));
+}
