@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
-use crate::value::{SqlType, info};
+use crate::value::SqlType;
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -83,11 +83,5 @@ impl Binder<'_> {
         let id = self.computed(function.name, ty);
         self.frame()?.sets.push((id, Expr::Call { function, args, ty }));
         Ok(Expr::Column(id, ty))
-    }
-
-    /// "function(integer)" for messages.
-    pub(crate) fn signature(name: &str, types: &[SqlType]) -> String {
-        let types: Vec<String> = types.iter().map(|ty| info::format_type(SqlType::of(ty.oid))).collect();
-        format!("{name}({})", types.join(", "))
     }
 }

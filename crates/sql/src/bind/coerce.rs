@@ -73,12 +73,15 @@ impl Binder<'_> {
             };
         }
         let plain = SqlType::of(target.oid);
-        let Some(cast) = func::find_cast(from, plain, context) else {
+        let Some(cast) = func::find_cast(from.oid, plain.oid, context) else {
             return Ok(None);
         };
         let cast = match cast {
             Cast::Relabel => match expr {
-                Expr::Const(datum, _) => Expr::Const(datum, plain),
+                Expr::Const(datum, _) => {
+                    let value = func::apply_cast(cast, &datum, from, plain, false, Some(self.cx.session));
+                    Expr::Const(value.map_err(|e| e.at(at))?, plain)
+                }
                 expr => Expr::Relabel(Box::new(expr), plain),
             },
             Cast::Function(function) => self.call(function, vec![expr], plain).map_err(|e| e.at(at))?,
@@ -258,7 +261,7 @@ fn depends_on_session(ty: u32) -> bool {
 
 /// Types that stand for others in signatures.
 pub(crate) fn is_pseudo(ty: u32) -> bool {
-    matches!(ty, oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079 | 2283)
+    matches!(ty, oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079)
 }
 
 /// AND of conditions, flattened, without constants that change nothing.

@@ -5,7 +5,7 @@ use super::query::{From, FromList, Output};
 use super::scope::NsItem;
 use super::select::push_conjuncts;
 use super::setop::{Body, is_default};
-use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
+use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};

@@ -461,15 +461,11 @@ impl Binder<'_> {
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
         if resolved.result.oid == oid::RECORD {
-            let known = func::record_columns(resolved.function);
-            if known.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a column definition list is required for functions returning \"record\"",
-                )
-                .at(at));
-            }
-            columns.extend(known.iter().map(|(name, ty)| (Arc::from(*name), SqlType::of(*ty), (0, 0))));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is required for functions returning \"record\"",
+            )
+            .at(at));
         } else {
             columns.push((column_name, resolved.result, (0, 0)));
         }

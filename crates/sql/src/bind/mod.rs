@@ -105,7 +105,6 @@ pub(crate) enum Clause {
     Returning,
     Assign,
     ConflictWhere,
-    Filter,
     Default,
     Check,
 }
@@ -128,7 +127,6 @@ impl Clause {
             Clause::Returning => "RETURNING",
             Clause::Assign => "UPDATE",
             Clause::ConflictWhere => "ON CONFLICT",
-            Clause::Filter => "FILTER",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
         }

@@ -301,7 +301,7 @@ impl Binder<'_> {
         } else {
             let target = info::array_of(wanted.oid)
                 .ok_or_else(|| SqlError::unsupported(format!("an array of {}", info::format_type(wanted))))?;
-            if matches!(func::find_cast(element, wanted, CastContext::Implicit), Some(func::Cast::Relabel))
+            if matches!(func::find_cast(element.oid, wanted.oid, CastContext::Implicit), Some(func::Cast::Relabel))
                 && element.oid != oid::UNKNOWN
             {
                 Expr::Relabel(Box::new(array), SqlType::of(target))

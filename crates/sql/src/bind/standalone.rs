@@ -156,7 +156,7 @@ pub fn check_default(expr: Expr, name: &str, ty: SqlType) -> Result<()> {
     let from = expr.ty();
     let fits = from.oid == ty.oid
         || from.oid == oid::UNKNOWN
-        || func::find_cast(from, SqlType::of(ty.oid), CastContext::Assignment).is_some();
+        || func::find_cast(from.oid, ty.oid, CastContext::Assignment).is_some();
     if fits {
         return Ok(());
     }

@@ -18,10 +18,6 @@ impl Layout {
         &self.ids
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.ids.len()
-    }
-
     pub(crate) fn contains(&self, id: ColId) -> bool {
         self.ids.contains(&id)
     }

@@ -142,11 +142,11 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         .into_iter()
         .map(|k| SortKey { expr: extra(k.expr, &mut ids, &mut exprs), desc: k.desc, nulls_first: k.nulls_first })
         .collect();
+    let all = matches!(distinct, Distinct::All);
     let on: Option<Vec<Expr>> = match distinct {
         Distinct::On(keys) => Some(keys.into_iter().map(|k| extra(k, &mut ids, &mut exprs)).collect()),
         _ => None,
     };
-    let all = matches!(distinct, Distinct::All);
     let extended = exprs.len() > width;
     plan = project(plan, exprs, all_columns);
     if all {

@@ -1,0 +1,425 @@
+//! EXPLAIN: a plan as text, in PostgreSQL's layout.
+
+use super::explain_expr::{Names, expr_text, qualified};
+use super::{AggregateCall, JoinKind, KeyRange, Node, Plan, SetOpKind, SortKey};
+use crate::exec::{NodeStats, children};
+use crate::expr::{Expr, Subquery};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What EXPLAIN shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ExplainOptions<'s> {
+    /// Estimates.
+    pub costs: bool,
+    /// Output columns of each node.
+    pub verbose: bool,
+    /// EXPLAIN ANALYZE: statistics by node in pre-order, as `exec` gives them.
+    pub stats: Option<&'s [NodeStats]>,
+    /// Times beside the counts of ANALYZE.
+    pub timing: bool,
+}
+
+impl Default for ExplainOptions<'_> {
+    fn default() -> Self {
+        ExplainOptions { costs: true, verbose: false, stats: None, timing: true }
+    }
+}
+
+/// The lines of EXPLAIN.
+pub fn explain(plan: &Plan, options: &ExplainOptions<'_>) -> Vec<String> {
+    let mut explainer = Explainer { options, lines: Vec::new(), next: 0, qualify: tables(plan) > 1, subplans: 0 };
+    explainer.node(plan, 0, "", &[]);
+    explainer.lines
+}
+
+/// Number of relations in a plan: with more than one, columns are shown with their table.
+fn tables(plan: &Plan) -> usize {
+    let own = usize::from(matches!(
+        plan.node,
+        Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } | Node::FunctionScan { .. } | Node::CteScan { .. }
+    ));
+    own + children(plan).into_iter().map(tables).sum::<usize>()
+}
+
+struct Explainer<'o> {
+    options: &'o ExplainOptions<'o>,
+    lines: Vec<String>,
+    /// Place of the next node in `stats`.
+    next: usize,
+    qualify: bool,
+    subplans: usize,
+}
+
+impl Explainer<'_> {
+    /// Prints a node. `outer` are the names of enclosing rows, innermost first.
+    fn node(&mut self, plan: &Plan, depth: usize, prefix: &str, outer: &[Names]) {
+        let stats = self.options.stats.map(|all| all.get(self.next).copied().unwrap_or_default());
+        self.next += 1;
+        // Projections and WITH are not nodes of their own in PostgreSQL's eyes.
+        match &plan.node {
+            Node::Project { input, .. } if !self.options.verbose => {
+                return self.node(input, depth, prefix, outer);
+            }
+            _ => {}
+        }
+        let indent = if depth == 0 { String::new() } else { format!("{}->  ", " ".repeat(depth * 6 - 4)) };
+        let mut line = format!("{indent}{prefix}{}", title(plan));
+        if self.options.costs {
+            let width = plan.columns.iter().map(|c| width_of(c.ty.oid)).sum::<usize>();
+            let _ = write!(line, "  (cost={:.2}..{:.2} rows={:.0} width={width})", startup(plan), plan.cost, plan.rows.max(1.0));
+        }
+        if let Some(stats) = stats {
+            if stats.loops == 0 {
+                line.push_str(" (never executed)");
+            } else if self.options.timing {
+                let per_loop = stats.time_us as f64 / 1000.0 / stats.loops as f64;
+                let _ = write!(
+                    line,
+                    " (actual time={:.3}..{per_loop:.3} rows={} loops={})",
+                    0.0,
+                    stats.rows / stats.loops,
+                    stats.loops
+                );
+            } else {
+                let _ = write!(line, " (actual rows={} loops={})", stats.rows / stats.loops, stats.loops);
+            }
+        }
+        self.lines.push(line);
+        let detail = " ".repeat(if depth == 0 { 2 } else { depth * 6 + 2 });
+        let mut subplans: Vec<Arc<Subquery>> = Vec::new();
+        self.details(plan, &detail, outer, &mut subplans);
+        self.inputs(plan, depth, outer);
+        let own = self.input_names(plan);
+        for subquery in subplans {
+            self.subplans += 1;
+            self.lines.push(format!("{detail}SubPlan {}", self.subplans));
+            let mut inner = vec![own.clone()];
+            inner.extend(outer.iter().cloned());
+            // Subqueries of expressions are not measured.
+            let options = ExplainOptions { stats: None, ..*self.options };
+            let mut explainer = Explainer {
+                options: &options,
+                lines: Vec::new(),
+                next: 0,
+                qualify: self.qualify,
+                subplans: self.subplans,
+            };
+            explainer.node(&subquery.plan, depth + 1, "", &inner);
+            self.subplans = explainer.subplans;
+            self.lines.append(&mut explainer.lines);
+        }
+    }
+
+    fn inputs(&mut self, plan: &Plan, depth: usize, outer: &[Names]) {
+        match &plan.node {
+            Node::NestedLoop { left, right, lateral, .. } => {
+                self.node(left, depth + 1, "", outer);
+                if *lateral {
+                    let mut inner = vec![self.names(left)];
+                    inner.extend(outer.iter().cloned());
+                    self.node(right, depth + 1, "", &inner);
+                } else {
+                    self.node(right, depth + 1, "", outer);
+                }
+            }
+            Node::With { slot, definition, recursive, body } => {
+                self.node(definition, depth + 1, &format!("CTE {slot}: "), outer);
+                if let Some((term, _)) = recursive {
+                    self.node(term, depth + 1, &format!("CTE {slot} (recursive term): "), outer);
+                }
+                self.node(body, depth + 1, "", outer);
+            }
+            _ => {
+                for child in children(plan) {
+                    self.node(child, depth + 1, "", outer);
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, indent: &str, label: &str, text: &str) {
+        self.lines.push(format!("{indent}{label}: {text}"));
+    }
+
+    fn details(&mut self, plan: &Plan, indent: &str, outer: &[Names], subplans: &mut Vec<Arc<Subquery>>) {
+        let input = self.input_names(plan);
+        let print = |expr: &Expr, subplans: &mut Vec<Arc<Subquery>>| {
+            collect_subplans(expr, subplans);
+            expr_text(expr, &input, outer)
+        };
+        if self.options.verbose {
+            let names = self.names(plan).join(", ");
+            if !names.is_empty() {
+                self.line(indent, "Output", &names);
+            }
+        }
+        match &plan.node {
+            Node::SeqScan(scan) => {
+                if let Some(filter) = &scan.filter {
+                    let text = print(filter, subplans);
+                    self.line(indent, "Filter", &text);
+                }
+            }
+            Node::IndexScan { scan, index, range, .. } => {
+                let columns: Vec<String> = index
+                    .columns
+                    .iter()
+                    .filter_map(|c| scan.table.columns.get(c.position))
+                    .map(|c| qualified(&scan.alias, &c.name, self.qualify))
+                    .collect();
+                if let Some(text) = range_text(range, &columns, &input, outer) {
+                    self.line(indent, "Index Cond", &text);
+                }
+                if let Some(filter) = &scan.filter {
+                    let text = print(filter, subplans);
+                    self.line(indent, "Filter", &text);
+                }
+            }
+            Node::VirtualScan { filter: Some(filter), .. } => {
+                let text = print(filter, subplans);
+                self.line(indent, "Filter", &text);
+            }
+            Node::Filter { condition, .. } => {
+                let text = print(condition, subplans);
+                self.line(indent, "Filter", &text);
+            }
+            Node::NestedLoop { condition: Some(condition), .. } => {
+                let text = print(condition, subplans);
+                self.line(indent, "Join Filter", &text);
+            }
+            Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
+                let (l, r) = (self.names(left), self.names(right));
+                let pairs: Vec<String> = left_keys
+                    .iter()
+                    .zip(right_keys)
+                    .map(|(a, b)| format!("({} = {})", expr_text(a, &l, outer), expr_text(b, &r, outer)))
+                    .collect();
+                let text = if pairs.len() == 1 { pairs.join("") } else { format!("({})", pairs.join(" AND ")) };
+                self.line(indent, "Hash Cond", &text);
+                if let Some(condition) = condition {
+                    let text = print(condition, subplans);
+                    self.line(indent, "Join Filter", &text);
+                }
+            }
+            Node::Aggregate { keys, aggregates, .. } => {
+                for call in aggregates {
+                    call.args.iter().for_each(|a| collect_subplans(a, subplans));
+                }
+                if !keys.is_empty() {
+                    let text: Vec<String> = keys.iter().map(|k| print(k, subplans)).collect();
+                    self.line(indent, "Group Key", &text.join(", "));
+                }
+            }
+            Node::Sort { keys, .. } => {
+                let text: Vec<String> = keys.iter().map(|k| sort_key(k, &input, outer)).collect();
+                self.line(indent, "Sort Key", &text.join(", "));
+            }
+            Node::DistinctOn { keys, .. } => {
+                let text: Vec<String> = keys.iter().map(|k| print(k, subplans)).collect();
+                self.line(indent, "Distinct Key", &text.join(", "));
+            }
+            Node::ProjectSet { exprs, .. } | Node::Project { exprs, .. } => {
+                exprs.iter().for_each(|e| collect_subplans(e, subplans));
+            }
+            Node::Insert(insert) => {
+                if let Some(conflict) = &insert.conflict {
+                    let action = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
+                    self.line(indent, "Conflict Resolution", action);
+                    if !conflict.indexes.is_empty() {
+                        let names: Vec<&str> = conflict.indexes.iter().map(|i| i.name.as_str()).collect();
+                        self.line(indent, "Conflict Arbiter Indexes", &names.join(", "));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Names of the row a node's expressions see.
+    fn input_names(&self, plan: &Plan) -> Names {
+        match &plan.node {
+            Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } => self.names(plan),
+            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+                let mut names = self.names(left);
+                names.extend(self.names(right));
+                names
+            }
+            Node::With { body, .. } => self.names(body),
+            _ => children(plan).first().map(|c| self.names(c)).unwrap_or_default(),
+        }
+    }
+
+    /// Names of a node's output columns.
+    fn names(&self, plan: &Plan) -> Names {
+        match &plan.node {
+            Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
+                let mut names: Names = scan
+                    .columns
+                    .iter()
+                    .filter_map(|&p| scan.table.columns.get(p))
+                    .map(|c| qualified(&scan.alias, &c.name, self.qualify))
+                    .collect();
+                if scan.row_id {
+                    names.extend(["ctid".to_owned(), "xmin".to_owned()]);
+                }
+                names
+            }
+            Node::VirtualScan { table, columns, alias, .. } => columns
+                .iter()
+                .filter_map(|&p| table.columns.get(p))
+                .map(|(name, _)| qualified(alias, name, self.qualify))
+                .collect(),
+            Node::Project { input, exprs } | Node::ProjectSet { input, exprs } => {
+                let names = self.names(input);
+                exprs.iter().map(|e| expr_text(e, &names, &[])).collect()
+            }
+            Node::Aggregate { input, keys, aggregates } => {
+                let names = self.names(input);
+                let keys = keys.iter().map(|k| expr_text(k, &names, &[]));
+                keys.chain(aggregates.iter().map(|a| aggregate_text(a, &names))).collect()
+            }
+            Node::NestedLoop { left, right, kind, .. } | Node::HashJoin { left, right, kind, .. } => {
+                let mut names = self.names(left);
+                if !super::build::is_half(*kind) {
+                    names.extend(self.names(right));
+                }
+                names
+            }
+            Node::Filter { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Distinct(input)
+            | Node::DistinctOn { input, .. }
+            | Node::LockRows { input, .. } => self.names(input),
+            Node::With { body, .. } => self.names(body),
+            Node::FunctionScan { alias, .. } => {
+                plan.columns.iter().map(|c| qualified(alias, &c.name, self.qualify)).collect()
+            }
+            _ => plan.columns.iter().map(|c| c.name.clone()).collect(),
+        }
+    }
+}
+
+fn collect_subplans(expr: &Expr, out: &mut Vec<Arc<Subquery>>) {
+    if let Expr::Subquery(subquery) = expr {
+        out.push(subquery.clone());
+    }
+    super::walk::children(expr, &mut |e| collect_subplans(e, out));
+}
+
+fn title(plan: &Plan) -> String {
+    let on = |name: &str, alias: &str| {
+        if name == alias { format!(" on {name}") } else { format!(" on {name} {alias}") }
+    };
+    match &plan.node {
+        Node::OneRow => "Result".to_owned(),
+        Node::Values(_) => "Values Scan".to_owned(),
+        Node::SeqScan(scan) => format!("Seq Scan{}", on(&scan.table.name, &scan.alias)),
+        Node::IndexScan { scan, index, reverse, .. } => format!(
+            "Index Scan{} using {}{}",
+            if *reverse { " Backward" } else { "" },
+            index.name,
+            on(&scan.table.name, &scan.alias)
+        ),
+        Node::VirtualScan { table, alias, .. } => format!("Seq Scan{}", on(table.name, alias)),
+        Node::FunctionScan { function, alias, .. } => format!("Function Scan{}", on(function.name, alias)),
+        Node::ProjectSet { .. } => "ProjectSet".to_owned(),
+        Node::Filter { .. } | Node::Project { .. } => "Result".to_owned(),
+        Node::NestedLoop { kind, .. } => format!("Nested Loop{}", join_words(*kind, false)),
+        Node::HashJoin { kind, .. } => format!("Hash{}", join_words(*kind, true)),
+        Node::Aggregate { keys, .. } => {
+            if keys.is_empty() { "Aggregate".to_owned() } else { "HashAggregate".to_owned() }
+        }
+        Node::Sort { .. } => "Sort".to_owned(),
+        Node::Limit { .. } => "Limit".to_owned(),
+        Node::Distinct(_) => "HashAggregate".to_owned(),
+        Node::DistinctOn { .. } => "Unique".to_owned(),
+        Node::SetOp { kind, all, .. } => match (kind, all) {
+            (SetOpKind::Union, _) => "Append".to_owned(),
+            (SetOpKind::Intersect, false) => "HashSetOp Intersect".to_owned(),
+            (SetOpKind::Intersect, true) => "HashSetOp Intersect All".to_owned(),
+            (SetOpKind::Except, false) => "HashSetOp Except".to_owned(),
+            (SetOpKind::Except, true) => "HashSetOp Except All".to_owned(),
+        },
+        Node::With { recursive, .. } => {
+            if recursive.is_some() { "With Recursive".to_owned() } else { "With".to_owned() }
+        }
+        Node::CteScan { slot } => format!("CTE Scan on CTE {slot}"),
+        Node::LockRows { .. } => "LockRows".to_owned(),
+        Node::Insert(insert) => format!("Insert on {}", insert.table.name),
+        Node::Update(update) => format!("Update on {}", update.table.name),
+        Node::Delete(delete) => format!("Delete on {}", delete.table.name),
+    }
+}
+
+fn join_words(kind: JoinKind, hash: bool) -> &'static str {
+    match (kind, hash) {
+        (JoinKind::Inner, true) => " Join",
+        (JoinKind::Inner, false) => "",
+        (JoinKind::Left, _) => " Left Join",
+        (JoinKind::Right, _) => " Right Join",
+        (JoinKind::Full, _) => " Full Join",
+        (JoinKind::Semi, _) => " Semi Join",
+        (JoinKind::Anti, _) => " Anti Join",
+    }
+}
+
+/// Cost before the first row: everything below a node that must see all its input.
+fn startup(plan: &Plan) -> f64 {
+    match &plan.node {
+        Node::Sort { input, .. } | Node::Aggregate { input, .. } => input.cost,
+        Node::Distinct(input) => input.cost,
+        Node::HashJoin { right, .. } => right.cost,
+        Node::Filter { input, .. } | Node::Project { input, .. } | Node::Limit { input, .. } => startup(input),
+        _ => 0.0,
+    }
+}
+
+fn width_of(ty: u32) -> usize {
+    match crate::value::info::by_oid(ty) {
+        Some(info) if info.len > 0 => usize::try_from(info.len).unwrap_or(32),
+        _ => 32,
+    }
+}
+
+fn range_text(range: &KeyRange, columns: &[String], input: &Names, outer: &[Names]) -> Option<String> {
+    let mut parts = Vec::new();
+    let name = |i: usize| columns.get(i).map_or("?", String::as_str);
+    for (i, key) in range.equal.iter().enumerate() {
+        parts.push(format!("({} = {})", name(i), expr_text(key, input, outer)));
+    }
+    let next = range.equal.len();
+    if let Some(any) = &range.any {
+        parts.push(format!("({} = ANY ({}))", name(next), expr_text(any, input, outer)));
+    }
+    if let Some((key, inclusive)) = &range.lower {
+        parts.push(format!("({} {} {})", name(next), if *inclusive { ">=" } else { ">" }, expr_text(key, input, outer)));
+    }
+    if let Some((key, inclusive)) = &range.upper {
+        parts.push(format!("({} {} {})", name(next), if *inclusive { "<=" } else { "<" }, expr_text(key, input, outer)));
+    }
+    match parts.len() {
+        0 => None,
+        1 => parts.pop(),
+        _ => Some(format!("({})", parts.join(" AND "))),
+    }
+}
+
+fn sort_key(key: &SortKey, input: &Names, outer: &[Names]) -> String {
+    let mut text = expr_text(&key.expr, input, outer);
+    if key.desc {
+        text.push_str(" DESC");
+    }
+    if key.nulls_first != key.desc {
+        text.push_str(if key.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+    }
+    text
+}
+
+fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
+    let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
+    let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+    let distinct = if call.distinct { "DISTINCT " } else { "" };
+    format!("{}({distinct}{args})", call.aggregate.name)
+}
