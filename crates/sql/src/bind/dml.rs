@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
 use crate::plan::{
-    self, ConflictUpdate, Delete, Insert, Layout, Node, OnConflict, OutputColumn, Plan, Update, Wish, walk,
+    ConflictUpdate, Delete, Insert, Layout, Node, OnConflict, OutputColumn, Plan, Update, Wish, build, walk,
 };
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -212,7 +212,7 @@ impl Binder<'_> {
                 values[position] = Some(Expr::Column(i, column.ty));
                 columns.push(OutputColumn { name: column.name.clone(), ty: column.ty, origin: (0, 0) });
             }
-            return Ok(plan::values(rows, columns));
+            return Ok(build::values(rows, columns));
         }
         let body = self.query_body(query, false)?;
         let mut types = body.types();
@@ -445,7 +445,7 @@ impl Binder<'_> {
                     for (i, position) in positions.into_iter().enumerate() {
                         let column = whole.columns[i].clone();
                         let ty = column.ty;
-                        let one = plan::project(whole.clone(), vec![Expr::Column(i, ty)], vec![column]);
+                        let one = build::project(whole.clone(), vec![Expr::Column(i, ty)], vec![column]);
                         let value = Expr::Subquery(Arc::new(Subquery {
                             plan: one,
                             kind: SubqueryKind::Scalar,
@@ -642,7 +642,7 @@ impl Binder<'_> {
                 None => null_of(relation.columns.get(i).ok_or_else(|| SqlError::internal("a lost column"))?),
             });
         }
-        let source = plan::project(planned.plan, exprs, columns);
+        let source = build::project(planned.plan, exprs, columns);
         let whole = Layout::new(ids);
         let recheck = recheck.map(|c| whole.resolve(c));
         Ok(Changed { source, recheck, visible, whole })

@@ -7,7 +7,7 @@ use super::{Binder, Clause, Cte, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
-use crate::plan::{self, Node, OutputColumn, Plan, SetOpKind, SortKey, walk};
+use crate::plan::{self, Node, build, OutputColumn, Plan, SetOpKind, SortKey, walk};
 use crate::value::{SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
@@ -267,7 +267,7 @@ impl Binder<'_> {
             }
             let left_plan = self.finish_as(left, &types)?;
             let right_plan = self.finish_as(right, &types)?;
-            left = Body::Plan(Box::new(plan::set_operation(kind, all, left_plan, right_plan, &types)));
+            left = Body::Plan(Box::new(build::set_operation(kind, all, left_plan, right_plan, &types)));
         }
         self.finish(left)
     }
@@ -361,7 +361,7 @@ impl Binder<'_> {
                 for (column, ty) in columns.iter_mut().zip(types) {
                     column.ty = *ty;
                 }
-                Ok(plan::values(done, columns))
+                Ok(build::values(done, columns))
             }
             Body::Plan(plan) => self.cast_plan(*plan, types),
         }
@@ -380,7 +380,7 @@ impl Binder<'_> {
             columns[i].ty = cast.ty();
             exprs.push(cast);
         }
-        Ok(plan::project(plan, exprs, columns))
+        Ok(build::project(plan, exprs, columns))
     }
 
     /// ORDER BY, LIMIT and OFFSET over a finished plan: only its output columns are in sight.
@@ -444,8 +444,8 @@ impl Binder<'_> {
         let limits = self.limits(tail);
         self.frames.pop();
         let (limit, offset) = limits?;
-        let plan = plan::sort(plan, keys);
-        Ok(Body::Plan(Box::new(plan::limit(plan, limit, offset))))
+        let plan = build::sort(plan, keys);
+        Ok(Body::Plan(Box::new(build::limit(plan, limit, offset))))
     }
 
     fn expression_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {

@@ -59,7 +59,7 @@ impl Binder<'_> {
             self.join_units(units, joining)?
         };
         if !constant.is_empty() {
-            planned.plan = super::filter(planned.plan, constant, &planned.layout);
+            planned.plan = super::build::filter(planned.plan, constant, &planned.layout);
         }
         Ok(planned)
     }
@@ -193,7 +193,7 @@ impl Binder<'_> {
         } else {
             self.join_pair(kind, left, right, conditions)?
         };
-        let plan = super::filter(joined.plan, filter, &joined.layout);
+        let plan = super::build::filter(joined.plan, filter, &joined.layout);
         Ok(Planned { plan, layout: joined.layout, ordered: false })
     }
 
@@ -476,7 +476,7 @@ impl Binder<'_> {
             };
         }
         if !joining.is_empty() {
-            current.plan = super::filter(current.plan, joining, &current.layout);
+            current.plan = super::build::filter(current.plan, joining, &current.layout);
         }
         Ok(current)
     }

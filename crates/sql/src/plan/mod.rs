@@ -3,7 +3,7 @@
 //! Conventions: a node's output row is numbered from 0; a join's is left's columns, then right's. An expression's
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
-mod build;
+pub(crate) mod build;
 mod estimate;
 mod explain;
 mod explain_expr;
@@ -14,7 +14,6 @@ mod select;
 mod statement;
 pub(crate) mod walk;
 
-pub(crate) use build::{filter, limit, project, set_operation, sort, values};
 pub use explain::{ExplainOptions, explain};
 pub(crate) use layout::Layout;
 pub(crate) use scan::Wish;

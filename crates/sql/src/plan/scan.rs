@@ -103,7 +103,7 @@ impl Binder<'_> {
             Source::Table(_) | Source::Virtual(..) => return Err(SqlError::internal("a stored relation has its scan")),
         };
         let layout = Layout::new(ids);
-        let plan = super::filter(plan, conditions, &layout);
+        let plan = super::build::filter(plan, conditions, &layout);
         Ok(Planned { plan, layout, ordered: false })
     }
 

@@ -2,9 +2,8 @@
 
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
-use super::{
-    AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, build, estimate, filter, limit, project, sort, walk,
-};
+use super::build::{self, filter, limit, project, sort};
+use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk};
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, Select};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::error::{Result, SqlError};
