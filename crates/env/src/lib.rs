@@ -23,7 +23,7 @@ pub use files::{
     Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles,
     SimFiles, is_disk_full,
 };
-pub use net::{connect, listen};
+pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
 pub use thread::{JoinHandle, core_count, sleep, spawn};
 

@@ -29,3 +29,30 @@ pub fn connect(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> 
     stream.set_nodelay(true)?;
     Ok(stream)
 }
+
+/// Silence after which the kernel asks a client whether it is still there, and how often it asks before it gives up: a peer
+/// that vanished without a word is noticed within about two minutes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_COUNT: u32 = 6;
+
+/// Sets an accepted stream up: small messages leave at once, half-open connections are noticed, calls do not block.
+pub fn prepare_accepted(stream: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_COUNT)?;
+    Ok(())
+}
+
+/// Lets this process open as many files and sockets as its hard limit allows; gives the number.
+pub fn raise_open_files_limit() -> io::Result<u64> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)?;
+    Ok(limit.current.unwrap_or(u64::MAX))
+}

@@ -1,1 +1,46 @@
-fn main() {}
+//! `logstead`: the server and its offline tools.
+//!
+//! Owns: the command line, the configuration, and the wiring of the rooms into a running server. Only this crate
+//! knows them all.
+
+mod config;
+mod log;
+mod serve;
+mod worker;
+
+use config::Config;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Sessions allocate on their worker's thread; this allocator has a heap per thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Wrong use: a bad option or setting.
+const EXIT_USAGE: u8 = 2;
+/// The server could not start or had to stop.
+const EXIT_FAILURE: u8 = 1;
+
+fn main() -> ExitCode {
+    let matches = match config::command_line().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            let _stream_may_be_closed = error.print();
+            return if error.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", arguments)) => match Config::read(arguments) {
+            Ok(config) => serve::run(config),
+            Err(error) => fail(EXIT_USAGE, &error),
+        },
+        Some(("log", arguments)) => log::run(arguments),
+        _ => ExitCode::from(EXIT_USAGE),
+    }
+}
+
+/// Says on standard error why it ends.
+fn fail(code: u8, message: &str) -> ExitCode {
+    let _stream_may_be_closed = writeln!(std::io::stderr(), "logstead: {message}");
+    ExitCode::from(code)
+}

@@ -29,14 +29,36 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
         Ok(None) | Err(_) => return,
     };
     if let Some(mut session) = open_session(&mut link.0, &worker, link.1) {
-        let end = run(&mut link.0, &mut session).await;
+        let end = survive(run(&mut link.0, &mut session)).await;
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
-        if end.is_err() {
-            return;
+        match end {
+            Some(Ok(Goodbye)) => {}
+            Some(Err(ConnectionLost)) => return,
+            None => {
+                link.0.discard();
+                link.0.error(&SqlError::internal("the session failed; the server log has more").fatal());
+            }
         }
     }
     link.0.close().await;
+}
+
+/// Runs `work`; `None` if it panicked. One broken session must not take its worker's other sessions with it: its
+/// connection ends with XX000 and its transaction is rolled back.
+async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    std::future::poll_fn(|cx| {
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
+            Err(_panic) => {
+                tracing::error!("a session panicked; its connection is closed");
+                Poll::Ready(None)
+            }
+        }
+    })
+    .await
 }
 
 /// Answers encryption and cancel requests; gives the link and the startup parameters.
@@ -120,12 +142,19 @@ struct Goodbye;
 
 async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, ConnectionLost> {
     let mut skipping = false;
+    // Replies leave at the end of a request (Sync, simple query) or on Flush. While more requests have already arrived, they
+    // wait for those: a pipeline costs one write and one wait for the log.
+    let mut due = true;
     loop {
-        if !link.has_frame() || link.output_is_full() {
-            if send(link, session).await?.is_some() {
-                return Ok(Goodbye);
+        let dry = !link.has_frame();
+        if dry || link.output_is_full() {
+            if due || link.output_is_full() {
+                if send(link, session).await?.is_some() {
+                    return Ok(Goodbye);
+                }
+                due = false;
             }
-            if !link.has_frame() {
+            if dry {
                 match wait_for_input(link, session).await? {
                     Some(reason) => {
                         link.error(&reason);
@@ -155,6 +184,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 } else {
                     skipping = true;
                 }
+                due = true;
                 continue;
             }
         };
@@ -165,10 +195,12 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 if done.is_ok() {
                     ready(link, session);
                 }
+                due = true;
                 done
             }
             Frontend::Sync => {
                 skipping = false;
+                due = true;
                 let done = session.sync(link).await;
                 if done.is_ok() {
                     ready(link, session);
@@ -199,6 +231,8 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 return Ok(Goodbye);
             }
             skipping = true;
+            // An error is told at once: the client's Flush behind it will be skipped.
+            due = true;
         }
     }
 }
@@ -272,6 +306,7 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
 /// Waits until bytes arrive. `Some` when the session is to end instead: shutdown or an idle timeout.
 async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Option<SqlError>, ConnectionLost> {
     let signals = session.signals();
+    let in_transaction = session.in_transaction();
     let limit = session.idle_limit();
     let received = async {
         let mut receive = pin!(link.receive());
@@ -280,7 +315,7 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Option
                 return Poll::Ready(received.map(|()| None));
             }
             signals.register(cx.waker());
-            if signals.is_terminated() {
+            if signals.must_end(in_transaction) {
                 return Poll::Ready(Ok(Some(logstead_sql::session::shutting_down())));
             }
             Poll::Pending

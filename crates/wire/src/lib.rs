@@ -5,5 +5,10 @@
 //! statements fast; the messages are ours because decoding borrows from the receive buffer and must survive any input.
 #![forbid(unsafe_code)]
 
+pub mod connection;
 pub mod decode;
 pub mod encode;
+mod link;
+mod rows;
+
+pub use connection::serve;

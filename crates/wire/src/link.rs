@@ -24,51 +24,59 @@ const OUTPUT_FULL_BYTES: usize = 64 * 1024;
 const IDLE_BUFFER_BYTES: usize = 16 * 1024;
 /// Least room offered to one read.
 const READ_BYTES: usize = 4 * 1024;
+/// The same while data streams in.
+const BUSY_READ_BYTES: usize = 64 * 1024;
 
 /// A client's connection.
-pub struct Link {
+pub(crate) struct Link {
     stream: TcpStream,
     input: BytesMut,
     output: Vec<u8>,
     rows: RowFormat,
+    /// The last read filled the room it was given: the next one gets more.
+    busy: bool,
 }
 
 impl Link {
     /// Takes a stream over.
-    pub fn new(stream: TcpStream) -> Link {
-        Link { stream, input: BytesMut::new(), output: Vec::new(), rows: RowFormat::default() }
+    pub(crate) fn new(stream: TcpStream) -> Link {
+        Link { stream, input: BytesMut::new(), output: Vec::new(), rows: RowFormat::default(), busy: false }
     }
 
     /// What was received and not yet taken.
-    pub fn input(&mut self) -> &mut BytesMut {
+    pub(crate) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
     /// What is to be sent.
-    pub fn output(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
     /// Enough has been collected to be worth a write of its own.
-    pub fn output_is_full(&self) -> bool {
+    pub(crate) fn output_is_full(&self) -> bool {
         self.output.len() >= OUTPUT_FULL_BYTES
     }
 
     /// Receives more; an error or the end of the stream is [`ConnectionLost`].
-    pub async fn receive(&mut self) -> Result<(), ConnectionLost> {
+    pub(crate) async fn receive(&mut self) -> Result<(), ConnectionLost> {
         if self.input.is_empty() && self.input.capacity() > IDLE_BUFFER_BYTES {
             self.input = BytesMut::new();
         }
         // Room grows with what arrived, never with what a length announces.
-        self.input.reserve(READ_BYTES.max(self.input.len().min(1 << 20)));
+        let least = if self.busy { BUSY_READ_BYTES } else { READ_BYTES };
+        self.input.reserve(least.max(self.input.len().min(1 << 20)));
         match self.stream.read_buf(&mut self.input).await {
             Ok(0) | Err(_) => Err(ConnectionLost),
-            Ok(_) => Ok(()),
+            Ok(count) => {
+                self.busy = count >= READ_BYTES;
+                Ok(())
+            }
         }
     }
 
     /// The next message, received if need be.
-    pub async fn next_frame(&mut self) -> Result<decode::Result<Frame>, ConnectionLost> {
+    pub(crate) async fn next_frame(&mut self) -> Result<decode::Result<Frame>, ConnectionLost> {
         loop {
             match decode::take_frame(&mut self.input) {
                 Ok(Some(frame)) => return Ok(Ok(frame)),
@@ -79,7 +87,7 @@ impl Link {
     }
 
     /// A whole message has already been received.
-    pub fn has_frame(&self) -> bool {
+    pub(crate) fn has_frame(&self) -> bool {
         match self.input.get(1..5) {
             Some(length) => {
                 let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]);
@@ -90,7 +98,7 @@ impl Link {
     }
 
     /// Writes all replies, in one write where the kernel takes it.
-    pub async fn write_out(&mut self) -> Result<(), ConnectionLost> {
+    pub(crate) async fn write_out(&mut self) -> Result<(), ConnectionLost> {
         if self.output.is_empty() {
             return Ok(());
         }
@@ -103,7 +111,7 @@ impl Link {
     }
 
     /// Says goodbye: what is left to be sent is sent as far as the client takes it at once.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let _client_may_be_gone = self.write_out().await;
         let _client_may_be_gone = self.stream.shutdown().await;
     }
@@ -116,7 +124,7 @@ impl Link {
             };
             let frame = self.next_frame().await.map_err(lost)?.map_err(protocol_error)?;
             match frame.decode().map_err(protocol_error)? {
-                Frontend::CopyData(_) => return Ok(CopyInput::Data(frame.body)),
+                Frontend::CopyData(_) => return Ok(CopyInput::Data(frame.body.clone())),
                 Frontend::CopyDone => return Ok(CopyInput::Done),
                 Frontend::CopyFail(reason) => return Ok(CopyInput::Failed(reason.to_owned())),
                 // Clients may send these before they know that a COPY began.
@@ -133,7 +141,7 @@ impl Link {
 }
 
 /// A protocol violation as an error reply.
-pub fn protocol_error(error: decode::ProtocolError) -> SqlError {
+pub(crate) fn protocol_error(error: decode::ProtocolError) -> SqlError {
     let sql = SqlError::new(error.code, error.message);
     if error.fatal { sql.fatal() } else { sql }
 }

@@ -68,9 +68,9 @@ impl RowFormat {
             }
             let value_at = begin_value(out);
             if *binary {
-                value::binary_output(datum, *ty, out);
+                value::binary_io::binary_output(datum, *ty, out);
             } else {
-                value::output(datum, *ty, &style, out);
+                value::text_io::output(datum, *ty, &style, out);
             }
             end_value(out, value_at);
         }
@@ -88,9 +88,9 @@ impl RowFormat {
                 }
                 let value_at = begin_value(out);
                 if *binary {
-                    value::binary_output(&column.missing, *ty, out);
+                    value::binary_io::binary_output(&column.missing, *ty, out);
                 } else {
-                    value::output(&column.missing, *ty, &style, out);
+                    value::text_io::output(&column.missing, *ty, &style, out);
                 }
                 end_value(out, value_at);
                 continue;
@@ -101,9 +101,9 @@ impl RowFormat {
             };
             let value_at = begin_value(out);
             if *binary {
-                value::stored_binary_output(column.ty, stored, out)?;
+                value::stored::stored_binary_output(column.ty, stored, out)?;
             } else {
-                value::stored_text_output(column.ty, stored, &style, out)?;
+                value::stored::stored_text_output(column.ty, stored, &style, out)?;
             }
             end_value(out, value_at);
         }

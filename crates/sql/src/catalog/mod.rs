@@ -7,7 +7,6 @@
 //! Invariants: a `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds
 //! `Catalog::csn` to its transaction's dependencies until that CSN is Committed (traps T10).
 
-mod bind_for_now;
 pub mod calls;
 mod change;
 pub mod ddl;

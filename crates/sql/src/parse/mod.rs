@@ -67,6 +67,11 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     Ok(statements)
 }
 
+/// Who handles a statement that stands inside another one (PREPARE, EXPLAIN).
+pub fn kind_of(statement: &ast::Statement) -> StatementKind {
+    kind::classify(statement)
+}
+
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
 pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     let dialect = PostgreSqlDialect {};

@@ -1,7 +1,7 @@
 //! What functions, planning and output see of a session.
 
 use super::instance::Instance;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::settings::{self, SessionSettings};
@@ -9,12 +9,13 @@ use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use logstead_engine::Worker;
 use std::sync::Arc;
 
 /// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
 pub struct SessionContext {
     pub(super) instance: Arc<Instance>,
+    worker: Worker,
     pub(super) database: String,
     pub(super) user: String,
     pub(super) pid: i32,
@@ -23,9 +24,8 @@ pub struct SessionContext {
     pub(super) statement_time: Cell<i64>,
     /// The catalog that the running statement was planned with.
     pub(super) catalog: RefCell<Arc<Catalog>>,
-    /// Values nextval and setval gave to this session, by sequence; and the last sequence used.
-    pub(super) sequence_values: RefCell<HashMap<Oid, i64>>,
-    pub(super) last_sequence: Cell<Option<Oid>>,
+    /// What nextval and setval gave to this session.
+    pub(super) sequences: RefCell<SequenceSession>,
     /// Newest CSN that sequence calls of this transaction depend on (traps T10); taken over by the transaction.
     pub(super) depends_on: Cell<Csn>,
     /// The running transaction may not write.
@@ -39,6 +39,7 @@ pub struct SessionContext {
 impl SessionContext {
     pub(super) fn new(
         instance: Arc<Instance>,
+        worker: Worker,
         database: String,
         user: String,
         pid: i32,
@@ -47,6 +48,7 @@ impl SessionContext {
     ) -> SessionContext {
         let context = SessionContext {
             instance,
+            worker,
             database,
             user,
             pid,
@@ -54,8 +56,7 @@ impl SessionContext {
             transaction_time: Cell::new(0),
             statement_time: Cell::new(0),
             catalog: RefCell::new(catalog),
-            sequence_values: RefCell::default(),
-            last_sequence: Cell::new(None),
+            sequences: RefCell::default(),
             depends_on: Cell::new(Csn::ZERO),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
@@ -85,11 +86,6 @@ impl SessionContext {
         self.bytea_escape.set(!typed.bytea_hex);
     }
 
-    fn used(&self, sequence: Oid, value: i64) {
-        self.sequence_values.borrow_mut().insert(sequence, value);
-        self.last_sequence.set(Some(sequence));
-    }
-
     fn may_write(&self, function: &str) -> Result<()> {
         if self.read_only.get() {
             return Err(SqlError::new(
@@ -100,12 +96,12 @@ impl SessionContext {
         Ok(())
     }
 
-    fn depend(&self, csn: Csn) {
-        self.depends_on.set(self.depends_on.get().max(csn));
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
     }
 
-    fn sequence_name(&self, sequence: Oid) -> String {
-        self.relation_name(sequence).unwrap_or_else(|| sequence.to_string())
+    fn depend(&self, csn: Csn) {
+        self.depends_on.set(self.depends_on.get().max(csn));
     }
 }
 
@@ -158,50 +154,47 @@ impl Context for SessionContext {
 
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         self.may_write("nextval")?;
-        let (value, csn) = self.instance.store.nextval(&self.catalog.borrow(), sequence)?;
+        let catalog = self.catalog();
+        let (value, csn) =
+            self.sequences.borrow_mut().nextval(&self.instance.store, &self.worker, &catalog, sequence)?;
         self.depend(csn);
-        self.used(sequence, value);
         Ok(value)
     }
 
     fn currval(&self, sequence: Oid) -> Result<i64> {
-        self.sequence_values.borrow().get(&sequence).copied().ok_or_else(|| {
-            SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("currval of sequence \"{}\" is not yet defined in this session", self.sequence_name(sequence)),
-            )
-        })
+        self.sequences.borrow().currval(&self.catalog.borrow(), sequence)
     }
 
     fn lastval(&self) -> Result<i64> {
-        let value = self.last_sequence.get().and_then(|s| self.sequence_values.borrow().get(&s).copied());
-        value.ok_or_else(|| {
-            SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "lastval is not yet defined in this session")
-        })
+        self.sequences.borrow().lastval(&self.catalog.borrow())
     }
 
     fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
         self.may_write("setval")?;
-        let csn = self.instance.store.setval(&self.catalog.borrow(), sequence, value, is_called)?;
+        let catalog = self.catalog();
+        let csn = self.sequences.borrow_mut().setval(
+            &self.instance.store,
+            &self.worker,
+            &catalog,
+            sequence,
+            value,
+            is_called,
+        )?;
         self.depend(csn);
-        if is_called {
-            self.used(sequence, value);
-        }
         Ok(value)
     }
 
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         let path = self.search_path();
-        crate::catalog::relation_by_name(&self.catalog.borrow(), name, &path)
+        calls::relation_by_text(&self.catalog(), name, &path)
     }
 
     fn relation_name(&self, relation: Oid) -> Option<String> {
         let path = self.search_path();
-        crate::catalog::relation_name(&self.catalog.borrow(), relation, &path)
+        calls::relation_text(&self.catalog(), relation, &path)
     }
 
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        let catalog = Arc::clone(&self.catalog.borrow());
-        crate::catalog::catalog_call(name, args, &crate::catalog::VirtualContext { catalog: &catalog, session: self })
+        calls::catalog_call(name, args, &VirtualContext { catalog: &self.catalog(), session: self })
     }
 }

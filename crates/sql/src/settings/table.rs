@@ -252,7 +252,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "listen",
-        Kind::Text,
+        Kind::Checked(listen_address),
         "127.0.0.1:5433",
         "Address and port to listen on: a loopback address, as there is no authentication yet. Port 0: the system chooses.",
     ),
@@ -423,13 +423,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "workers",
-        Kind::Int {
-            min: 0,
-            max: 1024,
-            unit: Unit::None,
-        },
-        "0",
-        "Worker threads, each pinned to a core and with a lane of its own; 0 is one per core.",
+        Kind::Int { min: 1, max: 1024, unit: Unit::None }, "1", "Worker threads, each pinned to a core and with a lane of its own; one per core unless set.",
     ),
     session(
         "xmloption",
@@ -503,4 +497,14 @@ fn search_path(value: &str) -> Option<String> {
 
 fn time_zone(value: &str) -> Option<String> {
     super::session::read_time_zone(value).map(|(name, _)| name)
+}
+
+/// An address with a port; a loopback one, because nothing asks clients who they are yet.
+fn listen_address(value: &str) -> Option<String> {
+    let (host, port) = value.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host };
+    let plain = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    let address: std::net::IpAddr = plain.parse().ok()?;
+    Some(std::net::SocketAddr::new(address, port).to_string())
 }

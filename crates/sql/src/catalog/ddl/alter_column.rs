@@ -6,7 +6,7 @@ use super::expressions::{
     bound_check, bound_default, default_text, eval, refuse_columns, with_planner,
 };
 use super::{DdlContext, create_table, rewrite, sequence};
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::text::quote_ident;
 use crate::catalog::{ConstraintKind, Relation};
 use crate::error::{Result, SqlError};

@@ -6,7 +6,7 @@ use super::columns::{
 use super::expressions::{bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{DdlContext, alter_column, constraints, create_table, index, rewrite, sequence};
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::change::Change;
 use crate::catalog::sequence::SequenceSession;
 use crate::catalog::text::{columns_in, fold};

@@ -3,7 +3,7 @@
 use super::DdlContext;
 use super::expressions::{default_text, refuse_columns};
 use crate::catalog::Column;
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::text::fold;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, info, oid};

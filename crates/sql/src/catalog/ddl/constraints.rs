@@ -5,7 +5,7 @@ use super::expressions::bound_check;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::name_taken;
 use super::{DdlContext, rewrite};
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::pg_catalog::operator_class;
 use crate::catalog::text::columns_of;
 use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation};

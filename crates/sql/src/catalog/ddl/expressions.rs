@@ -1,7 +1,7 @@
 //! DEFAULT and CHECK expressions: bound to see that they are right, stored as text, evaluated over stored rows.
 
 use super::DdlContext;
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::text::{fold, quote_literal};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};

@@ -6,7 +6,7 @@ use super::create_table::exists;
 use super::names::{free_name, is_taken};
 use super::objects::{name_taken, no_relation};
 use super::{DdlContext, drop as dropping};
-use crate::catalog::bind_for_now as bind;
+use crate::bind;
 use crate::catalog::sequence::{type_label, type_range};
 use crate::catalog::{Relation, RelationKind, SequenceDef, calls};
 use crate::error::{Result, SqlError};

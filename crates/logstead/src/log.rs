@@ -1,0 +1,61 @@
+//! `logstead log`: reads a log offline.
+
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use clap::ArgMatches;
+use logstead_env::Env;
+use logstead_wal::inspect;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
+    let env = Env::real();
+    let Some((command, arguments)) = arguments.subcommand() else { return ExitCode::from(EXIT_USAGE) };
+    let Some(dir) = arguments.get_one::<String>("DIR") else { return ExitCode::from(EXIT_USAGE) };
+    match command {
+        "verify" => match inspect::verify(Path::new(dir), &env) {
+            Ok(report) => {
+                // A reader that closed the pipe has read enough.
+                let _pipe_may_be_closed = std::io::stdout().write_all(verified(&report).as_bytes());
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+        },
+        _ => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            let dumped = inspect::dump(Path::new(dir), &env, &mut out);
+            let flushed = out.flush();
+            match dumped {
+                Err(inspect::InspectError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                    ExitCode::SUCCESS
+                }
+                Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+                Ok(()) => match flushed {
+                    Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                        fail(EXIT_FAILURE, &format!("cannot write: {error}"))
+                    }
+                    _ => ExitCode::SUCCESS,
+                },
+            }
+        }
+    }
+}
+
+/// What a good log holds, in words.
+fn verified(found: &inspect::Verified) -> String {
+    let report = &found.report;
+    let mut text = format!(
+        "the log is good: {} entries, {} records, {} bytes; the next CSN is {}\n",
+        report.entries, found.records, report.bytes, found.next_csn
+    );
+    if report.entries_dropped > 0 {
+        text += &format!("{} entries at the ends were never acknowledged and do not count\n", report.entries_dropped);
+    }
+    for lane in &report.lanes {
+        text += &format!(
+            "epoch {} lane {}: {} blocks, ends at byte {} of segment {}\n",
+            lane.epoch, lane.lane, lane.blocks, lane.end.offset, lane.end.segment
+        );
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! `logstead serve`: opens the log, starts the workers, accepts clients, and stops in good order.
+//!
+//! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
+//! clients; idle sessions end; open transactions get a grace time; everything is flushed; exit 0.
+
+use crate::config::Config;
+use crate::worker::{self, Inbox};
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use logstead_engine::{Engine, EngineOptions, OpenError};
+use logstead_env::{Env, JoinHandle};
+use logstead_home::{LocalHome, LocalOptions};
+use logstead_sql::catalog::CatalogStore;
+use logstead_sql::session::Instance;
+use logstead_types::WorkerId;
+use std::future::Future;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{error, info, warn};
+
+/// Exit code after the log could not be written: what was not acknowledged may be lost, recovery decides.
+const EXIT_LOG_FAILED: i32 = 74;
+/// Files beside the sockets: log segments, the manifest, the runtime's own.
+const OTHER_FILES: u64 = 256;
+/// How long sessions have after the grace time to notice that it is over.
+const TERMINATE_TIME: Duration = Duration::from_secs(5);
+/// How often a stop looks whether the sessions are gone.
+const STOP_POLL: Duration = Duration::from_millis(10);
+/// A pause after accept fails (no file descriptors left): others may end meanwhile.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(config: Config) -> ExitCode {
+    start_logging(&config.log_level);
+    let env = Env::real();
+    match logstead_env::raise_open_files_limit() {
+        Ok(limit) if limit < config.connections_max as u64 + OTHER_FILES => {
+            warn!("only {limit} open files allowed: fewer than max_connections = {}", config.connections_max);
+        }
+        Ok(_) => {}
+        Err(error) => warn!("cannot raise the limit of open files: {error}"),
+    }
+    // Bound before the log is opened: a port in use should not cost a recovery.
+    let listener = match logstead_env::listen(config.listen) {
+        Ok(listener) => listener,
+        Err(error) => return fail(EXIT_FAILURE, &format!("cannot listen on {}: {error}", config.listen)),
+    };
+    let instance = match open(&config, &env) {
+        Ok(instance) => Arc::new(instance),
+        Err((code, message)) => return fail(code, &message),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
+    };
+    let (workers, threads) = match start_workers(&config, &env, &instance) {
+        Ok(started) => started,
+        Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
+    };
+    match runtime.block_on(accept(&config, listener, &instance, workers)) {
+        Ok(()) => {}
+        Err(error) => return fail(EXIT_FAILURE, &error),
+    }
+    for thread in threads {
+        if thread.join().is_err() {
+            return fail(EXIT_FAILURE, "a worker thread panicked");
+        }
+    }
+    info!("stopped");
+    ExitCode::SUCCESS
+}
+
+fn start_logging(level: &str) {
+    let filter = level.parse().unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
+    let subscriber = tracing_subscriber::fmt().with_max_level(filter).with_writer(std::io::stderr).with_ansi(false);
+    let _only_once_per_process = subscriber.try_init();
+}
+
+/// Opens log, engine and catalog.
+fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
+    let wrong = |error: &dyn std::fmt::Display| (EXIT_FAILURE, error.to_string());
+    let home_options = LocalOptions { segment_size_bytes: config.segment_size_bytes, ..LocalOptions::default() };
+    let home = LocalHome::open(&config.data_directory, env, home_options).map_err(|e| wrong(&e))?;
+    let options = EngineOptions {
+        workers: config.workers,
+        accept_data_loss: config.accept_data_loss,
+        ..EngineOptions::default()
+    };
+    let (engine, report) = Engine::open(options, Arc::new(home), env.clone()).map_err(|error| match error {
+        OpenError::Options(message) => (EXIT_USAGE, message),
+        other => (EXIT_FAILURE, other.to_string()),
+    })?;
+    if report.created {
+        info!("a new log in {}", config.data_directory.display());
+    } else {
+        info!("recovered {} entries, {} bytes; {} unacknowledged entries dropped", report.entries, report.bytes, report.entries_dropped);
+    }
+    if let Some(loss) = &report.loss {
+        warn!("data loss was accepted: {loss}");
+    }
+    engine.set_failure_hook(Box::new(|failed| {
+        // Nothing that waits may be acknowledged any more, and nothing new may begin.
+        error!("the log failed, the server stops: {failed}");
+        std::process::exit(EXIT_LOG_FAILED);
+    }));
+    let store = CatalogStore::open(&engine).map_err(|error| (EXIT_FAILURE, format!("the catalog: {error}")))?;
+    Ok(Instance::new(engine, store, env.clone(), config.values.clone(), config.connections_max))
+}
+
+type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
+
+fn start_workers(config: &Config, env: &Env, instance: &Arc<Instance>) -> std::io::Result<Started> {
+    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
+    for number in 0..config.workers {
+        let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
+        let (inbox, receiver) = Inbox::new();
+        let instance = Arc::clone(instance);
+        let for_worker = Arc::clone(&inbox);
+        let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
+            worker::run(id, &instance, receiver, &for_worker);
+        })?;
+        inboxes.push(inbox);
+        threads.push(thread);
+    }
+    Ok((inboxes, threads))
+}
+
+/// Accepts until a signal comes, then stops everything.
+async fn accept(
+    config: &Config,
+    listener: std::net::TcpListener,
+    instance: &Arc<Instance>,
+    workers: Vec<Arc<Inbox>>,
+) -> Result<(), String> {
+    let listener = TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
+    let address = listener.local_addr().map_err(|error| format!("cannot listen: {error}"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    announce(config, address);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => hand_over(stream, &workers),
+                Err(error) => {
+                    warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    info!("stopping: open transactions have {} s", config.shutdown_grace.as_secs());
+    drop(listener);
+    instance.stop();
+    let impatient = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    if !gone_within(instance, config.shutdown_grace, impatient).await {
+        instance.terminate_all();
+        gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
+    }
+    instance.engine.flush_all_and_wait().await.map_err(|error| format!("the last flush failed: {error}"))?;
+    workers.iter().for_each(|worker| worker.close());
+    Ok(())
+}
+
+/// Waits until all sessions are gone; false if `limit` or `cut_short` came first.
+async fn gone_within(instance: &Instance, limit: Duration, cut_short: impl Future<Output = ()>) -> bool {
+    let gone = async {
+        while instance.session_count() > 0 {
+            tokio::time::sleep(STOP_POLL).await;
+        }
+    };
+    tokio::select! {
+        () = gone => true,
+        () = tokio::time::sleep(limit) => false,
+        () = cut_short => false,
+    }
+}
+
+fn announce(config: &Config, address: std::net::SocketAddr) {
+    let directory = config.data_directory.display();
+    let text = format!(
+        "logstead {} listening on {address}\nlog in {directory}\nconnect with: psql -h {} -p {} -U postgres\n",
+        env!("CARGO_PKG_VERSION"),
+        address.ip(),
+        address.port(),
+    );
+    let mut out = std::io::stdout().lock();
+    let _nobody_may_be_reading = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Gives a client to the worker with the fewest.
+fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>]) {
+    let prepared = stream.into_std().and_then(|stream| {
+        logstead_env::prepare_accepted(&stream)?;
+        Ok(stream)
+    });
+    match prepared {
+        Ok(stream) => {
+            if let Some(worker) = workers.iter().min_by_key(|worker| worker.sessions.load(Ordering::Relaxed)) {
+                worker.send(stream);
+            }
+        }
+        // Gone before it was looked at.
+        Err(error) => info!("a connection was lost at once: {error}"),
+    }
+}

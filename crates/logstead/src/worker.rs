@@ -1,0 +1,144 @@
+//! A worker thread: sessions as tasks, the flusher, the collector.
+//!
+//! The flush rule: when the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the
+//! sockets be looked at), then writes. A lone client thus waits for one flush and never for a timer; a busy worker
+//! batches by itself. If every session with an open request waits for this very flush, the worker writes by itself:
+//! handing the write to another thread would only cost time. Otherwise the lane's writer does it and the worker goes on.
+
+use logstead_engine::FlushMode;
+use logstead_sql::session::{Instance, WorkerSessions};
+use logstead_types::WorkerId;
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::LocalSet;
+use tracing::{error, info};
+
+/// Unflushed bytes that are worth a write whatever else is ready.
+const FLUSH_BYTES: usize = 64 * 1024;
+/// Turns given to sessions before a flush, at most.
+const YIELDS_MAX: usize = 64;
+/// Dirty for this long without a flush: the flusher looks again by itself.
+const BACKSTOP: Duration = Duration::from_millis(5);
+/// Rows looked at by one step of garbage collection.
+const COLLECT_ROWS: usize = 256;
+/// Pause between rounds of collection while there is traffic, and without.
+const COLLECT_PAUSE_BUSY: Duration = Duration::from_millis(20);
+const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
+
+/// Where a worker's clients come in.
+pub(crate) struct Inbox {
+    sender: Mutex<Option<mpsc::UnboundedSender<TcpStream>>>,
+    /// Sessions of this worker, those on their way included.
+    pub(crate) sessions: AtomicUsize,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<TcpStream>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Inbox { sender: Mutex::new(Some(sender)), sessions: AtomicUsize::new(0) }), receiver)
+    }
+
+    pub(crate) fn send(&self, stream: TcpStream) {
+        if let Some(sender) = self.sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref() {
+            self.sessions.fetch_add(1, Ordering::Relaxed);
+            if sender.send(stream).is_err() {
+                self.sessions.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// No more clients will come: the worker ends.
+    pub(crate) fn close(&self) {
+        self.sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    }
+}
+
+/// The worker's life.
+pub(crate) fn run(
+    id: WorkerId,
+    instance: &Arc<Instance>,
+    mut clients: mpsc::UnboundedReceiver<TcpStream>,
+    inbox: &Arc<Inbox>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            error!("worker {id} cannot start: {error}");
+            std::process::exit(1);
+        }
+    };
+    let tasks = LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let sessions = WorkerSessions::new(Arc::clone(instance), instance.engine.worker(id));
+        let dirty = Rc::new(Notify::new());
+        let hook = Rc::clone(&dirty);
+        sessions.worker.set_dirty_hook(Box::new(move || hook.notify_one()));
+        let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
+        let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
+        while let Some(stream) = clients.recv().await {
+            let sessions = Rc::clone(&sessions);
+            let inbox = Arc::clone(inbox);
+            tokio::task::spawn_local(async move {
+                let _count = Counted(inbox);
+                match tokio::net::TcpStream::from_std(stream) {
+                    Ok(stream) => logstead_wire::serve(stream, sessions).await,
+                    Err(error) => info!("a connection was lost at once: {error}"),
+                }
+            });
+        }
+        flusher.abort();
+        collector.abort();
+    });
+}
+
+/// Takes its session off the worker's count, however it ends.
+struct Counted(Arc<Inbox>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn flush(sessions: Rc<WorkerSessions>, dirty: Rc<Notify>) {
+    let worker = &sessions.worker;
+    loop {
+        if worker.lane_dirty() {
+            // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do.
+            let _either_is_a_reason = tokio::time::timeout(BACKSTOP, dirty.notified()).await;
+        } else {
+            dirty.notified().await;
+        }
+        let mut progress = sessions.progress();
+        for _ in 0..YIELDS_MAX {
+            tokio::task::yield_now().await;
+            let now = sessions.progress();
+            if now == progress || worker.lane_dirty_bytes() >= FLUSH_BYTES {
+                break;
+            }
+            progress = now;
+        }
+        if worker.lane_dirty() {
+            let mode = if sessions.working() == 0 { FlushMode::Inline } else { FlushMode::Handoff };
+            worker.flush(mode);
+        }
+    }
+}
+
+async fn collect(sessions: Rc<WorkerSessions>) {
+    let mut progress = sessions.progress();
+    loop {
+        let now = sessions.progress();
+        let pause = if now == progress { COLLECT_PAUSE_IDLE } else { COLLECT_PAUSE_BUSY };
+        progress = now;
+        tokio::time::sleep(pause).await;
+        while sessions.worker.collect_garbage(COLLECT_ROWS) {
+            tokio::task::yield_now().await;
+        }
+    }
+}

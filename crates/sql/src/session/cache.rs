@@ -1,0 +1,132 @@
+//! Statements by text and plans by statement, shared by the sessions of a worker.
+//!
+//! Invariant: a plan is given out only for the very catalog snapshot, search path and parameter types that it was made with, and
+//! never if it depends on one session. Both caches are bounded: two generations, the older one is dropped when the younger
+//! is full, so what is in use stays.
+
+use super::statement::CachedPlan;
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::parse::{self, Parsed};
+use crate::value::Oid;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Texts longer than this are data, not statements that come again.
+const TEXT_BYTES_MAX: usize = 4096;
+/// Entries of one generation.
+const GENERATION_MAX: usize = 512;
+
+/// A map of two generations.
+struct Generations<K, V> {
+    young: HashMap<K, V, foldhash::fast::RandomState>,
+    old: HashMap<K, V, foldhash::fast::RandomState>,
+}
+
+impl<K, V> Default for Generations<K, V> {
+    fn default() -> Self {
+        Generations { young: HashMap::default(), old: HashMap::default() }
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> Generations<K, V> {
+    fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: std::borrow::Borrow<Q>,
+    {
+        if let Some(value) = self.young.get(key) {
+            return Some(value.clone());
+        }
+        let (key, value) = self.old.remove_entry(key)?;
+        self.insert(key, value.clone());
+        Some(value)
+    }
+
+    fn insert(&mut self, key: K, value: V) {
+        if self.young.len() >= GENERATION_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+}
+
+/// A text with its statements.
+#[derive(Debug)]
+pub(super) struct ParsedText {
+    pub(super) text: Rc<str>,
+    pub(super) statements: Vec<Parsed>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct PlanKey {
+    text: Rc<str>,
+    start: usize,
+    types: Vec<Option<Oid>>,
+    path: Rc<[String]>,
+    database: Oid,
+}
+
+/// The caches of one worker.
+#[derive(Default)]
+pub(super) struct Caches {
+    texts: Generations<Rc<str>, Rc<ParsedText>>,
+    plans: Generations<PlanKey, Rc<CachedPlan>>,
+}
+
+impl Caches {
+    /// The statements of `text`.
+    pub(super) fn parse(&mut self, text: &str) -> Result<Rc<ParsedText>> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Ok(Rc::new(ParsedText { text: text.into(), statements: parse::parse(text)? }));
+        }
+        if let Some(parsed) = self.texts.get(text) {
+            return Ok(parsed);
+        }
+        let parsed = Rc::new(ParsedText { text: text.into(), statements: parse::parse(text)? });
+        self.texts.insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
+        Ok(parsed)
+    }
+
+    /// A plan made with this catalog, if one is kept.
+    pub(super) fn plan(
+        &mut self,
+        text: &Rc<str>,
+        start: usize,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+    ) -> Option<Rc<CachedPlan>> {
+        let key = PlanKey {
+            text: Rc::clone(text),
+            start,
+            types: types.to_vec(),
+            path: Rc::clone(path),
+            database: catalog.database,
+        };
+        self.plans.get(&key).filter(|plan| Arc::ptr_eq(&plan.catalog, catalog))
+    }
+
+    /// Keeps a plan that any session may use.
+    pub(super) fn keep(
+        &mut self,
+        text: &Rc<str>,
+        start: usize,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        plan: &Rc<CachedPlan>,
+    ) {
+        if text.len() > TEXT_BYTES_MAX {
+            return;
+        }
+        let key = PlanKey {
+            text: Rc::clone(text),
+            start,
+            types: types.to_vec(),
+            path: Rc::clone(path),
+            database: plan.catalog.database,
+        };
+        self.plans.insert(key, Rc::clone(plan));
+    }
+}

@@ -1,0 +1,514 @@
+//! The two text formats of COPY: reading records and fields out of bytes cut anywhere, and writing them.
+//!
+//! Knows nothing of tables: fields in, fields out. Invariant: a record is looked at only when it has arrived whole, so how
+//! the client cut its input makes no difference.
+
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
+use std::ops::Range;
+
+/// Longest record, as PostgreSQL's longest string.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// Options of a COPY.
+#[derive(Clone, Debug)]
+pub(super) struct CopyFormat {
+    pub(super) csv: bool,
+    pub(super) delimiter: u8,
+    pub(super) null: String,
+    pub(super) header: bool,
+    pub(super) quote: u8,
+    pub(super) escape: u8,
+    pub(super) force_quote: Forced,
+    pub(super) force_not_null: Vec<String>,
+    pub(super) force_null: Vec<String>,
+}
+
+/// Columns of FORCE_QUOTE.
+#[derive(Clone, Debug)]
+pub(super) enum Forced {
+    All,
+    These(Vec<String>),
+}
+
+fn bad(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
+fn single(name: &str, c: char) -> Result<u8> {
+    u8::try_from(c).ok().filter(u8::is_ascii).ok_or_else(|| bad(format!("COPY {name} must be a single one-byte character")))
+}
+
+impl CopyFormat {
+    /// Reads the options of the statement.
+    pub(super) fn read(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
+        let (mut csv, mut header) = (false, false);
+        let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
+        let mut force_quote = Forced::These(Vec::new());
+        let (mut force_not_null, mut force_null) = (Vec::new(), Vec::new());
+        let mut csv_only = None;
+        let names = |columns: &[ast::Ident]| columns.iter().map(super::transaction::fold).collect::<Vec<_>>();
+        let force = |columns: &[ast::Ident]| match columns {
+            [star] if star.value == "*" => Forced::All,
+            columns => Forced::These(names(columns)),
+        };
+        for option in options {
+            match option {
+                CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
+                    "text" => csv = false,
+                    "csv" => csv = true,
+                    "binary" => return Err(SqlError::unsupported("COPY with FORMAT binary")),
+                    other => {
+                        return Err(SqlError::new(
+                            SqlState::INVALID_PARAMETER_VALUE,
+                            format!("COPY format \"{other}\" not recognized"),
+                        ));
+                    }
+                },
+                CopyOption::Freeze(_) => {}
+                CopyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
+                CopyOption::Null(text) => null = Some(text.clone()),
+                CopyOption::Header(on) => header = *on,
+                CopyOption::Quote(c) => {
+                    csv_only = Some("quote");
+                    quote = Some(single("quote", *c)?);
+                }
+                CopyOption::Escape(c) => {
+                    csv_only = Some("escape");
+                    escape = Some(single("escape", *c)?);
+                }
+                CopyOption::ForceQuote(columns) => {
+                    csv_only = Some("force quote");
+                    force_quote = force(columns);
+                }
+                CopyOption::ForceNotNull(columns) => {
+                    csv_only = Some("force not null");
+                    force_not_null = names(columns);
+                }
+                CopyOption::ForceNull(columns) => {
+                    csv_only = Some("force null");
+                    force_null = names(columns);
+                }
+                CopyOption::Encoding(name) => {
+                    let known = name.to_lowercase().replace(['-', '_'], "");
+                    if known != "utf8" && known != "unicode" {
+                        return Err(SqlError::unsupported(format!("COPY with ENCODING '{name}'")));
+                    }
+                }
+            }
+        }
+        for option in legacy {
+            match option {
+                CopyLegacyOption::Binary => return Err(SqlError::unsupported("COPY with FORMAT binary")),
+                CopyLegacyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
+                CopyLegacyOption::Null(text) => null = Some(text.clone()),
+                CopyLegacyOption::Header => header = true,
+                CopyLegacyOption::Csv(options) => {
+                    csv = true;
+                    for option in options {
+                        match option {
+                            CopyLegacyCsvOption::Header => header = true,
+                            CopyLegacyCsvOption::Quote(c) => quote = Some(single("quote", *c)?),
+                            CopyLegacyCsvOption::Escape(c) => escape = Some(single("escape", *c)?),
+                            CopyLegacyCsvOption::ForceQuote(columns) => force_quote = force(columns),
+                            CopyLegacyCsvOption::ForceNotNull(columns) => force_not_null = names(columns),
+                        }
+                    }
+                }
+                other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+            }
+        }
+        if let Some(what) = csv_only
+            && !csv
+        {
+            return Err(bad(format!("COPY {what} available only in CSV mode")));
+        }
+        let quote = quote.unwrap_or(b'"');
+        let format = CopyFormat {
+            csv,
+            delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
+            null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
+            header,
+            quote,
+            escape: escape.unwrap_or(quote),
+            force_quote,
+            force_not_null,
+            force_null,
+        };
+        format.check()?;
+        Ok(format)
+    }
+
+    fn check(&self) -> Result<()> {
+        let invalid = |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        if matches!(self.delimiter, b'\n' | b'\r') {
+            return invalid("COPY delimiter cannot be newline or carriage return");
+        }
+        if self.null.contains(['\n', '\r']) {
+            return invalid("COPY null representation cannot use newline or carriage return");
+        }
+        if !self.csv && (self.delimiter.is_ascii_alphanumeric() || matches!(self.delimiter, b'\\' | b'.')) {
+            return invalid(&format!("COPY delimiter cannot be \"{}\"", char::from(self.delimiter)));
+        }
+        if self.csv && self.delimiter == self.quote {
+            return invalid("COPY delimiter and quote must be different");
+        }
+        if self.null.as_bytes().contains(&self.delimiter) {
+            return bad_delimiter();
+        }
+        Ok(())
+    }
+}
+
+fn bad_delimiter() -> Result<()> {
+    Err(bad("COPY delimiter must not appear in the NULL specification"))
+}
+
+/// Cuts a stream of bytes into records.
+#[derive(Default)]
+pub(super) struct Records {
+    bytes: Vec<u8>,
+    /// First byte not yet given out.
+    start: usize,
+    /// First byte not yet looked at.
+    at: usize,
+    in_quotes: bool,
+    /// The end-of-data mark was seen: the rest is ignored.
+    ended: bool,
+}
+
+impl Records {
+    /// Adds input.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        if self.start > 0 {
+            self.bytes.drain(..self.start);
+            self.at -= self.start;
+            self.start = 0;
+        }
+        if self.bytes.len() + bytes.len() > RECORD_BYTES_MAX {
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a line of COPY data is longer than 1 GiB"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next whole record without its end; at the `end` of input also one without a line end.
+    pub(super) fn next(&mut self, format: &CopyFormat, end: bool) -> Result<Option<Range<usize>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\n' if !self.in_quotes => return Ok(self.record(self.at, self.at + 1, format)),
+                b'\r' if !self.in_quotes => {
+                    // Needs the next byte to tell \r from \r\n.
+                    match self.bytes.get(self.at + 1) {
+                        Some(b'\n') => return Ok(self.record(self.at, self.at + 2, format)),
+                        Some(_) => return Ok(self.record(self.at, self.at + 1, format)),
+                        None if end => return Ok(self.record(self.at, self.at + 1, format)),
+                        None => return Ok(None),
+                    }
+                }
+                b'\\' if !format.csv => {
+                    if self.at + 1 >= self.bytes.len() && !end {
+                        return Ok(None);
+                    }
+                    self.at += 2;
+                }
+                // In quotes, an escape that is not the quote itself protects the byte after it.
+                byte if format.csv && self.in_quotes && byte == format.escape && format.escape != format.quote => {
+                    if self.at + 1 >= self.bytes.len() && !end {
+                        return Ok(None);
+                    }
+                    self.at += 2;
+                }
+                byte if format.csv && byte == format.quote => {
+                    self.in_quotes = !self.in_quotes;
+                    self.at += 1;
+                }
+                _ => self.at += 1,
+            }
+        }
+        self.at = self.at.min(self.bytes.len());
+        if end && self.start < self.bytes.len() {
+            if self.in_quotes {
+                return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, "unterminated CSV quoted field"));
+            }
+            let length = self.bytes.len();
+            return Ok(self.record(length, length, format));
+        }
+        Ok(None)
+    }
+
+    fn record(&mut self, end: usize, next: usize, _format: &CopyFormat) -> Option<Range<usize>> {
+        let range = self.start..end;
+        self.start = next;
+        self.at = next;
+        self.in_quotes = false;
+        if self.bytes.get(range.clone()) == Some(b"\\.") {
+            self.ended = true;
+            return None;
+        }
+        Some(range)
+    }
+
+    /// The bytes of a record just given.
+    pub(super) fn bytes(&self, record: Range<usize>) -> &[u8] {
+        self.bytes.get(record).unwrap_or_default()
+    }
+}
+
+/// The fields of one record, unescaped into one buffer that is used again.
+#[derive(Default)]
+pub(super) struct Fields {
+    text: Vec<u8>,
+    /// Range in `text`, and whether it is NULL.
+    fields: Vec<(Range<usize>, bool)>,
+}
+
+impl Fields {
+    /// Splits a record. `force` tells of column `i`: (never NULL, NULL even if quoted).
+    pub(super) fn split(&mut self, record: &[u8], format: &CopyFormat, force: impl Fn(usize) -> (bool, bool)) {
+        self.text.clear();
+        self.fields.clear();
+        if format.csv { self.split_csv(record, format, force) } else { self.split_text(record, format) }
+    }
+
+    /// Number of fields.
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Field `i`; `None` is NULL.
+    pub(super) fn get(&self, i: usize) -> Option<&[u8]> {
+        let (range, null) = self.fields.get(i)?;
+        if *null { None } else { self.text.get(range.clone()) }
+    }
+
+    fn split_text(&mut self, record: &[u8], format: &CopyFormat) {
+        let null = format.null.as_bytes();
+        let mut at = 0;
+        loop {
+            let (raw_start, start) = (at, self.text.len());
+            while let Some(&byte) = record.get(at) {
+                if byte == format.delimiter {
+                    break;
+                }
+                at += 1;
+                if byte == b'\\' && at < record.len() {
+                    at = self.unescape(record, at);
+                } else {
+                    self.text.push(byte);
+                }
+            }
+            let is_null = record.get(raw_start..at) == Some(null);
+            self.fields.push((start..self.text.len(), is_null));
+            if at >= record.len() {
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    /// One escape sequence, `at` is behind the backslash; gives the position behind it.
+    fn unescape(&mut self, record: &[u8], at: usize) -> usize {
+        let digits = |from: usize, most: usize, radix: u32| {
+            let mut value = 0u32;
+            let mut end = from;
+            while end < from + most
+                && let Some(digit) = record.get(end).and_then(|b| char::from(*b).to_digit(radix))
+            {
+                value = value * radix + digit;
+                end += 1;
+            }
+            (value as u8, end)
+        };
+        let byte = match record.get(at) {
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'v') => 11,
+            Some(b'0'..=b'7') => {
+                let (value, end) = digits(at, 3, 8);
+                self.text.push(value);
+                return end;
+            }
+            Some(b'x') if record.get(at + 1).is_some_and(u8::is_ascii_hexdigit) => {
+                let (value, end) = digits(at + 1, 2, 16);
+                self.text.push(value);
+                return end;
+            }
+            Some(other) => *other,
+            None => return at,
+        };
+        self.text.push(byte);
+        at + 1
+    }
+
+    fn split_csv(&mut self, record: &[u8], format: &CopyFormat, force: impl Fn(usize) -> (bool, bool)) {
+        let null = format.null.as_bytes();
+        let mut at = 0;
+        loop {
+            let start = self.text.len();
+            let (mut quoted, mut in_quotes) = (false, false);
+            while let Some(&byte) = record.get(at) {
+                if in_quotes {
+                    let next = record.get(at + 1).copied();
+                    if byte == format.escape && next.is_some_and(|n| n == format.escape || n == format.quote) {
+                        self.text.extend(next);
+                        at += 2;
+                        continue;
+                    }
+                    at += 1;
+                    if byte == format.quote {
+                        in_quotes = false;
+                    } else {
+                        self.text.push(byte);
+                    }
+                } else if byte == format.delimiter {
+                    break;
+                } else {
+                    at += 1;
+                    if byte == format.quote {
+                        in_quotes = true;
+                        quoted = true;
+                    } else {
+                        self.text.push(byte);
+                    }
+                }
+            }
+            let (not_null, null_if_quoted) = force(self.fields.len());
+            let matches = self.text.get(start..) == Some(null);
+            let is_null = matches && if quoted { null_if_quoted } else { !not_null };
+            self.fields.push((start..self.text.len(), is_null));
+            if at >= record.len() {
+                return;
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Appends one field to a line of output.
+pub(super) fn write_field(line: &mut Vec<u8>, value: Option<&[u8]>, format: &CopyFormat, quote_it: bool, alone: bool) {
+    let Some(value) = value else {
+        line.extend_from_slice(format.null.as_bytes());
+        return;
+    };
+    if !format.csv {
+        for &byte in value {
+            let escaped = match byte {
+                8 => b'b',
+                12 => b'f',
+                b'\n' => b'n',
+                b'\r' => b'r',
+                b'\t' => b't',
+                11 => b'v',
+                b'\\' => b'\\',
+                byte if byte == format.delimiter => byte,
+                byte => {
+                    line.push(byte);
+                    continue;
+                }
+            };
+            line.extend_from_slice(&[b'\\', escaped]);
+        }
+        return;
+    }
+    let special = |b: &u8| *b == format.delimiter || *b == format.quote || matches!(b, b'\n' | b'\r');
+    if quote_it || value == format.null.as_bytes() || value.iter().any(special) || (alone && value == b"\\.") {
+        line.push(format.quote);
+        for &byte in value {
+            if byte == format.quote || byte == format.escape {
+                line.push(format.escape);
+            }
+            line.push(byte);
+        }
+        line.push(format.quote);
+    } else {
+        line.extend_from_slice(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(format: &CopyFormat, bytes: &[u8], piece: usize) -> Vec<Vec<Option<String>>> {
+        let mut records = Records::default();
+        let mut fields = Fields::default();
+        let mut found = Vec::new();
+        let mut take = |records: &mut Records, end| {
+            while let Some(range) = records.next(format, end).unwrap() {
+                fields.split(records.bytes(range), format, |_| (false, false));
+                let texts = (0..fields.len()).map(|i| fields.get(i).map(|f| String::from_utf8_lossy(f).into_owned()));
+                found.push(texts.collect());
+            }
+        };
+        for piece in bytes.chunks(piece) {
+            records.push(piece).unwrap();
+            take(&mut records, false);
+        }
+        take(&mut records, true);
+        found
+    }
+
+    fn strings(rows: &[&[Option<&str>]]) -> Vec<Vec<Option<String>>> {
+        rows.iter().map(|row| row.iter().map(|f| f.map(str::to_owned)).collect()).collect()
+    }
+
+    #[test]
+    fn text_in_any_pieces() {
+        let format = CopyFormat::read(&[], &[]).unwrap();
+        let input = b"1\ta\\tb\\\\\n2\t\\N\r\n\\x41\\101\tlast\\\nline\n3\tno end";
+        for piece in 1..input.len() {
+            let expected = strings(&[
+                &[Some("1"), Some("a\tb\\")],
+                &[Some("2"), None],
+                &[Some("AA"), Some("last\nline")],
+                &[Some("3"), Some("no end")],
+            ]);
+            assert_eq!(records(&format, input, piece), expected, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn csv_in_any_pieces() {
+        let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new("csv"))], &[]).unwrap();
+        let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
+        for piece in 1..input.len() {
+            let expected = strings(&[&[Some("1"), Some("a,\"b\nc"), None], &[None, Some(""), Some("x")]]);
+            assert_eq!(records(&format, input, piece), expected, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn end_mark_ends() {
+        let format = CopyFormat::read(&[], &[]).unwrap();
+        assert_eq!(records(&format, b"1\n\\.\n2\n", 3), strings(&[&[Some("1")]]));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for csv in [false, true] {
+            let name = if csv { "csv" } else { "text" };
+            let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[]).unwrap();
+            let values = [Some("plain"), None, Some(""), Some("a\tb,\"c\"\\\r\n"), Some("\\N"), Some("\\.")];
+            let mut line = Vec::new();
+            for (i, value) in values.iter().enumerate() {
+                if i > 0 {
+                    line.push(format.delimiter);
+                }
+                write_field(&mut line, value.map(str::as_bytes), &format, false, false);
+            }
+            line.push(b'\n');
+            assert_eq!(records(&format, &line, 7), strings(&[&values]), "{name}");
+        }
+    }
+}

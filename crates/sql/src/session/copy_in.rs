@@ -1,0 +1,345 @@
+//! COPY table FROM STDIN.
+
+use super::client::{Client, CopyInput};
+use super::copy_format::{CopyFormat, Fields, Records};
+use super::run::{Limits, guarded, lock};
+use super::statement::Statement;
+use super::transaction::fold;
+use super::{Reply, Session};
+use crate::bind;
+use crate::catalog::{Catalog, Relation, RelationKind};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext, Inserter};
+use crate::expr::Expr;
+use crate::parse::Parsed;
+use crate::plan::{Insert, Node, Plan, PlanContext};
+use crate::value::{self, Datum, SqlType};
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use sqlparser::ast::{self, CopySource, CopyTarget};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Bytes of a line shown in an error's context.
+const SHOWN_BYTES_MAX: usize = 100;
+
+/// One COPY FROM in progress: what turns a record into a row.
+struct Reader {
+    table: String,
+    format: CopyFormat,
+    /// Name and type of each field.
+    columns: Vec<(String, SqlType)>,
+    force: Vec<(bool, bool)>,
+    records: Records,
+    fields: Fields,
+    line: u64,
+    row: Vec<Datum>,
+}
+
+impl Reader {
+    /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
+    fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
+        loop {
+            let at = |e: SqlError, line: u64, table: &str| e.context(format!("COPY {table}, line {line}"));
+            let record = match self.records.next(&self.format, end) {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ok(false),
+                Err(error) => return Err(at(error, self.line + 1, &self.table)),
+            };
+            // In CSV a record may span lines; like PostgreSQL the last one is named.
+            let bytes = self.records.bytes(record);
+            self.line += 1 + if self.format.csv { bytes.iter().filter(|b| **b == b'\n').count() as u64 } else { 0 };
+            if self.format.header && self.line == 1 {
+                continue;
+            }
+            if let Err(error) = std::str::from_utf8(bytes) {
+                let wrong = bytes.get(error.valid_up_to()).copied().unwrap_or(0);
+                return Err(at(
+                    SqlError::new(
+                        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                        format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
+                    ),
+                    self.line,
+                    &self.table,
+                ));
+            }
+            let (fields, force) = (&mut self.fields, &self.force);
+            fields.split(bytes, &self.format, |i| force.get(i).copied().unwrap_or_default());
+            let shown = || format!("COPY {}, line {}: \"{}\"", self.table, self.line, shorten(bytes));
+            let wanted = self.columns.len();
+            let fields = &self.fields;
+            if fields.len() > wanted {
+                return Err(bad_format("extra data after last expected column").context(shown()));
+            }
+            self.row.clear();
+            for (i, (name, ty)) in self.columns.iter().enumerate() {
+                if i >= fields.len() {
+                    return Err(bad_format(format!("missing data for column \"{name}\"")).context(shown()));
+                }
+                self.row.push(match fields.get(i) {
+                    None => Datum::Null,
+                    Some(field) => read_field(field, *ty, session).map_err(|error| {
+                        let field = shorten(field);
+                        error.context(format!("COPY {}, line {}, column {name}: \"{field}\"", self.table, self.line))
+                    })?,
+                });
+            }
+            return Ok(true);
+        }
+    }
+
+    fn row_context(&self) -> String {
+        format!("COPY {}, line {}", self.table, self.line)
+    }
+}
+
+fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Result<Datum> {
+    // Escapes can make invalid text out of a valid line.
+    let invalid = |at: usize| {
+        let wrong = field.get(at).copied().unwrap_or(0);
+        SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
+        )
+    };
+    let text = std::str::from_utf8(field).map_err(|error| invalid(error.valid_up_to()))?;
+    if let Some(at) = text.find('\0') {
+        return Err(invalid(at));
+    }
+    value::text_io::input(ty, text, Some(session))
+}
+
+fn bad_format(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
+}
+
+fn shorten(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.into_owned();
+    }
+    let end = (0..=SHOWN_BYTES_MAX).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+    format!("{}...", &text[..end])
+}
+
+/// Attribute positions of the named columns; all live ones if none is named.
+pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..relation.columns.len()).filter(|i| !relation.columns[*i].dropped).collect());
+    }
+    let mut positions = Vec::with_capacity(names.len());
+    for name in names {
+        let name = fold(name);
+        let found = relation.columns.iter().position(|c| !c.dropped && c.name == name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" of relation \"{}\" does not exist", relation.name),
+            )
+        })?;
+        if positions.contains(&found) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        positions.push(found);
+    }
+    Ok(positions)
+}
+
+impl Session {
+    /// COPY in either direction.
+    pub(super) async fn copy(
+        &mut self,
+        statement: &Statement,
+        parsed: &Parsed,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let ast::Statement::Copy { source, to, target, options, legacy_options, .. } = &*parsed.statement else {
+            return Err(SqlError::unsupported("this form of COPY"));
+        };
+        match target {
+            CopyTarget::Stdin | CopyTarget::Stdout => {}
+            CopyTarget::File { .. } => return Err(SqlError::unsupported("COPY with a file on the server")),
+            CopyTarget::Program { .. } => return Err(SqlError::unsupported("COPY with a program on the server")),
+        }
+        let format = CopyFormat::read(options, legacy_options)?;
+        match source {
+            CopySource::Table { table_name, columns } if !*to => {
+                self.copy_from(table_name, columns, format, client).await
+            }
+            source => self.copy_to(statement, source, format, client).await,
+        }
+    }
+
+    /// Finds an ordinary relation by its name in a statement.
+    pub(super) fn find_relation(&self, catalog: &Catalog, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .map(|part| match part {
+                ast::ObjectNamePart::Identifier(ident) => fold(ident),
+                other => other.to_string(),
+            })
+            .collect();
+        let (schema, table) = match parts.as_slice() {
+            [table] => (None, table),
+            [schema, table] => (Some(schema.as_str()), table),
+            [_, schema, table] => (Some(schema.as_str()), table),
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("improper qualified name: {name}"))),
+        };
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        catalog.relation(schema, table, &path).cloned().ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
+        })
+    }
+
+    async fn copy_from(
+        &mut self,
+        name: &ast::ObjectName,
+        columns: &[ast::Ident],
+        format: CopyFormat,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        // The table is locked before the plan is trusted, as for any statement.
+        let (catalog, relation) = loop {
+            let catalog = self.catalog()?;
+            let relation = self.find_relation(&catalog, name)?;
+            match relation.kind {
+                RelationKind::Table => {}
+                RelationKind::Sequence(_) => return Err(wrong_kind("copy to sequence", &relation)),
+                RelationKind::Virtual(_) => return Err(wrong_kind("copy to system relation", &relation)),
+            }
+            let table = self.storage(&relation)?;
+            self.transaction()?;
+            if self.context.read_only.get() {
+                return Err(SqlError::new(
+                    SqlState::READ_ONLY_SQL_TRANSACTION,
+                    "cannot execute COPY FROM in a read-only transaction",
+                ));
+            }
+            let open_txn = match self.open.as_mut() {
+                Some(open) => &mut open.txn,
+                None => return Err(SqlError::internal("no transaction")),
+            };
+            guarded(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
+            if Arc::ptr_eq(&catalog, &self.catalog()?) {
+                break (catalog, relation);
+            }
+        };
+        let positions = copied_columns(&relation, columns)?;
+        let plan = self.copy_plan(&catalog, &relation, &positions)?;
+        let mut reader = reader(&relation, &positions, format)?;
+        self.settle_suspended().await?;
+        let context = Rc::clone(&self.context);
+        let engine = self.worker.instance.engine.clone();
+        context.catalog.replace(Arc::clone(&catalog));
+        let open = self.transaction()?;
+        open.txn.depends_on(catalog.csn);
+        open.txn.begin_statement();
+        client.copy_in(positions.len());
+        self.flush_batch(client).await?;
+        let mut inserter = Inserter::new(Arc::new(exec::prepare(plan)))?;
+        let mut rows = 0u64;
+        let mut end = false;
+        while !end {
+            self.end_request();
+            let waits = Limits { lock_ms: 0, ..limits };
+            let input = guarded(&signals, waits, client.copy_input()).await?;
+            self.begin_request();
+            match input {
+                CopyInput::Data(bytes) => reader.records.push(&bytes)?,
+                CopyInput::Done => end = true,
+                CopyInput::Failed(reason) => {
+                    return Err(SqlError::new(
+                        SqlState::QUERY_CANCELED,
+                        format!("COPY from stdin failed: {reason}"),
+                    )
+                    .context(format!("COPY {}, line {}", relation.name, reader.line + 1)));
+                }
+            }
+            let open = self.transaction()?;
+            let mut cx = ExecContext {
+                txn: &mut open.txn,
+                params: &[],
+                session: &*context,
+                catalog: &catalog,
+                engine: &engine,
+                cancel: signals.statement(),
+                work_mem_bytes: usize::MAX >> 8,
+            };
+            while reader.next(end, &context)? {
+                let row = std::mem::take(&mut reader.row);
+                let pushed = guarded(&signals, limits, inserter.push(&mut cx, &row)).await;
+                reader.row = row;
+                match pushed {
+                    Ok(_) => rows += 1,
+                    Err(error) if error.fields().context.is_none() => return Err(error.context(reader.row_context())),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(Reply::Tag(format!("COPY {rows}")))
+    }
+
+    /// INSERT of rows that come from outside: copied columns from the row, defaults for the others.
+    fn copy_plan(&self, catalog: &Arc<Catalog>, relation: &Arc<Relation>, positions: &[usize]) -> Result<Plan> {
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            session: &*self.context,
+            rows_of: &|_| 0.0,
+        };
+        let mut values = Vec::with_capacity(relation.columns.len());
+        for (position, column) in relation.columns.iter().enumerate() {
+            values.push(match positions.iter().position(|p| *p == position) {
+                Some(field) => Expr::Column(field, column.ty),
+                None if column.dropped => Expr::Const(Datum::Null, column.ty),
+                None => bind::default_expr(relation, position, &cx)?,
+            });
+        }
+        let insert = Insert {
+            table: Arc::clone(relation),
+            source: Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.0 },
+            values,
+            checks: bind::check_exprs(relation, &cx)?,
+            conflict: None,
+            returning: None,
+        };
+        Ok(Plan { node: Node::Insert(Box::new(insert)), columns: Vec::new(), rows: 0.0, cost: 0.0 })
+    }
+}
+
+fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Result<Reader> {
+    let columns: Vec<(String, SqlType)> =
+        positions.iter().map(|p| (relation.columns[*p].name.clone(), relation.columns[*p].ty)).collect();
+    for name in format.force_not_null.iter().chain(&format.force_null) {
+        if !columns.iter().any(|(column, _)| column == name) {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("FORCE_NULL or FORCE_NOT_NULL column \"{name}\" not referenced by COPY"),
+            ));
+        }
+    }
+    let force =
+        columns.iter().map(|(c, _)| (format.force_not_null.contains(c), format.force_null.contains(c))).collect();
+    Ok(Reader {
+        table: relation.name.clone(),
+        format,
+        columns,
+        force,
+        records: Records::default(),
+        fields: Fields::default(),
+        line: 0,
+        row: Vec::new(),
+    })
+}
+
+fn wrong_kind(what: &str, relation: &Relation) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot {what} \"{}\"", relation.name))
+}

@@ -1,0 +1,163 @@
+//! COPY table or query TO STDOUT.
+
+use super::client::Client;
+use super::copy_format::{CopyFormat, Forced, write_field};
+use super::copy_in::copied_columns;
+use super::run::guarded;
+use super::statement::Statement;
+use super::{Reply, Session, SessionContext};
+use crate::catalog::{RelationKind, text::quote_ident};
+use crate::error::{Result, SqlError};
+use crate::exec::{ExecContext, Execution, Progress, RowSink};
+use crate::value::{self, Datum, SqlType};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, CopySource};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rows as lines of COPY data.
+struct Lines<'a> {
+    client: &'a mut dyn Client,
+    format: &'a CopyFormat,
+    columns: &'a [(SqlType, bool)],
+    context: &'a SessionContext,
+    line: &'a mut Vec<u8>,
+    field: &'a mut Vec<u8>,
+}
+
+impl RowSink for Lines<'_> {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.line.clear();
+        let style = self.context.output_style();
+        for (i, (datum, (ty, quote_it))) in row.iter().zip(self.columns).enumerate() {
+            if i > 0 {
+                self.line.push(self.format.delimiter);
+            }
+            let alone = self.columns.len() == 1;
+            if matches!(datum, Datum::Null) {
+                write_field(self.line, None, self.format, false, alone);
+            } else {
+                self.field.clear();
+                value::text_io::output(datum, *ty, &style, self.field);
+                write_field(self.line, Some(self.field), self.format, *quote_it, alone);
+            }
+        }
+        self.line.push(b'\n');
+        self.client.copy_out_data(self.line);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.client.is_full()
+    }
+}
+
+impl Session {
+    pub(super) async fn copy_to(
+        &mut self,
+        statement: &Statement,
+        source: &CopySource,
+        format: CopyFormat,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let once = match source {
+            CopySource::Query(query) => {
+                let inner = Arc::new(ast::Statement::Query(query.clone()));
+                Statement::once(Rc::clone(&statement.text.text), inner, Vec::new())
+            }
+            CopySource::Table { table_name, columns } => {
+                let catalog = self.catalog()?;
+                let relation = self.find_relation(&catalog, table_name)?;
+                if matches!(relation.kind, RelationKind::Sequence(_)) {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("cannot copy from sequence \"{}\"", relation.name),
+                    ));
+                }
+                let names: Vec<String> = copied_columns(&relation, columns)?
+                    .into_iter()
+                    .map(|position| quote_ident(&relation.columns[position].name))
+                    .collect();
+                let text = format!(
+                    "SELECT {} FROM {}.{}",
+                    names.join(", "),
+                    quote_ident(&relation.schema_name),
+                    quote_ident(&relation.name)
+                );
+                let parsed = self.worker.caches.borrow_mut().parse(&text)?;
+                Statement::new(parsed, Some(0), Vec::new())
+            }
+        };
+        let plan = self.prepare_run(&once).await?;
+        if plan.columns.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "COPY query must have a RETURNING clause",
+            ));
+        }
+        let columns: Vec<(SqlType, bool)> = plan
+            .columns
+            .iter()
+            .map(|column| {
+                let quoted = match &format.force_quote {
+                    Forced::All => true,
+                    Forced::These(names) => names.contains(&column.name),
+                };
+                (column.ty, quoted)
+            })
+            .collect();
+        client.copy_out(columns.len());
+        let (mut line, mut field) = (Vec::new(), Vec::new());
+        if format.header {
+            for (i, column) in plan.columns.iter().enumerate() {
+                if i > 0 {
+                    line.push(format.delimiter);
+                }
+                write_field(&mut line, Some(column.name.as_bytes()), &format, false, columns.len() == 1);
+            }
+            line.push(b'\n');
+            client.copy_out_data(&line);
+        }
+        self.settle_suspended().await?;
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        let engine = self.worker.instance.engine.clone();
+        let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
+        context.catalog.replace(Arc::clone(&plan.catalog));
+        self.transaction()?.txn.begin_statement();
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        let mut rows_given = 0;
+        loop {
+            let open = self.transaction()?;
+            let mut cx = ExecContext {
+                txn: &mut open.txn,
+                params: &[],
+                session: &*context,
+                catalog: &plan.catalog,
+                engine: &engine,
+                cancel: signals.statement(),
+                work_mem_bytes,
+            };
+            let mut sink = Lines {
+                client: &mut *client,
+                format: &format,
+                columns: &columns,
+                context: &context,
+                line: &mut line,
+                field: &mut field,
+            };
+            match guarded(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await? {
+                Progress::Done { rows } => {
+                    client.copy_out_done();
+                    return Ok(Reply::Tag(format!("COPY {}", rows_given + rows)));
+                }
+                Progress::Suspended => return Err(SqlError::internal("COPY was suspended")),
+                Progress::Full { rows } => {
+                    rows_given += rows;
+                    self.flush_batch(client).await?;
+                }
+            }
+        }
+    }
+}

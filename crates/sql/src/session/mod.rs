@@ -1,0 +1,511 @@
+//! Sessions: one client's conversation with the database.
+//!
+//! Owns: named statements and portals, the transaction block, settings, and the rule of what may be told when. A session lives
+//! on one worker as a task; it never blocks, it awaits.
+//!
+//! Invariants:
+//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, traps T15).
+//! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is among
+//!   the transaction's dependencies (T10).
+//! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
+
+mod cache;
+mod client;
+mod context;
+mod copy_format;
+mod copy_in;
+mod copy_out;
+mod explain;
+mod instance;
+mod portal;
+mod prepared;
+mod run;
+mod set;
+mod signals;
+mod statement;
+mod transaction;
+mod utility;
+
+pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
+pub use context::SessionContext;
+pub use instance::{Instance, WorkerSessions};
+pub use portal::BindRequest;
+pub use signals::{Signals, shutting_down};
+
+use crate::error::{Result, SqlError};
+use crate::exec::Execution;
+use crate::parse::StatementKind;
+use crate::plan::OutputColumn;
+use crate::settings::{self, SessionSettings};
+use crate::value::{Datum, Oid};
+use instance::Working;
+use logstead_types::{Csn, SqlState};
+use portal::Portal;
+use sqlparser::ast;
+use statement::{Promise, Statement};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use transaction::{Block, Modes, Open, Savepoint};
+
+/// The startup packet, sorted.
+#[derive(Clone, Debug, Default)]
+pub struct StartupRequest {
+    /// User.
+    pub user: String,
+    /// Database; empty is the user's name.
+    pub database: String,
+    /// Command-line style options.
+    pub options: String,
+    /// Replication mode asked for.
+    pub replication: String,
+    /// Other parameters: settings.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What a statement that is not a planned query answers.
+pub(super) enum Reply {
+    /// A command tag.
+    Tag(String),
+    /// Rows and then the tag.
+    Rows {
+        columns: Vec<OutputColumn>,
+        rows: Vec<Vec<Datum>>,
+        tag: String,
+    },
+}
+
+impl Reply {
+    pub(super) fn tag(tag: &str) -> Reply {
+        Reply::Tag(tag.to_owned())
+    }
+}
+
+/// One client's session.
+pub struct Session {
+    worker: Rc<WorkerSessions>,
+    context: Rc<SessionContext>,
+    signals: Arc<Signals>,
+    secret: i32,
+    database: Oid,
+    block: Block,
+    modes: Modes,
+    open: Option<Open>,
+    savepoints: Vec<Savepoint>,
+    statements: HashMap<String, Rc<Statement>, foldhash::fast::RandomState>,
+    portals: HashMap<String, Portal, foldhash::fast::RandomState>,
+    /// Portals in the middle of their rows.
+    suspended: usize,
+    /// The newest CSN that unsent replies depend on.
+    waits_for: Csn,
+    working: Option<Working>,
+}
+
+impl Session {
+    /// Opens a session, or says why not (28000, 3D000, 53300, a bad setting).
+    pub fn open(worker: &Rc<WorkerSessions>, request: StartupRequest) -> Result<Session> {
+        let instance = Arc::clone(&worker.instance);
+        if request.user.is_empty() {
+            return Err(SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                "no PostgreSQL user name specified in startup packet",
+            ));
+        }
+        if !matches!(request.replication.to_ascii_lowercase().as_str(), "" | "false" | "off" | "no" | "0") {
+            return Err(SqlError::unsupported("replication"));
+        }
+        let (pid, secret, signals) = instance.admit()?;
+        // From here on the place must be given back.
+        let session = Session::admitted(worker, request, pid, secret, signals);
+        if session.is_err() {
+            instance.forget(pid);
+        }
+        session
+    }
+
+    fn admitted(
+        worker: &Rc<WorkerSessions>,
+        request: StartupRequest,
+        pid: i32,
+        secret: i32,
+        signals: Arc<Signals>,
+    ) -> Result<Session> {
+        let instance = Arc::clone(&worker.instance);
+        if request.user != "postgres" {
+            return Err(SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                format!("role \"{}\" does not exist", request.user),
+            ));
+        }
+        let name = if request.database.is_empty() { request.user.clone() } else { request.database.clone() };
+        let unknown =
+            || SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"));
+        let catalog = instance.store.current(&name).ok_or_else(unknown)?;
+        let database = catalog.database;
+        let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
+        for (name, value) in options(&request.options)? {
+            settings.set_initial(&name, &value)?;
+        }
+        for (name, value) in &request.settings {
+            settings.set_initial(name, value)?;
+        }
+        let context = SessionContext::new(instance, worker.worker.clone(), name.clone(), request.user, pid, settings, catalog);
+        let mut session = Session {
+            worker: Rc::clone(worker),
+            context: Rc::new(context),
+            signals,
+            secret,
+            database,
+            block: Block::None,
+            modes: Modes {
+                isolation: logstead_engine::Isolation::ReadCommitted,
+                read_only: false,
+                isolation_name: "read committed",
+            },
+            open: None,
+            savepoints: Vec::new(),
+            statements: HashMap::default(),
+            portals: HashMap::default(),
+            suspended: 0,
+            waits_for: Csn::ZERO,
+            working: None,
+        };
+        session.modes = session.default_modes()?;
+        Ok(session)
+    }
+
+    /// The context shared with whoever prints values.
+    pub fn context(&self) -> Rc<SessionContext> {
+        Rc::clone(&self.context)
+    }
+
+    /// Process number and secret for cancel requests.
+    pub fn key(&self) -> (i32, i32) {
+        (self.context.pid, self.secret)
+    }
+
+    /// How the world reaches this session.
+    pub fn signals(&self) -> Arc<Signals> {
+        Arc::clone(&self.signals)
+    }
+
+    /// Settings a new client is told.
+    pub fn reported(&self) -> Vec<(&'static str, String)> {
+        self.context.settings.borrow().reported().collect()
+    }
+
+    /// Reported settings that changed since the last call.
+    pub fn take_changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.context.settings.borrow_mut().take_changed()
+    }
+
+    /// Transaction status for ReadyForQuery.
+    pub fn status(&self) -> u8 {
+        match self.block {
+            Block::None => b'I',
+            Block::Open => b'T',
+            Block::Failed => b'E',
+        }
+    }
+
+    /// Is a transaction open that its client may still end?
+    pub fn in_transaction(&self) -> bool {
+        self.block != Block::None || self.open.is_some()
+    }
+
+    /// How long the client may stay silent now, and the error that ends the session then.
+    pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let settings = self.context.settings.borrow();
+        let typed = settings.typed();
+        let (ms, code, message) = if self.block == Block::None {
+            (typed.idle_session_ms, SqlState::new(b"57P05"), "terminating connection due to idle-session timeout")
+        } else {
+            (
+                typed.idle_in_transaction_ms,
+                SqlState::new(b"25P03"),
+                "terminating connection due to idle-in-transaction timeout",
+            )
+        };
+        (ms > 0).then(|| (Duration::from_millis(ms), SqlError::new(code, message).fatal()))
+    }
+
+    /// A request has arrived: the worker counts this session as busy until [`Session::end_request`].
+    pub fn begin_request(&mut self) {
+        if self.working.is_none() {
+            self.working = Some(Working::new(&self.worker));
+        }
+    }
+
+    /// The request is done as far as this session can: what is left is waiting.
+    pub fn end_request(&mut self) {
+        self.working = None;
+    }
+
+    /// Waits until everything that unsent replies tell is Committed.
+    pub async fn settle(&mut self) -> Result<()> {
+        if self.waits_for > Csn::ZERO {
+            let engine = &self.worker.instance.engine;
+            if !engine.is_committed(self.waits_for) {
+                engine.acknowledged(self.waits_for).await.map_err(|error| {
+                    SqlError::new(
+                        SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+                        format!("the log failed before the transaction was durable; its outcome is unknown: {error}"),
+                    )
+                    .fatal()
+                })?;
+            }
+            self.waits_for = Csn::ZERO;
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error and ends what it ends: the transaction, or the part since the last savepoint.
+    pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
+        self.fail_transaction();
+        client.error(&error);
+    }
+
+    /// Ends the session: the transaction is rolled back, its locks are free.
+    pub fn close(mut self) {
+        self.rollback();
+    }
+
+    /// Fixes the statement's start time and forgets late cancel requests.
+    fn begin_statement(&mut self) {
+        self.context.statement_time.set(self.worker.instance.env.clock.now_micros_since_2000());
+        self.signals.begin_statement();
+    }
+
+    /// A simple query: all statements of `text`. Errors of statements are answered here; `Err` means the session ends.
+    pub async fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        self.drop_portal("");
+        match self.run_text(text, client).await {
+            Err(error) if !error.fields().fatal => {
+                self.fail(error, client);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    async fn run_text(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        let parsed = self.worker.caches.borrow_mut().parse(text)?;
+        let count = parsed.statements.len();
+        if count == 0 {
+            client.empty_query();
+        }
+        for index in 0..count {
+            self.begin_statement();
+            let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
+            self.refuse_in_failed_block(&statement)?;
+            let in_implicit_block = count > 1;
+            let reply = self.run_simple(&statement, in_implicit_block, client).await?;
+            // A statement outside a block is committed before its tag says that it is done.
+            if self.block == Block::None && (!in_implicit_block || index + 1 == count) {
+                self.commit().await?;
+            }
+            match reply {
+                Reply::Tag(tag) => client.command_complete(&tag),
+                Reply::Rows { columns, rows, tag } => {
+                    client.row_description(&columns, &[]);
+                    portal::send_buffered(columns, rows.into(), tag, &[], 0, client)?;
+                }
+            }
+            self.worker.step();
+        }
+        Ok(())
+    }
+
+    async fn run_simple(&mut self, statement: &Statement, implicit: bool, client: &mut dyn Client) -> Result<Reply> {
+        if !statement.is_query() {
+            self.refuse_in_block(statement, implicit)?;
+            return self.run_utility(statement, &[], client).await;
+        }
+        let plan = self.prepare_run(statement).await?;
+        if !plan.param_types.is_empty() {
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        if !plan.columns.is_empty() {
+            client.row_description(&plan.columns, &[]);
+        }
+        client.start_rows(&plan.columns, &[]);
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        let rows = match self.run(&plan, &mut execution, &[], true, 0, client).await? {
+            run::Ran::Done { rows } => rows,
+            run::Ran::Suspended => 0,
+        };
+        Ok(Reply::Tag(run::tag(plan.command, rows)))
+    }
+
+    /// 25P02 unless the statement ends the failed block.
+    fn refuse_in_failed_block(&self, statement: &Statement) -> Result<()> {
+        if self.block != Block::Failed {
+            return Ok(());
+        }
+        let ends_it = statement.parsed().is_none_or(|parsed| {
+            matches!(&*parsed.statement, ast::Statement::Commit { .. } | ast::Statement::Rollback { .. })
+        });
+        if ends_it {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::IN_FAILED_SQL_TRANSACTION,
+            "current transaction is aborted, commands ignored until end of transaction block",
+        ))
+    }
+
+    /// 25001 for what cannot run inside a block.
+    fn refuse_in_block(&self, statement: &Statement, implicit: bool) -> Result<()> {
+        let Some(parsed) = statement.parsed() else { return Ok(()) };
+        let what = match &parsed.kind {
+            StatementKind::Maintenance("VACUUM") => "VACUUM",
+            StatementKind::Setting if matches!(&*parsed.statement, ast::Statement::Discard { object_type: ast::DiscardObject::ALL }) => {
+                "DISCARD ALL"
+            }
+            _ => return Ok(()),
+        };
+        let message = if self.block != Block::None {
+            format!("{what} cannot run inside a transaction block")
+        } else if implicit {
+            format!("{what} cannot be executed from a pipeline")
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    /// Parse.
+    pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], _client: &mut dyn Client) -> Result<()> {
+        self.begin_statement();
+        // The unnamed statement is gone even if the new one does not parse.
+        if name.is_empty() {
+            self.statements.remove("");
+        } else if self.statements.contains_key(name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let parsed = self.worker.caches.borrow_mut().parse(text)?;
+        let index = match parsed.statements.len() {
+            0 => None,
+            1 => Some(0),
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "cannot insert multiple commands into a prepared statement",
+                ));
+            }
+        };
+        let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
+        let statement = Statement::new(parsed, index, declared);
+        self.refuse_in_failed_block(&statement)?;
+        self.promise(&statement)?;
+        self.statements.insert(name.to_owned(), Rc::new(statement));
+        Ok(())
+    }
+
+    /// What the statement takes and gives; found out once, by planning it.
+    fn promise(&mut self, statement: &Statement) -> Result<Rc<Promise>> {
+        if let Some(promise) = &*statement.promised.borrow() {
+            return Ok(Rc::clone(promise));
+        }
+        let promise = Rc::new(if statement.is_query() {
+            let plan = self.plan(statement)?;
+            Promise { param_types: plan.param_types.clone(), columns: plan.columns.clone() }
+        } else {
+            Promise { param_types: Vec::new(), columns: self.utility_columns(statement)? }
+        });
+        *statement.promised.borrow_mut() = Some(Rc::clone(&promise));
+        Ok(promise)
+    }
+
+    fn find_statement(&self, name: &str) -> Result<Rc<Statement>> {
+        self.statements.get(name).cloned().ok_or_else(|| {
+            let message = if name.is_empty() {
+                "unnamed prepared statement does not exist".to_owned()
+            } else {
+                format!("prepared statement \"{name}\" does not exist")
+            };
+            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    /// Describe of a statement.
+    pub async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        let statement = self.find_statement(name)?;
+        self.refuse_in_failed_block(&statement)?;
+        let promise = self.promise(&statement)?;
+        let types: Vec<u32> = promise.param_types.iter().map(|ty| ty.oid).collect();
+        client.parameter_description(&types);
+        if promise.columns.is_empty() {
+            client.no_data();
+        } else {
+            client.row_description(&promise.columns, &[]);
+        }
+        Ok(())
+    }
+
+    /// Close of a statement; unknown names are fine.
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// Sync: ends the implicit transaction of a pipeline. Its error, if any, is answered here.
+    pub async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
+        if self.block == Block::None
+            && let Err(error) = self.commit().await
+        {
+            if error.fields().fatal {
+                return Err(error);
+            }
+            self.fail(error, client);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.worker.instance.forget(self.context.pid);
+    }
+}
+
+/// The `options` of a startup packet: `-c name=value`, `--name=value`; backslash keeps a blank.
+fn options(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => word.extend(chars.next()),
+            c if c.is_whitespace() => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    let mut found = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let assignment = if word == "-c" {
+            words.next().unwrap_or_default()
+        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            rest.to_owned()
+        } else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("invalid command-line argument for server process: {word}"),
+            ));
+        };
+        let (name, value) = assignment.split_once('=').ok_or_else(|| settings::unknown(&assignment))?;
+        found.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(found)
+}

@@ -1,0 +1,381 @@
+//! Portals: statements with their parameters, run as far as the client asked.
+
+use super::client::Client;
+use super::run::Ran;
+use super::statement::{CachedPlan, Statement};
+use super::transaction::{Block, fold};
+use super::{Reply, Session};
+use crate::error::{Result, SqlError};
+use crate::exec::{Execution, RowSink, StoredColumn};
+use crate::plan::OutputColumn;
+use crate::value::{self, Datum, SqlType};
+use logstead_engine::RowRef;
+use logstead_types::SqlState;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rows of suspended portals kept in memory, at most.
+const BUFFERED_BYTES_MAX: usize = 256 << 20;
+
+/// The body of Bind.
+pub struct BindRequest<'a> {
+    /// Portal name.
+    pub portal: &'a str,
+    /// Statement name.
+    pub statement: &'a str,
+    /// Parameter formats: none, one for all, or one each; 1 is binary.
+    pub formats: &'a [i16],
+    /// Values, `None` for NULL.
+    pub values: &'a [Option<&'a [u8]>],
+    /// Result formats, as for parameters.
+    pub result_formats: &'a [i16],
+}
+
+pub(super) struct Portal {
+    pub(super) statement: Rc<Statement>,
+    pub(super) params: Vec<Datum>,
+    pub(super) formats: SmallVec<[i16; 4]>,
+    pub(super) state: PortalState,
+}
+
+pub(super) enum PortalState {
+    Ready,
+    /// In the middle of its rows.
+    Running { plan: Rc<CachedPlan>, execution: Box<Execution>, rows: u64 },
+    /// The rest of its rows was taken into memory: another statement has moved the transaction on.
+    Buffered { columns: Vec<OutputColumn>, rows: VecDeque<Vec<Datum>>, tag: String },
+    Done,
+}
+
+/// Collects rows in memory.
+#[derive(Default)]
+struct Collected {
+    rows: VecDeque<Vec<Datum>>,
+    bytes: usize,
+}
+
+impl Collected {
+    fn push(&mut self, row: Vec<Datum>) -> Result<()> {
+        self.bytes += row.iter().map(datum_bytes).sum::<usize>();
+        if self.bytes > BUFFERED_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::OUT_OF_MEMORY,
+                "the rest of a suspended portal's rows does not fit into memory",
+            )
+            .hint("Fetch all rows of a portal before running other statements, or use larger fetch sizes."));
+        }
+        self.rows.push_back(row);
+        Ok(())
+    }
+}
+
+fn datum_bytes(datum: &Datum) -> usize {
+    std::mem::size_of::<Datum>()
+        + match datum {
+            Datum::Text(text) => text.len(),
+            Datum::Bytea(bytes) => bytes.len(),
+            _ => 0,
+        }
+}
+
+impl RowSink for Collected {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        self.push(row.to_vec())
+    }
+
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        let row = columns.iter().map(|column| column.decode(row)).collect::<Result<Vec<_>>>()?;
+        self.push(row)
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl Session {
+    /// Bind.
+    pub async fn bind(&mut self, request: &BindRequest<'_>, _client: &mut dyn Client) -> Result<()> {
+        let statement = self.find_statement(request.statement)?;
+        self.refuse_in_failed_block(&statement)?;
+        let promise = self.promise(&statement)?;
+        if promise.param_types.len() != request.values.len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!(
+                    "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
+                    request.values.len(),
+                    request.statement,
+                    promise.param_types.len()
+                ),
+            ));
+        }
+        let columns = promise.columns.len();
+        if request.result_formats.len() > 1 && request.result_formats.len() != columns {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!("bind message has {} result formats but query has {columns} columns", request.result_formats.len()),
+            ));
+        }
+        if !request.portal.is_empty() && self.portals.contains_key(request.portal) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{}\" already exists", request.portal),
+            ));
+        }
+        let mut params = Vec::with_capacity(request.values.len());
+        for (i, (bytes, ty)) in request.values.iter().zip(&promise.param_types).enumerate() {
+            let binary = match request.formats {
+                [] => false,
+                [all] => *all == 1,
+                each => each.get(i) == Some(&1),
+            };
+            params.push(self.parameter(*bytes, *ty, binary)?);
+        }
+        self.drop_portal(request.portal);
+        self.portals.insert(
+            request.portal.to_owned(),
+            Portal {
+                statement,
+                params,
+                formats: SmallVec::from_slice(request.result_formats),
+                state: PortalState::Ready,
+            },
+        );
+        Ok(())
+    }
+
+    fn parameter(&self, bytes: Option<&[u8]>, ty: SqlType, binary: bool) -> Result<Datum> {
+        let Some(bytes) = bytes else { return Ok(Datum::Null) };
+        if binary {
+            return value::binary_io::binary_input(ty, bytes);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
+        if text.as_bytes().contains(&0) {
+            return Err(invalid_utf8(bytes, text.find('\0').unwrap_or(0)));
+        }
+        value::text_io::input(ty, text, Some(&*self.context))
+    }
+
+    /// Describe of a portal.
+    pub fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
+        let statement = Rc::clone(&portal.statement);
+        self.refuse_in_failed_block(&statement)?;
+        let promise = self.promise(&statement)?;
+        if promise.columns.is_empty() {
+            client.no_data();
+        } else if let Some(portal) = self.portals.get(name) {
+            client.row_description(&promise.columns, &portal.formats);
+        }
+        Ok(())
+    }
+
+    /// Close of a portal; unknown names are fine.
+    pub fn close_portal(&mut self, name: &str) {
+        self.drop_portal(name);
+    }
+
+    pub(super) fn drop_portal(&mut self, name: &str) {
+        if let Some(portal) = self.portals.remove(name)
+            && matches!(portal.state, PortalState::Running { .. })
+        {
+            self.suspended = self.suspended.saturating_sub(1);
+        }
+    }
+
+    /// Execute: `rows_max` 0 is all.
+    pub async fn execute(&mut self, name: &str, rows_max: u64, client: &mut dyn Client) -> Result<()> {
+        self.begin_statement();
+        // Taken out while it runs, so that an error drops it.
+        let (key, mut portal) = self.portals.remove_entry(name).ok_or_else(|| unknown_portal(name))?;
+        self.refuse_in_failed_block(&portal.statement)?;
+        if portal.statement.parsed().is_none() {
+            client.empty_query();
+            self.portals.insert(key, portal);
+            return Ok(());
+        }
+        let state = std::mem::replace(&mut portal.state, PortalState::Done);
+        portal.state = match state {
+            PortalState::Ready if portal.statement.is_query() => {
+                let plan = self.prepare_run(&portal.statement).await?;
+                client.start_rows(&plan.columns, &portal.formats);
+                let execution = Box::new(Execution::new(Arc::clone(&plan.prepared)));
+                self.resume(plan, execution, &portal, 0, true, rows_max, client).await?
+            }
+            PortalState::Ready => {
+                let statement = Rc::clone(&portal.statement);
+                self.refuse_in_block(&statement, false)?;
+                match self.run_utility(&statement, &portal.formats, client).await? {
+                    Reply::Tag(tag) => {
+                        client.command_complete(&tag);
+                        PortalState::Done
+                    }
+                    Reply::Rows { columns, rows, tag } => {
+                        send_buffered(columns, rows.into(), tag, &portal.formats, rows_max, client)?
+                    }
+                }
+            }
+            PortalState::Running { plan, execution, rows } => {
+                self.suspended = self.suspended.saturating_sub(1);
+                client.start_rows(&plan.columns, &portal.formats);
+                self.resume(plan, execution, &portal, rows, false, rows_max, client).await?
+            }
+            PortalState::Buffered { columns, rows, tag } => {
+                send_buffered(columns, rows, tag, &portal.formats, rows_max, client)?
+            }
+            PortalState::Done if portal.statement.is_query() => {
+                // Running a finished portal again gives no rows, as in PostgreSQL.
+                let plan = self.plan(&portal.statement)?;
+                if plan.columns.is_empty() {
+                    return Err(SqlError::new(
+                        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        format!("portal \"{name}\" cannot be run"),
+                    ));
+                }
+                client.command_complete(&super::run::tag(plan.command, 0));
+                PortalState::Done
+            }
+            PortalState::Done => {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("portal \"{name}\" cannot be run"),
+                ));
+            }
+        };
+        if matches!(portal.state, PortalState::Running { .. }) {
+            self.suspended += 1;
+        }
+        // ROLLBACK and COMMIT drop all portals, this one included.
+        if self.block != Block::None || self.open.is_some() {
+            self.portals.insert(key, portal);
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one portal, taken apart so that it may be borrowed")]
+    async fn resume(
+        &mut self,
+        plan: Rc<CachedPlan>,
+        mut execution: Box<Execution>,
+        portal: &Portal,
+        rows_before: u64,
+        first: bool,
+        rows_max: u64,
+        client: &mut dyn Client,
+    ) -> Result<PortalState> {
+        match self.run(&plan, &mut execution, &portal.params, first, rows_max, client).await? {
+            Ran::Done { rows } => {
+                client.command_complete(&super::run::tag(plan.command, rows));
+                Ok(PortalState::Done)
+            }
+            Ran::Suspended => {
+                client.portal_suspended();
+                Ok(PortalState::Running { plan, execution, rows: rows_before + rows_max })
+            }
+        }
+    }
+
+    /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows take the rest into
+    /// memory: a portal shows the data as they were when it began.
+    pub(super) async fn settle_suspended(&mut self) -> Result<()> {
+        if self.suspended == 0 {
+            return Ok(());
+        }
+        let names: Vec<String> = self
+            .portals
+            .iter()
+            .filter(|(_, p)| matches!(p.state, PortalState::Running { .. }))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let Some(mut portal) = self.portals.remove(&name) else { continue };
+            if let PortalState::Running { plan, mut execution, rows } =
+                std::mem::replace(&mut portal.state, PortalState::Done)
+            {
+                let mut collected = Collected::default();
+                let context = Rc::clone(&self.context);
+                let engine = self.worker.instance.engine.clone();
+                let signals = Arc::clone(&self.signals);
+                let limits = self.limits();
+                let open = self.transaction()?;
+                let mut cx = crate::exec::ExecContext {
+                    txn: &mut open.txn,
+                    params: &portal.params,
+                    session: &*context,
+                    catalog: &plan.catalog,
+                    engine: &engine,
+                    cancel: signals.statement(),
+                    work_mem_bytes: usize::MAX >> 8,
+                };
+                super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut collected)).await?;
+                let tag = super::run::tag(plan.command, collected.rows.len() as u64);
+                let _rows_already_sent = rows;
+                portal.state =
+                    PortalState::Buffered { columns: plan.columns.clone(), rows: collected.rows, tag };
+            }
+            self.portals.insert(name, portal);
+        }
+        self.suspended = 0;
+        Ok(())
+    }
+
+    /// CLOSE name / CLOSE ALL.
+    pub(super) fn close_cursor(&mut self, cursor: &sqlparser::ast::CloseCursor) -> Result<Reply> {
+        match cursor {
+            sqlparser::ast::CloseCursor::All => {
+                self.portals.clear();
+                self.suspended = 0;
+                Ok(Reply::tag("CLOSE CURSOR ALL"))
+            }
+            sqlparser::ast::CloseCursor::Specific { name } => {
+                let name = fold(name);
+                if !self.portals.contains_key(&name) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_CURSOR_NAME,
+                        format!("cursor \"{name}\" does not exist"),
+                    ));
+                }
+                self.drop_portal(&name);
+                Ok(Reply::tag("CLOSE CURSOR"))
+            }
+        }
+    }
+}
+
+/// Sends rows that are in memory, up to the limit.
+pub(super) fn send_buffered(
+    columns: Vec<OutputColumn>,
+    mut rows: VecDeque<Vec<Datum>>,
+    tag: String,
+    formats: &[i16],
+    rows_max: u64,
+    client: &mut dyn Client,
+) -> Result<PortalState> {
+    client.start_rows(&columns, formats);
+    let mut sent = 0;
+    while let Some(row) = rows.pop_front() {
+        client.row(&row)?;
+        sent += 1;
+        if sent == rows_max {
+            client.portal_suspended();
+            return Ok(PortalState::Buffered { columns, rows, tag });
+        }
+    }
+    client.command_complete(&tag);
+    Ok(PortalState::Done)
+}
+
+fn unknown_portal(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}
+
+fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
+    let shown = bytes.get(at).copied().unwrap_or(0);
+    SqlError::new(
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        format!("invalid byte sequence for encoding \"UTF8\": 0x{shown:02x}"),
+    )
+}

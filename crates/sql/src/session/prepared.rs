@@ -1,0 +1,182 @@
+//! PREPARE, EXECUTE, DEALLOCATE.
+
+use super::client::Client;
+use super::run::{Ran, tag};
+use super::statement::Statement;
+use super::transaction::fold;
+use super::{Reply, Session};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, Execution};
+use crate::func;
+use crate::parse::{Parsed, StatementKind};
+use crate::plan::Node;
+use crate::value::{self, Datum, SqlType};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The name in EXECUTE.
+pub(super) fn statement_name(name: &ast::ObjectName) -> String {
+    match name.0.last() {
+        Some(ast::ObjectNamePart::Identifier(ident)) => fold(ident),
+        _ => name.to_string(),
+    }
+}
+
+impl Session {
+    pub(super) async fn prepared(
+        &mut self,
+        statement: &Statement,
+        parsed: &Parsed,
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        match &*parsed.statement {
+            ast::Statement::Prepare { name, data_types, statement: inner } => {
+                self.prepare(statement, parsed, name, data_types, inner)
+            }
+            ast::Statement::Execute { name: Some(name), parameters, .. } => {
+                let inner = self.find_statement(&statement_name(name))?;
+                self.execute_prepared(&statement_name(name), &inner, parameters, formats, client).await
+            }
+            ast::Statement::Deallocate { name, .. } => {
+                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
+                    self.statements.retain(|name, _| name.is_empty());
+                    return Ok(Reply::tag("DEALLOCATE ALL"));
+                }
+                let name = fold(name);
+                match self.statements.remove(&name) {
+                    Some(_) => Ok(Reply::tag("DEALLOCATE")),
+                    None => Err(SqlError::new(
+                        SqlState::INVALID_SQL_STATEMENT_NAME,
+                        format!("prepared statement \"{name}\" does not exist"),
+                    )),
+                }
+            }
+            other => Err(SqlError::unsupported(other)),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        outer: &Statement,
+        parsed: &Parsed,
+        name: &ast::Ident,
+        types: &[ast::DataType],
+        inner: &ast::Statement,
+    ) -> Result<Reply> {
+        let name = fold(name);
+        if self.statements.contains_key(&name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let declared = types.iter().map(|ty| crate::bind::sql_type(ty).map(|ty| Some(ty.oid))).collect::<Result<_>>()?;
+        let kind = crate::parse::kind_of(inner);
+        if !matches!(kind, StatementKind::Query) {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "only a query can be prepared this way"));
+        }
+        // The inner statement keeps its place in the text, so that error positions count as in the text sent.
+        let text = super::cache::ParsedText {
+            text: Rc::clone(&outer.text.text),
+            statements: vec![Parsed {
+                statement: Arc::new(inner.clone()),
+                start: parsed.start,
+                end: parsed.end,
+                kind,
+            }],
+        };
+        let statement = Statement::new(Rc::new(text), Some(0), declared);
+        self.promise(&statement)?;
+        self.statements.insert(name, Rc::new(statement));
+        Ok(Reply::tag("PREPARE"))
+    }
+
+    async fn execute_prepared(
+        &mut self,
+        name: &str,
+        statement: &Statement,
+        arguments: &[ast::Expr],
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let promise = self.promise(statement)?;
+        if arguments.len() != promise.param_types.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .detail(format!("Expected {} parameters but got {}.", promise.param_types.len(), arguments.len())));
+        }
+        if !statement.is_query() {
+            return Err(SqlError::unsupported("EXECUTE of a statement that is no query"));
+        }
+        let params = self.arguments(arguments, &promise.param_types)?;
+        let plan = self.prepare_run(statement).await?;
+        if !plan.columns.is_empty() && formats.is_empty() {
+            client.row_description(&plan.columns, formats);
+        }
+        client.start_rows(&plan.columns, formats);
+        let mut execution = Execution::new(Arc::clone(&plan.prepared));
+        let rows = match self.run(&plan, &mut execution, &params, true, 0, client).await? {
+            Ran::Done { rows } => rows,
+            Ran::Suspended => 0,
+        };
+        Ok(Reply::Tag(tag(plan.command, rows)))
+    }
+
+    /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
+    pub(super) fn arguments(
+        &mut self,
+        arguments: &[ast::Expr],
+        types: &[SqlType],
+    ) -> Result<Vec<Datum>> {
+        let mut values = Vec::with_capacity(arguments.len());
+        for (argument, ty) in arguments.iter().zip(types) {
+            values.push(self.argument(argument, *ty)?);
+        }
+        Ok(values)
+    }
+
+    fn argument(&mut self, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
+        // An untyped literal is read as the parameter's type.
+        if let ast::Expr::Value(value) = argument {
+            match &value.value {
+                ast::Value::SingleQuotedString(text) => return value::text_io::input(ty, text, Some(&*self.context)),
+                ast::Value::Null => return Ok(Datum::Null),
+                _ => {}
+            }
+        }
+        let text = format!("SELECT {argument}");
+        let parsed = crate::parse::parse(&text)?;
+        let Some(parsed) = parsed.first() else { return Err(SqlError::internal("an argument vanished")) };
+        let catalog = self.catalog()?;
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
+        let (exprs, from) = match (&planned.plan.node, planned.columns.as_slice()) {
+            (Node::Project { exprs, .. }, [column]) => (exprs.as_slice(), column.ty),
+            (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),
+            _ => return Err(SqlError::unsupported(format!("EXECUTE with the argument {argument}"))),
+        };
+        let [expr] = exprs else { return Err(SqlError::internal("an argument has one value")) };
+        let eval = exec::EvalContext { params: &[], session: &*self.context };
+        let datum = exec::eval(expr, &[], &eval)?;
+        let Some(cast) = func::find_cast(from.oid, ty.oid, func::CastContext::Assignment) else {
+            if from.oid == ty.oid {
+                return func::coerce_typmod(datum, ty, false);
+            }
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "parameter of type {} cannot be coerced to the expected type {}",
+                    value::info::format_type(from),
+                    value::info::format_type(ty)
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression."));
+        };
+        func::apply_cast(cast, &datum, from, ty, false, Some(&*self.context))
+    }
+}

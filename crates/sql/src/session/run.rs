@@ -1,0 +1,256 @@
+//! Running one planned statement inside a transaction.
+//!
+//! Owns: table locks before the plan is trusted, time limits and cancellation around the executor, and holding back a full
+//! batch of rows until what it tells is Committed.
+
+use super::Session;
+use super::client::Client;
+use super::statement::{CachedPlan, Statement};
+use super::transaction::Block;
+use crate::error::{Result, SqlError};
+use crate::exec::{CancelReason, ExecContext, Execution, Progress};
+use crate::plan::Command;
+use crate::value::Datum;
+use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
+use logstead_types::{Csn, SqlState};
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::signals::Signals;
+
+/// Time limits of a statement, 0 is none.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) statement_ms: u64,
+    pub(super) lock_ms: u64,
+}
+
+/// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands.
+pub(super) async fn guarded<T>(
+    signals: &Signals,
+    limits: Limits,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let mut work = pin!(work);
+    let mut statement_timer = pin!((limits.statement_ms > 0).then(|| sleep(limits.statement_ms)));
+    let mut lock_timer = pin!(None);
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(value) = work.as_mut().poll(cx) {
+            return Poll::Ready(value);
+        }
+        signals.register(cx.waker());
+        if let Err(error) = signals.statement().check() {
+            return Poll::Ready(Err(error));
+        }
+        if let Some(timer) = statement_timer.as_mut().as_pin_mut()
+            && timer.poll(cx).is_ready()
+        {
+            signals.statement().cancel(CancelReason::StatementTimeout);
+        }
+        // A statement that waits for a lock is not polled: the timer is set anew whenever it got on.
+        if limits.lock_ms > 0 {
+            match lock_timer.as_mut().as_pin_mut() {
+                Some(timer) => {
+                    let timer: std::pin::Pin<&mut tokio::time::Sleep> = timer;
+                    if timer.poll(cx).is_ready() {
+                        signals.statement().cancel(CancelReason::LockTimeout);
+                    }
+                }
+                None => {
+                    lock_timer.set(Some(sleep(limits.lock_ms)));
+                    if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
+                        let _registers_its_waker = timer.poll(cx);
+                    }
+                }
+            }
+        }
+        match signals.statement().check() {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(()) => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn sleep(ms: u64) -> tokio::time::Sleep {
+    tokio::time::sleep(Duration::from_millis(ms))
+}
+
+/// Takes a table lock, waiting if need be.
+pub(super) async fn lock(txn: &mut Txn, table: &Arc<Table>, mode: TableLock) -> Result<()> {
+    loop {
+        match txn.lock_table(table, mode) {
+            Ok(()) => return Ok(()),
+            Err(WriteError::Blocked(blocker)) => match blocker.wait(txn).await {
+                Ok(()) => {}
+                Err(WaitError::Deadlock) => return Err(deadlock()),
+            },
+            Err(WriteError::Deadlock) => return Err(deadlock()),
+            Err(error) => return Err(SqlError::internal(error.to_string())),
+        }
+    }
+}
+
+fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").hint("See server log for query details.")
+}
+
+/// How far a run came.
+pub(super) enum Ran {
+    /// All rows are out.
+    Done {
+        rows: u64,
+    },
+    /// The row limit was reached.
+    Suspended,
+}
+
+impl Session {
+    pub(super) fn limits(&self) -> Limits {
+        let settings = self.context.settings.borrow();
+        let typed = settings.typed();
+        Limits { statement_ms: typed.statement_timeout_ms, lock_ms: typed.lock_timeout_ms }
+    }
+
+    /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
+    pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
+        loop {
+            let plan = self.plan(statement)?;
+            if self.modes_for_statement()?.read_only && !plan.read_only {
+                return Err(SqlError::new(
+                    SqlState::READ_ONLY_SQL_TRANSACTION,
+                    format!("cannot execute {} in a read-only transaction", command_name(plan.command)),
+                ));
+            }
+            let limits = self.limits();
+            let signals = Arc::clone(&self.signals);
+            let open = self.transaction()?;
+            let mut waited = false;
+            for (table, mode) in &plan.locks {
+                match open.txn.lock_table(table, *mode) {
+                    Ok(()) => {}
+                    // The common case above makes no future.
+                    Err(_) => {
+                        guarded(&signals, limits, lock(&mut open.txn, table, *mode)).await?;
+                        waited = true;
+                    }
+                }
+            }
+            // DDL may have committed before the locks were held: then the plan is made again.
+            let catalog = self.catalog()?;
+            if Arc::ptr_eq(&catalog, &plan.catalog) {
+                let open = self.transaction()?;
+                open.txn.depends_on(plan.catalog.csn);
+                return Ok(plan);
+            }
+            if waited {
+                self.worker.step();
+            }
+        }
+    }
+
+    fn modes_for_statement(&mut self) -> Result<super::transaction::Modes> {
+        if self.block == Block::None && self.open.is_none() { self.default_modes() } else { Ok(self.modes) }
+    }
+
+    /// Runs an execution on; `first` when it has not run before.
+    pub(super) async fn run(
+        &mut self,
+        plan: &CachedPlan,
+        execution: &mut Execution,
+        params: &[Datum],
+        first: bool,
+        rows_max: u64,
+        client: &mut dyn Client,
+    ) -> Result<Ran> {
+        let limits = self.limits();
+        let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        let engine = self.worker.instance.engine.clone();
+        context.catalog.replace(Arc::clone(&plan.catalog));
+        if first {
+            self.settle_suspended().await?;
+            self.transaction()?.txn.begin_statement();
+        }
+        let mut rows_left = rows_max;
+        // Rows given in batches that have been sent already; a statement that writes counts its rows itself.
+        let mut given = 0;
+        loop {
+            let open = self.transaction()?;
+            let mut cx = ExecContext {
+                txn: &mut open.txn,
+                params,
+                session: &*context,
+                catalog: &plan.catalog,
+                engine: &engine,
+                cancel: signals.statement(),
+                work_mem_bytes,
+            };
+            let sink: &mut dyn crate::exec::RowSink = &mut *client;
+            let progress = guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
+            match progress {
+                Progress::Done { rows } if plan.command == Command::Select => {
+                    return Ok(Ran::Done { rows: given + rows });
+                }
+                Progress::Done { rows } => return Ok(Ran::Done { rows }),
+                Progress::Suspended => return Ok(Ran::Suspended),
+                Progress::Full { rows } => {
+                    given += rows;
+                    if rows_max > 0 {
+                        rows_left = rows_left.saturating_sub(rows).max(1);
+                    }
+                    self.flush_batch(client).await?;
+                }
+            }
+        }
+    }
+
+    /// Sends a full batch. Outside a block it is final, so it waits until what it contains is Committed; inside a block
+    /// rows are provisional until COMMIT returns.
+    pub(super) async fn flush_batch(&mut self, client: &mut dyn Client) -> Result<()> {
+        if self.block == Block::None
+            && let Some(open) = &self.open
+        {
+            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
+        }
+        let was_working = self.working.take().is_some();
+        if let Err(error) = self.settle().await {
+            client.discard();
+            return Err(error);
+        }
+        client.flush().await.map_err(|_| connection_lost())?;
+        if was_working {
+            self.begin_request();
+        }
+        Ok(())
+    }
+}
+
+/// The connection broke in the middle of a statement; nobody will read this.
+pub(super) fn connection_lost() -> SqlError {
+    SqlError::new(SqlState::CONNECTION_FAILURE, "connection to client lost").fatal()
+}
+
+fn command_name(command: Command) -> &'static str {
+    match command {
+        Command::Select => "SELECT FOR UPDATE",
+        Command::Insert => "INSERT",
+        Command::Update => "UPDATE",
+        Command::Delete => "DELETE",
+    }
+}
+
+/// The command tag of a planned statement.
+pub(super) fn tag(command: Command, rows: u64) -> String {
+    match command {
+        Command::Select => format!("SELECT {rows}"),
+        Command::Insert => format!("INSERT 0 {rows}"),
+        Command::Update => format!("UPDATE {rows}"),
+        Command::Delete => format!("DELETE {rows}"),
+    }
+}

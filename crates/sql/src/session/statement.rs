@@ -1,0 +1,185 @@
+//! Prepared statements and their plans.
+
+use super::Session;
+use super::cache::ParsedText;
+use crate::catalog::{Catalog, Relation};
+use crate::error::{Result, SqlError};
+use crate::exec;
+use crate::parse::{Parsed, StatementKind};
+use crate::plan::{self, Command, OutputColumn, PlanContext};
+use crate::value::{Oid, SqlType};
+use logstead_engine::{Table, TableLock};
+use logstead_types::SqlState;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A statement that can be run again and again.
+pub(super) struct Statement {
+    pub(super) text: Rc<ParsedText>,
+    /// Index in the text; `None` for an empty statement.
+    pub(super) index: Option<usize>,
+    /// Parameter types as declared.
+    pub(super) declared: Vec<Option<Oid>>,
+    /// What the client was told, fixed for the life of the statement.
+    pub(super) promised: RefCell<Option<Rc<Promise>>>,
+    plan: RefCell<Option<Rc<CachedPlan>>>,
+}
+
+/// What a prepared statement takes and gives.
+pub(super) struct Promise {
+    pub(super) param_types: Vec<SqlType>,
+    pub(super) columns: Vec<OutputColumn>,
+}
+
+/// A plan ready to run, good for one catalog snapshot.
+pub(super) struct CachedPlan {
+    pub(super) prepared: Arc<exec::Prepared>,
+    pub(super) columns: Vec<OutputColumn>,
+    pub(super) param_types: Vec<SqlType>,
+    pub(super) command: Command,
+    pub(super) read_only: bool,
+    /// Storages to lock before running.
+    pub(super) locks: Vec<(Arc<Table>, TableLock)>,
+    /// The snapshot it was made with.
+    pub(super) catalog: Arc<Catalog>,
+    path: Rc<[String]>,
+}
+
+impl Statement {
+    pub(super) fn new(text: Rc<ParsedText>, index: Option<usize>, declared: Vec<Option<Oid>>) -> Statement {
+        Statement { text, index, declared, promised: RefCell::new(None), plan: RefCell::new(None) }
+    }
+
+    /// A statement inside another one (EXPLAIN, COPY), whose text it shares.
+    pub(super) fn once(
+        text: Rc<str>,
+        statement: Arc<sqlparser::ast::Statement>,
+        declared: Vec<Option<Oid>>,
+    ) -> Statement {
+        let end = text.len();
+        let parsed = Parsed { statement, start: 0, end, kind: StatementKind::Query };
+        Statement::new(Rc::new(ParsedText { text, statements: vec![parsed] }), Some(0), declared)
+    }
+
+    pub(super) fn parsed(&self) -> Option<&Parsed> {
+        self.text.statements.get(self.index?)
+    }
+
+    pub(super) fn is_query(&self) -> bool {
+        self.parsed().is_some_and(|p| matches!(p.kind, StatementKind::Query))
+    }
+}
+
+impl Session {
+    /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.
+    pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
+        let catalog = self.catalog()?;
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        if let Some(plan) = &*statement.plan.borrow()
+            && Arc::ptr_eq(&plan.catalog, &catalog)
+            && (Rc::ptr_eq(&plan.path, &path) || plan.path == path)
+        {
+            return Ok(Rc::clone(plan));
+        }
+        let parsed = statement.parsed().ok_or_else(|| SqlError::internal("an empty statement has no plan"))?;
+        // Parameter types never change once they have been told.
+        let types = match &*statement.promised.borrow() {
+            Some(promise) => promise.param_types.iter().map(|ty| Some(ty.oid)).collect(),
+            None => statement.declared.clone(),
+        };
+        let shareable = !self.has_private_catalog();
+        let text = &statement.text.text;
+        let kept = if shareable {
+            self.worker.caches.borrow_mut().plan(text, parsed.start, &types, &path, &catalog)
+        } else {
+            None
+        };
+        let plan = match kept {
+            Some(plan) => plan,
+            None => {
+                let (plan, session_dependent) = self.make_plan(parsed, text, &types, &path, &catalog)?;
+                if shareable && !session_dependent {
+                    self.worker.caches.borrow_mut().keep(text, parsed.start, &types, &path, &plan);
+                }
+                plan
+            }
+        };
+        if let Some(promise) = &*statement.promised.borrow()
+            && !same_shape(&promise.columns, &plan.columns)
+        {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        *statement.plan.borrow_mut() = Some(Rc::clone(&plan));
+        Ok(plan)
+    }
+
+    fn make_plan(
+        &self,
+        parsed: &Parsed,
+        text: &str,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<(Rc<CachedPlan>, bool)> {
+        let planned = self.plan_ast(&parsed.statement, text, types, path, catalog)?;
+        let mut locks = Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
+        for (relations, lock) in
+            [(&planned.tables_written, TableLock::Write), (&planned.tables_read, TableLock::Read)]
+        {
+            for relation in relations {
+                locks.push((self.storage(relation)?, lock));
+            }
+        }
+        let session_dependent = planned.session_dependent;
+        let plan = CachedPlan {
+            prepared: Arc::new(exec::prepare(planned.plan)),
+            columns: planned.columns,
+            param_types: planned.param_types,
+            command: planned.command,
+            read_only: planned.read_only,
+            locks,
+            catalog: Arc::clone(catalog),
+            path: Rc::clone(path),
+        };
+        Ok((Rc::new(plan), session_dependent))
+    }
+
+    /// Plans a syntax tree.
+    pub(super) fn plan_ast(
+        &self,
+        statement: &sqlparser::ast::Statement,
+        text: &str,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<plan::Planned> {
+        self.context.catalog.replace(Arc::clone(catalog));
+        let engine = &self.worker.instance.engine;
+        let rows_of = |relation: &Relation| {
+            engine.table(relation.storage).map_or(0.0, |table| table.row_count_estimate() as f64)
+        };
+        let cx = PlanContext {
+            catalog,
+            search_path: path,
+            param_types: types,
+            session: &*self.context,
+            rows_of: &rows_of,
+        };
+        plan::plan_statement(statement, text, &cx)
+    }
+
+    /// The storage of a relation in the current catalog.
+    pub(super) fn storage(&self, relation: &Relation) -> Result<Arc<Table>> {
+        self.worker.instance.engine.table(relation.storage).ok_or_else(|| {
+            SqlError::internal(format!("relation \"{}\" has no storage {}", relation.name, relation.storage))
+        })
+    }
+}
+
+fn same_shape(promised: &[OutputColumn], now: &[OutputColumn]) -> bool {
+    promised.len() == now.len() && promised.iter().zip(now).all(|(a, b)| a.name == b.name && a.ty == b.ty)
+}

@@ -1,0 +1,451 @@
+//! The transaction of a session: blocks, savepoints, and what is told when.
+//!
+//! States: idle (a statement begins and ends its own transaction), in a block (BEGIN to COMMIT), in a failed block (only
+//! ROLLBACK and its kin are heard). The engine's transaction begins with the first statement that needs one, so that SET
+//! TRANSACTION can still choose its isolation level.
+
+use super::Session;
+use super::client::Client;
+use crate::catalog::Catalog;
+use crate::catalog::ddl::DdlState;
+use crate::error::{Result, SqlError};
+use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
+use logstead_types::{Csn, SqlState};
+use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use std::sync::Arc;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// No block.
+    None,
+    /// Between BEGIN and COMMIT.
+    Open,
+    /// In a block, after an error.
+    Failed,
+}
+
+/// Characteristics of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Modes {
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    /// As SHOW transaction_isolation says.
+    pub(super) isolation_name: &'static str,
+}
+
+/// An open transaction of the engine with what SQL adds.
+pub(super) struct Open {
+    pub(super) txn: Txn,
+    /// Catalog changes made by this transaction.
+    pub(super) ddl: DdlState,
+    /// The engine's savepoints, one per entry of `Session::savepoints`.
+    savepoints: Vec<SavepointId>,
+}
+
+/// A named savepoint.
+pub(super) struct Savepoint {
+    name: String,
+    read_only: bool,
+}
+
+const READ_COMMITTED: &str = "read committed";
+const REPEATABLE_READ: &str = "repeatable read";
+
+impl Session {
+    /// Characteristics for a transaction that begins now.
+    pub(super) fn default_modes(&self) -> Result<Modes> {
+        let settings = self.context.settings.borrow();
+        let typed = settings.typed();
+        let mut modes = Modes {
+            isolation: Isolation::ReadCommitted,
+            read_only: typed.default_read_only,
+            isolation_name: READ_COMMITTED,
+        };
+        set_isolation(&mut modes, &typed.default_isolation)?;
+        Ok(modes)
+    }
+
+    /// The engine's transaction, begun if there is none.
+    pub(super) fn transaction(&mut self) -> Result<&mut Open> {
+        if self.open.is_none() {
+            if self.block == Block::None {
+                self.modes = self.default_modes()?;
+                let now = self.context.statement_time.get();
+                self.context.transaction_time.set(now);
+            }
+            self.context.read_only.set(self.modes.read_only);
+            let mut txn = self.worker.worker.begin(self.modes.isolation);
+            let mut savepoints = Vec::new();
+            // Savepoints made before the first statement.
+            for _ in &self.savepoints {
+                savepoints.push(txn.savepoint());
+            }
+            self.open = Some(Open { txn, ddl: DdlState::default(), savepoints });
+        }
+        self.open.as_mut().ok_or_else(|| SqlError::internal("no transaction"))
+    }
+
+    /// This transaction's own catalog if it changed it, else the committed one.
+    pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
+        let store = &self.worker.instance.store;
+        if let Some(open) = &mut self.open
+            && open.ddl.has_changes()
+        {
+            return open.ddl.catalog(store, &self.context.database);
+        }
+        store.current_by_oid(self.database).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", self.context.database),
+            )
+            .fatal()
+        })
+    }
+
+    pub(super) fn has_private_catalog(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.ddl.has_changes())
+    }
+
+    /// Commits what is open and leaves the block. An error means that it was rolled back.
+    pub(super) async fn commit(&mut self) -> Result<()> {
+        self.portals.clear();
+        self.suspended = 0;
+        self.savepoints.clear();
+        self.block = Block::None;
+        let Some(mut open) = self.open.take() else {
+            self.context.settings.borrow_mut().commit();
+            self.context.refresh_style();
+            return Ok(());
+        };
+        let depends_on = self.context.depends_on.replace(Csn::ZERO);
+        if depends_on > Csn::ZERO {
+            open.txn.depends_on(depends_on);
+        }
+        match open.txn.precommit().await {
+            Ok(receipt) => {
+                self.waits_for = self.waits_for.max(receipt.waits_for);
+                self.context.settings.borrow_mut().commit();
+                self.context.refresh_style();
+                Ok(())
+            }
+            Err(error) => {
+                self.context.settings.borrow_mut().rollback();
+                self.context.refresh_style();
+                Err(commit_error(error))
+            }
+        }
+    }
+
+    /// Rolls everything back and leaves the block.
+    pub(super) fn rollback(&mut self) {
+        self.portals.clear();
+        self.suspended = 0;
+        self.savepoints.clear();
+        self.block = Block::None;
+        self.abort_open();
+        self.context.settings.borrow_mut().rollback();
+        self.context.refresh_style();
+    }
+
+    fn abort_open(&mut self) {
+        self.context.depends_on.set(Csn::ZERO);
+        if let Some(open) = self.open.take() {
+            // What an aborted transaction read may have been told in an error.
+            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
+            open.txn.abort();
+        }
+    }
+
+    /// A statement failed: ends its transaction, or the part since the last savepoint.
+    pub(super) fn fail_transaction(&mut self) {
+        if let Some(open) = &self.open {
+            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get())).max(self.context.depends_on.get());
+        }
+        match self.block {
+            Block::None => self.rollback(),
+            Block::Open | Block::Failed => {
+                self.portals.clear();
+                self.suspended = 0;
+                if self.savepoints.is_empty() {
+                    self.abort_open();
+                } else {
+                    // The rest of the block survives behind the savepoint; locks since then are free at once.
+                    self.undo_to(self.savepoints.len() - 1);
+                }
+                self.block = Block::Failed;
+            }
+        }
+    }
+
+    fn undo_to(&mut self, index: usize) {
+        if let Some(open) = &mut self.open
+            && let Some(id) = open.savepoints.get(index).copied()
+        {
+            open.savepoints.truncate(index + 1);
+            open.txn.rollback_to(id);
+        }
+    }
+
+    /// BEGIN and all its kin. Gives the command tag.
+    pub(super) async fn control(&mut self, statement: &ast::Statement, client: &mut dyn Client) -> Result<&'static str> {
+        match statement {
+            ast::Statement::StartTransaction { modes, begin, .. } => {
+                if self.block == Block::None {
+                    let mut chosen = self.default_modes()?;
+                    apply(&mut chosen, modes)?;
+                    if self.open.is_some() && chosen.isolation != self.modes.isolation {
+                        return Err(too_late());
+                    }
+                    self.modes = chosen;
+                    self.context.read_only.set(chosen.read_only);
+                    if self.open.is_none() {
+                        self.context.transaction_time.set(self.context.statement_time.get());
+                    }
+                    self.block = Block::Open;
+                } else {
+                    self.warn(client, SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
+                    self.set_modes(modes)?;
+                }
+                Ok(if *begin { "BEGIN" } else { "START TRANSACTION" })
+            }
+            ast::Statement::Commit { chain, .. } => {
+                let (block, modes) = (self.block, self.modes);
+                if *chain && block == Block::None {
+                    return Err(only_in_block("COMMIT AND CHAIN"));
+                }
+                let tag = match block {
+                    Block::Failed => {
+                        self.rollback();
+                        "ROLLBACK"
+                    }
+                    Block::None => {
+                        self.warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                        self.commit().await?;
+                        "COMMIT"
+                    }
+                    Block::Open => {
+                        self.commit().await?;
+                        "COMMIT"
+                    }
+                };
+                self.chain(*chain, modes);
+                Ok(tag)
+            }
+            ast::Statement::Rollback { chain, savepoint: None } => {
+                let (block, modes) = (self.block, self.modes);
+                if block == Block::None {
+                    if *chain {
+                        return Err(only_in_block("ROLLBACK AND CHAIN"));
+                    }
+                    self.warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                }
+                self.rollback();
+                self.chain(*chain, modes);
+                Ok("ROLLBACK")
+            }
+            ast::Statement::Rollback { savepoint: Some(name), .. } => {
+                if self.block == Block::None {
+                    return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
+                }
+                let index = self.find_savepoint(name)?;
+                self.undo_to(index);
+                self.savepoints.truncate(index + 1);
+                if let Some(savepoint) = self.savepoints.last() {
+                    self.modes.read_only = savepoint.read_only;
+                    self.context.read_only.set(savepoint.read_only);
+                }
+                self.context.settings.borrow_mut().rollback_to(index);
+                self.context.refresh_style();
+                self.portals.clear();
+                self.suspended = 0;
+                self.block = Block::Open;
+                Ok("ROLLBACK")
+            }
+            ast::Statement::Savepoint { name } => {
+                if self.block == Block::None {
+                    return Err(only_in_block("SAVEPOINT"));
+                }
+                if let Some(open) = &mut self.open {
+                    let savepoint = open.txn.savepoint();
+                    open.savepoints.push(savepoint);
+                }
+                self.context.settings.borrow_mut().savepoint();
+                self.savepoints.push(Savepoint { name: fold(name), read_only: self.modes.read_only });
+                Ok("SAVEPOINT")
+            }
+            ast::Statement::ReleaseSavepoint { name } => {
+                if self.block == Block::None {
+                    return Err(only_in_block("RELEASE SAVEPOINT"));
+                }
+                let index = self.find_savepoint(name)?;
+                if let Some(open) = &mut self.open
+                    && let Some(id) = open.savepoints.get(index).copied()
+                {
+                    open.savepoints.truncate(index);
+                    open.txn.release(id);
+                }
+                self.context.settings.borrow_mut().release(index);
+                self.savepoints.truncate(index);
+                Ok("RELEASE")
+            }
+            ast::Statement::Set(ast::Set::SetTransaction { modes, snapshot, session }) => {
+                if snapshot.is_some() {
+                    return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
+                }
+                if *session {
+                    self.set_session_characteristics(modes)?;
+                } else if self.block == Block::None && self.open.is_none() {
+                    self.warn(
+                        client,
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION can only be used in transaction blocks",
+                    );
+                } else {
+                    self.set_modes(modes)?;
+                }
+                Ok("SET")
+            }
+            other => Err(SqlError::internal(format!("{other} does not control a transaction"))),
+        }
+    }
+
+    fn chain(&mut self, chain: bool, modes: Modes) {
+        if chain {
+            self.modes = modes;
+            self.block = Block::Open;
+            self.context.read_only.set(modes.read_only);
+            self.context.transaction_time.set(self.context.statement_time.get());
+        }
+    }
+
+    fn find_savepoint(&self, name: &ast::Ident) -> Result<usize> {
+        let name = fold(name);
+        self.savepoints.iter().rposition(|s| s.name == name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SAVEPOINT_SPECIFICATION,
+                format!("savepoint \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    /// SET TRANSACTION inside a transaction.
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        let mut chosen = self.modes;
+        apply(&mut chosen, modes)?;
+        if self.open.is_some() {
+            if chosen.isolation != self.modes.isolation {
+                return Err(too_late());
+            }
+            if self.modes.read_only && !chosen.read_only {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+        }
+        self.modes = chosen;
+        self.context.read_only.set(chosen.read_only);
+        Ok(())
+    }
+
+    fn set_session_characteristics(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        let mut chosen = self.default_modes()?;
+        apply(&mut chosen, modes)?;
+        let mut settings = self.context.settings.borrow_mut();
+        settings.set("default_transaction_isolation", chosen.isolation_name, false)?;
+        settings.set("default_transaction_read_only", if chosen.read_only { "on" } else { "off" }, false)?;
+        Ok(())
+    }
+
+    /// SET transaction_isolation / transaction_read_only.
+    pub(super) fn set_mode_by_name(&mut self, name: &str, value: &str) -> Result<()> {
+        let mut chosen = self.modes;
+        match name {
+            "transaction_isolation" => {
+                set_isolation(&mut chosen, &value.to_ascii_lowercase())?;
+                if self.open.is_some() && chosen.isolation != self.modes.isolation {
+                    return Err(too_late());
+                }
+            }
+            "transaction_read_only" => chosen.read_only = crate::settings::parse_bool(value).unwrap_or(false),
+            _ => {}
+        }
+        self.modes = chosen;
+        self.context.read_only.set(chosen.read_only);
+        Ok(())
+    }
+
+    /// A WARNING to the client.
+    pub(super) fn warn(&self, client: &mut dyn Client, code: SqlState, message: &str) {
+        if self.context.settings.borrow().typed().warnings {
+            client.notice("WARNING", SqlError::new(code, message).fields());
+        }
+    }
+}
+
+fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
+    for mode in modes {
+        match mode {
+            TransactionMode::AccessMode(access) => chosen.read_only = *access == TransactionAccessMode::ReadOnly,
+            TransactionMode::IsolationLevel(level) => set_isolation(
+                chosen,
+                match level {
+                    TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
+                    TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
+                    TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
+                    TransactionIsolationLevel::Serializable => "serializable",
+                },
+            )?,
+        }
+    }
+    Ok(())
+}
+
+fn set_isolation(modes: &mut Modes, name: &str) -> Result<()> {
+    (modes.isolation, modes.isolation_name) = match name {
+        // READ UNCOMMITTED behaves as READ COMMITTED, but is shown by its own name, as in PostgreSQL.
+        "read uncommitted" => (Isolation::ReadCommitted, "read uncommitted"),
+        READ_COMMITTED => (Isolation::ReadCommitted, READ_COMMITTED),
+        REPEATABLE_READ => (Isolation::RepeatableRead, REPEATABLE_READ),
+        "serializable" => return Err(SqlError::unsupported("isolation level SERIALIZABLE")),
+        other => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"transaction_isolation\": \"{other}\""),
+            ));
+        }
+    };
+    Ok(())
+}
+
+/// A name as written: folded to lower case unless quoted.
+pub(super) fn fold(name: &ast::Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+fn too_late() -> SqlError {
+    SqlError::new(
+        SqlState::ACTIVE_SQL_TRANSACTION,
+        "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+    )
+}
+
+/// 25P01: `what` needs a transaction block.
+pub(super) fn only_in_block(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        format!("{what} can only be used in transaction blocks"),
+    )
+}
+
+fn commit_error(error: CommitError) -> SqlError {
+    match error {
+        CommitError::DiskFull => SqlError::new(
+            SqlState::DISK_FULL,
+            "could not extend the log: no space left on device",
+        )
+        .hint("Check free disk space."),
+        other => SqlError::new(SqlState::IO_ERROR, format!("could not commit: {other}")),
+    }
+}

@@ -1,0 +1,171 @@
+//! Statements that are not planned queries: each goes to who handles it.
+
+use super::client::Client;
+use super::run::{guarded, lock};
+use super::statement::Statement;
+use super::transaction::{Block, only_in_block};
+use super::{Reply, Session};
+use crate::catalog::ddl::{self, DdlContext};
+use crate::error::{Fields, Result, SqlError};
+use crate::parse::{Parsed, StatementKind};
+use crate::plan::OutputColumn;
+use crate::value::{SqlType, oid};
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A computed text column of a result.
+pub(super) fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), ty: SqlType::of(oid::TEXT), origin: (0, 0) }
+}
+
+impl Session {
+    /// Runs anything but a planned query. `formats` are those of the result's rows.
+    pub(super) async fn run_utility(
+        &mut self,
+        statement: &Statement,
+        formats: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let parsed = statement.parsed().ok_or_else(|| SqlError::internal("an empty statement was run"))?.clone();
+        match &parsed.kind {
+            StatementKind::Transaction => {
+                let tag = self.control(&parsed.statement, client).await?;
+                Ok(Reply::tag(tag))
+            }
+            StatementKind::Setting => self.setting(&parsed.statement, client),
+            StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
+            StatementKind::Copy => self.copy(statement, &parsed, client).await,
+            StatementKind::Explain => self.explain(&parsed, &statement.text.text).await,
+            StatementKind::Cursor => match &*parsed.statement {
+                ast::Statement::Close { cursor } => self.close_cursor(cursor),
+                ast::Statement::Declare { .. } => Err(SqlError::unsupported("DECLARE CURSOR")),
+                ast::Statement::Fetch { .. } => Err(SqlError::unsupported("FETCH")),
+                _ => Err(SqlError::unsupported("MOVE")),
+            },
+            // Nobody can send a notification, so listening for one is trivially right; sending one would be a lie.
+            StatementKind::Notify => match &*parsed.statement {
+                ast::Statement::UNLISTEN { .. } => Ok(Reply::tag("UNLISTEN")),
+                ast::Statement::LISTEN { .. } => Err(SqlError::unsupported("LISTEN")),
+                _ => Err(SqlError::unsupported("NOTIFY")),
+            },
+            StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
+            StatementKind::Lock => self.lock_tables(&parsed.statement).await,
+            StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
+            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) => self.ddl(&parsed, client).await,
+            StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
+        }
+    }
+
+    /// Result columns of a statement that is not a planned query.
+    pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
+        let Some(parsed) = statement.parsed() else { return Ok(Vec::new()) };
+        match (&parsed.kind, &*parsed.statement) {
+            (StatementKind::Explain, _) => Ok(vec![text_column("QUERY PLAN")]),
+            (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => Ok(super::set::show_columns(variable)),
+            (StatementKind::Prepared, ast::Statement::Execute { name: Some(name), .. }) => {
+                let inner = self.find_statement(&super::prepared::statement_name(name))?;
+                Ok(self.promise(&inner)?.columns.clone())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn ddl(&mut self, parsed: &Parsed, client: &mut dyn Client) -> Result<Reply> {
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        let store = Arc::clone(&self.worker.instance.store);
+        let worker = self.worker.worker.clone();
+        self.settle_suspended().await?;
+        let catalog = self.catalog()?;
+        context.catalog.replace(Arc::clone(&catalog));
+        let open = self.transaction()?;
+        if context.read_only.get() {
+            let tag = match &parsed.kind {
+                StatementKind::Ddl(tag) => tag,
+                _ => "ALTER SEQUENCE",
+            };
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {tag} in a read-only transaction"),
+            ));
+        }
+        open.txn.begin_statement();
+        open.txn.depends_on(catalog.csn);
+        let mut notices = Vec::new();
+        let work_mem_bytes = context.settings.borrow().typed().work_mem_bytes;
+        let result = {
+            let mut cx = DdlContext {
+                txn: &mut open.txn,
+                state: &mut open.ddl,
+                store: &store,
+                worker: &worker,
+                session: &*context,
+                search_path: &path,
+                cancel: signals.statement(),
+                work_mem_bytes,
+                notices: &mut notices,
+            };
+            guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
+        };
+        let quiet = !self.context.settings.borrow().typed().notices;
+        for notice in notices {
+            if !(quiet && notice.severity == "NOTICE") {
+                client.notice(notice.severity, &notice_fields(&notice));
+            }
+        }
+        Ok(Reply::Tag(result?))
+    }
+
+    async fn lock_tables(&mut self, statement: &ast::Statement) -> Result<Reply> {
+        let ast::Statement::Lock(request) = statement else {
+            return Err(SqlError::unsupported("LOCK TABLES"));
+        };
+        if self.block == Block::None {
+            return Err(only_in_block("LOCK TABLE"));
+        }
+        use ast::LockTableMode as Mode;
+        let mode = match request.lock_mode {
+            Some(Mode::AccessShare) => TableLock::Read,
+            Some(Mode::RowShare | Mode::RowExclusive) => TableLock::Write,
+            Some(Mode::Share) => TableLock::Share,
+            // Stronger than asked where there is no mode in between.
+            Some(Mode::ShareUpdateExclusive | Mode::ShareRowExclusive | Mode::Exclusive | Mode::AccessExclusive)
+            | None => TableLock::Exclusive,
+        };
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        for target in &request.tables {
+            loop {
+                let catalog = self.catalog()?;
+                let relation = self.find_relation(&catalog, &target.name)?;
+                let table = self.storage(&relation)?;
+                let nowait = request.nowait;
+                let open = self.transaction()?;
+                if open.txn.lock_table(&table, mode).is_err() {
+                    if nowait {
+                        return Err(SqlError::new(
+                            SqlState::LOCK_NOT_AVAILABLE,
+                            format!("could not obtain lock on relation \"{}\"", relation.name),
+                        ));
+                    }
+                    guarded(&signals, limits, lock(&mut open.txn, &table, mode)).await?;
+                }
+                if Arc::ptr_eq(&catalog, &self.catalog()?) {
+                    break;
+                }
+            }
+        }
+        Ok(Reply::tag("LOCK TABLE"))
+    }
+}
+
+fn notice_fields(notice: &ddl::Notice) -> Fields {
+    let mut fields = SqlError::new(notice.code, notice.message.clone()).fields().clone();
+    fields.detail.clone_from(&notice.detail);
+    fields
+}
