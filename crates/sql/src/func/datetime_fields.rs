@@ -110,13 +110,12 @@ fn date_field(u: &str, days: i64) -> Option<Numeric> {
 }
 
 /// Fields of an infinite moment: those that grow are infinite, those that repeat are NULL.
-fn infinite_field(u: &str, negative: bool, name: &str, ty: &str) -> Result<Option<Numeric>> {
+fn infinite_field(u: &str, negative: bool) -> Option<Numeric> {
     match u {
         "year" | "isoyear" | "decade" | "century" | "millennium" | "julian" | "epoch" => {
-            Ok(Some(if negative { Numeric::NegInfinity } else { Numeric::Infinity }))
+            Some(if negative { Numeric::NegInfinity } else { Numeric::Infinity })
         }
-        "timezone" | "timezone_hour" | "timezone_minute" if ty != TSTZ => Err(unsupported_unit(name, ty)),
-        _ => Ok(None),
+        _ => None,
     }
 }
 
@@ -134,7 +133,7 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
                 if matches!(u, "microseconds" | "milliseconds" | "second" | "minute" | "hour" | "timezone" | "timezone_hour" | "timezone_minute") {
                     return Err(unsupported_unit(name, "date"));
                 }
-                return infinite_field(u, *v == i32::MIN, name, "date");
+                return Ok(infinite_field(u, *v == i32::MIN));
             }
             let days = i64::from(*v);
             match u {
@@ -153,14 +152,14 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
         Datum::Timestamp(t) => {
             let u = find(TS)?;
             if infinite(*t) {
-                return infinite_field(u, *t == i64::MIN, name, TS);
+                return Ok(infinite_field(u, *t == i64::MIN));
             }
             moment_field(u, *t, *t).transpose().unwrap_or_else(|| Err(unsupported_unit(name, TS))).map(Some)
         }
         Datum::TimestampTz(t) => {
             let u = find(TSTZ)?;
             if infinite(*t) {
-                return infinite_field(u, *t == i64::MIN, name, TSTZ);
+                return Ok(infinite_field(u, *t == i64::MIN));
             }
             let (local, offset) = calendar::utc_to_local(*t, tz);
             match u {
@@ -212,12 +211,25 @@ pub(in crate::func) fn extract(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 /// `date_part`: double precision
 pub(in crate::func) fn date_part(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let [name, d] = a else { return Err(bad_args(a)) };
+    if let (Datum::Interval(v), Some("epoch")) = (d, unit(name.as_str()?)) {
+        // Summed in PostgreSQL's order: the last digit shows it.
+        let mut seconds = v.micros as f64 / 1e6;
+        seconds += 365.25 * 86_400.0 * f64::from(v.months / 12);
+        seconds += 30.0 * 86_400.0 * f64::from(v.months % 12);
+        seconds += 86_400.0 * f64::from(v.days);
+        return Ok(Datum::Float8(seconds));
+    }
     // date_part of a date is that of its midnight.
     let moment = match d {
         Datum::Date(v) => Datum::Timestamp(dt::date_to_timestamp(*v)?),
         other => other.clone(),
     };
     Ok(extract_field(cx.time_zone(), name.as_str()?, &moment)?.map_or(Datum::Null, |n| Datum::Float8(n.to_f64())))
+}
+
+/// Units that truncation knows; the others are names of fields only.
+fn trunc_unit(name: &str) -> Option<&'static str> {
+    unit(name).filter(|u| !matches!(*u, "epoch" | "dow" | "isodow" | "doy" | "isoyear" | "julian"))
 }
 
 fn trunc_local(u: &str, t: i64) -> Result<Option<i64>> {
@@ -253,17 +265,17 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
     let name = a[0].as_str()?;
     match &a[1] {
         Datum::Timestamp(t) => {
-            let u = unit(name).ok_or_else(|| unknown_unit(name, TS))?;
             if infinite(*t) {
                 return Ok(a[1].clone());
             }
+            let u = trunc_unit(name).ok_or_else(|| unknown_unit(name, TS))?;
             trunc_local(u, *t)?.map(Datum::Timestamp).ok_or_else(|| unsupported_unit(name, TS))
         }
         Datum::TimestampTz(t) => {
-            let u = unit(name).ok_or_else(|| unknown_unit(name, TSTZ))?;
             if infinite(*t) {
                 return Ok(a[1].clone());
             }
+            let u = trunc_unit(name).ok_or_else(|| unknown_unit(name, TSTZ))?;
             let given = match a.get(2) {
                 Some(z) => Some(zone(z.as_str()?)?),
                 None => None,
@@ -278,7 +290,7 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
             calendar::local_to_utc(cut, tz).map(Datum::TimestampTz)
         }
         Datum::Interval(v) => {
-            let u = unit(name).ok_or_else(|| unknown_unit(name, "interval"))?;
+            let u = trunc_unit(name).ok_or_else(|| unknown_unit(name, "interval"))?;
             let cut = |n: i32| Interval { months: v.months / n * n, days: 0, micros: 0 };
             let time = |n: i64| Interval { micros: v.micros / n * n, ..**v };
             Ok(interval(match u {

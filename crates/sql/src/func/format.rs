@@ -12,9 +12,10 @@ pub(super) use parse::{to_date, to_timestamp};
 
 use super::Context;
 use super::numbers::bad_args;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use crate::value::{Datum, Interval};
+use logstead_types::SqlState;
 
 /// What a piece of a picture stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,11 +388,36 @@ fn month(v: &Value) -> Option<usize> {
     Some(if v.month > 0 { v.month as usize - 1 } else { (v.month + 12).clamp(0, 11) as usize })
 }
 
-fn render(picture: &str, v: &Value) -> String {
+/// Fields that an interval does not have.
+fn of_dates_only(f: Field) -> bool {
+    matches!(
+        f,
+        Field::Era { .. }
+            | Field::MonthName(_)
+            | Field::MonthShort(_)
+            | Field::DayName(_)
+            | Field::DayShort(_)
+            | Field::DayOfWeek
+            | Field::IsoDayOfWeek
+            | Field::Zone { .. }
+            | Field::ZoneHours
+            | Field::ZoneMinutes
+            | Field::Offset
+    )
+}
+
+fn render(picture: &str, v: &Value) -> Result<String> {
     let mut out = String::new();
     for piece in pieces(picture) {
         match piece {
             Piece::Text(t) => out.push_str(&t),
+            Piece::Field { field, .. } if v.interval && of_dates_only(field) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_DATETIME_FORMAT,
+                    "invalid format specification for an interval value",
+                )
+                .hint("Intervals are not tied to specific calendar dates."));
+            }
             Piece::Field { field, fill, ordinal } => {
                 let text = field_text(field, fill, v);
                 out.push_str(&text);
@@ -403,7 +429,7 @@ fn render(picture: &str, v: &Value) -> String {
             }
         }
     }
-    out
+    Ok(out)
 }
 
 fn of_moment(local: i64, offset: Option<i64>, zone_name: String) -> Value {
@@ -447,20 +473,20 @@ pub(super) fn to_char(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         // PostgreSQL gives NULL for infinite moments and for empty pictures.
         Datum::Timestamp(i64::MIN | i64::MAX) | Datum::TimestampTz(i64::MIN | i64::MAX) => Ok(Datum::Null),
         Datum::Timestamp(_) | Datum::TimestampTz(_) | Datum::Interval(_) if picture.is_empty() => Ok(Datum::Null),
-        Datum::Timestamp(t) => Ok(Datum::text(render(picture, &of_moment(*t, Some(0), String::new())))),
+        Datum::Timestamp(t) => render(picture, &of_moment(*t, Some(0), String::new())).map(Datum::text),
         Datum::TimestampTz(t) => {
             let tz = cx.time_zone();
             let (local, offset) = calendar::utc_to_local(*t, tz);
-            Ok(Datum::text(render(picture, &of_moment(local, Some(offset), zone_abbreviation(*t, tz)))))
+            render(picture, &of_moment(local, Some(offset), zone_abbreviation(*t, tz))).map(Datum::text)
         }
-        Datum::Interval(v) => Ok(Datum::text(render(picture, &of_interval(v)))),
+        Datum::Interval(v) => render(picture, &of_interval(v)).map(Datum::text),
         _ => number::number_to_char(d, picture).map(Datum::text),
     }
 }
 
 fn zone_abbreviation(t: i64, tz: &jiff::tz::TimeZone) -> String {
     let seconds = t.div_euclid(SECOND) - calendar::UNIX_EPOCH_DAY * 86_400;
-    match jiff::Timestamp::from_second(seconds.clamp(-377_000_000_000, 253_000_000_000)) {
+    match jiff::Timestamp::from_second(calendar::within_zone_rules(seconds)) {
         Ok(ts) => tz.to_offset_info(ts).abbreviation().to_owned(),
         Err(_) => String::new(),
     }

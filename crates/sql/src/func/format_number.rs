@@ -38,8 +38,6 @@ struct Picture {
     brackets: bool,
     exponent: bool,
     roman: Option<bool>,
-    /// B
-    blank: bool,
     /// V: digits to shift by
     shift: Option<u32>,
     before: usize,
@@ -97,7 +95,8 @@ fn parse(picture: &str) -> Result<Picture> {
                         p.items.push(Item::Sign(Anchor::Floating));
                     }
                     'L' | 'l' => p.items.push(Item::Currency),
-                    'B' | 'b' => p.blank = true,
+                    // Blanking zeros has no effect in PostgreSQL either.
+                    'B' | 'b' => {}
                     'V' | 'v' => {
                         if point {
                             return Err(syntax("cannot use \"V\" and decimal point together"));
@@ -185,8 +184,8 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
     } else {
         (String::new(), String::new())
     };
-    let overflow = whole.len() > before || !n.is_finite();
-    Ok(layout(&p, before, &whole, &fraction, negative, overflow, n.is_zero()))
+    let overflow = whole.len().max(1) > before || !n.is_finite();
+    Ok(layout(&p, before, &whole, &fraction, negative, overflow))
 }
 
 fn scientific(d: &Datum, n: &Numeric, p: &Picture) -> String {
@@ -207,8 +206,8 @@ fn scientific(d: &Datum, n: &Numeric, p: &Picture) -> String {
 }
 
 /// Puts digits into the picture.
-fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: bool, overflow: bool, zero: bool) -> String {
-    let explicit = p.brackets || p.items.iter().any(|i| matches!(i, Item::Sign(_)));
+fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: bool, overflow: bool) -> String {
+    let explicit = p.brackets || p.items.iter().any(|i| matches!(i, Item::Sign(a) if *a != Anchor::Plus));
     let digits: Vec<u8> = {
         let mut v = vec![b' '; before.saturating_sub(whole.len())];
         v.extend_from_slice(whole.as_bytes());
@@ -220,9 +219,6 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
     let significant = before.saturating_sub(whole.len());
     // Without a fraction, or when nothing else would be shown, the last place shows its 0.
     let mut start = significant.min(first_zero.unwrap_or(before));
-    if start >= before && before > 0 && p.after == 0 {
-        start = before - 1;
-    }
     // With FM trailing zeros of 9 places go.
     let mut shown_fraction = p.after;
     if p.fill && has_point {
@@ -234,7 +230,10 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
             .collect();
         let last_zero = places.iter().rposition(|z| *z).map_or(0, |i| i + 1);
         let last_digit = fraction.bytes().rposition(|b| b != b'0').map_or(0, |i| i + 1);
-        shown_fraction = last_zero.max(last_digit).min(p.after);
+        shown_fraction = if overflow { p.after } else { last_zero.max(last_digit).min(p.after) };
+    }
+    if start >= before && before > 0 && shown_fraction == 0 {
+        start = before - 1;
     }
     let mut out = String::new();
     let mut place = 0usize;
@@ -289,7 +288,9 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
                 }
                 put_sign(&mut out, &mut sign_done);
                 after_point = true;
-                out.push('.');
+                if p.after > 0 || overflow {
+                    out.push('.');
+                }
             }
             Item::Group => {
                 if number_started(place, after_point) {
@@ -320,7 +321,7 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
             Item::Sign(Anchor::Both) => out.push(if negative { '-' } else { '+' }),
             Item::Currency => out.push(' '),
             Item::Ordinal(lower) => {
-                if !negative && p.after == 0 {
+                if !negative && p.after == 0 && !overflow {
                     out.push_str(super::ordinal_suffix(if whole.is_empty() { "0" } else { whole }, *lower));
                 }
             }
@@ -333,9 +334,6 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
         } else if !p.fill {
             out.push(' ');
         }
-    }
-    if p.blank && zero && fraction.bytes().all(|b| b == b'0') && first_zero.is_none() {
-        return out.chars().map(|c| if c == '0' { ' ' } else { c }).collect();
     }
     out
 }
@@ -397,7 +395,7 @@ pub(in crate::func) fn to_number(a: &[Datum]) -> Result<Datum> {
     if digits.is_empty() || digits == "." {
         return Err(SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type numeric: \"{}\"", if text.is_empty() { " " } else { text }),
+            "invalid input syntax for type numeric: \" \"",
         ));
     }
     let mut n = Numeric::parse(digits.trim_end_matches('.'))?;

@@ -40,8 +40,21 @@ pub(super) fn trigonometric(a: &[Datum], f: fn(f64) -> f64) -> Result<Datum> {
     Ok(Datum::Float8(y))
 }
 
-fn exact(x: f64, table: &[(f64, f64)]) -> Option<f64> {
-    table.iter().find(|(at, _)| *at == x).map(|(_, v)| *v)
+// Functions in degrees are scaled so that the well-known angles give exact results, by the same steps as PostgreSQL's.
+fn sind_to_30(x: f64) -> f64 {
+    x.to_radians().sin() / 30f64.to_radians().sin() / 2.0
+}
+
+fn cosd_to_60(x: f64) -> f64 {
+    1.0 - (1.0 - x.to_radians().cos()) / (1.0 - 60f64.to_radians().cos()) / 2.0
+}
+
+fn sind_quadrant(x: f64) -> f64 {
+    if x <= 30.0 { sind_to_30(x) } else { cosd_to_60(90.0 - x) }
+}
+
+fn cosd_quadrant(x: f64) -> f64 {
+    if x <= 60.0 { cosd_to_60(x) } else { sind_to_30(90.0 - x) }
 }
 
 /// sind: exact at multiples of 30 degrees.
@@ -49,8 +62,7 @@ pub(super) fn sind(x: f64) -> f64 {
     let r = x % 360.0;
     let (sign, r) = if r < 0.0 { (-1.0, -r) } else { (1.0, r) };
     let (sign, r) = if r > 180.0 { (-sign, 360.0 - r) } else { (sign, r) };
-    let r = if r > 90.0 { 180.0 - r } else { r };
-    sign * exact(r, &[(0.0, 0.0), (30.0, 0.5), (90.0, 1.0)]).unwrap_or_else(|| r.to_radians().sin())
+    sign * sind_quadrant(if r > 90.0 { 180.0 - r } else { r })
 }
 
 /// cosd
@@ -58,13 +70,39 @@ pub(super) fn cosd(x: f64) -> f64 {
     let r = (x % 360.0).abs();
     let r = if r > 180.0 { 360.0 - r } else { r };
     let (sign, r) = if r > 90.0 { (-1.0, 180.0 - r) } else { (1.0, r) };
-    sign * exact(r, &[(0.0, 1.0), (60.0, 0.5), (90.0, 0.0)]).unwrap_or_else(|| r.to_radians().cos())
+    sign * cosd_quadrant(r)
+}
+
+fn quarter(x: f64) -> (f64, f64) {
+    let r = x % 180.0;
+    let (sign, r) = if r < 0.0 { (-1.0, -r) } else { (1.0, r) };
+    if r > 90.0 { (-sign, 180.0 - r) } else { (sign, r) }
 }
 
 /// tand
 pub(super) fn tand(x: f64) -> f64 {
-    let r = x % 180.0;
-    exact(r.abs(), &[(45.0, 1.0), (135.0, -1.0)]).map_or_else(|| sind(x) / cosd(x), |v| v * r.signum())
+    let (sign, r) = quarter(x);
+    let v = sign * (sind_quadrant(r) / cosd_quadrant(r) / (sind_quadrant(45.0) / cosd_quadrant(45.0)));
+    if v == 0.0 { 0.0 } else { v }
+}
+
+/// cotd
+pub(super) fn cotd(x: f64) -> f64 {
+    let (sign, r) = quarter(x);
+    let v = sign * (cosd_quadrant(r) / sind_quadrant(r) / (cosd_quadrant(45.0) / sind_quadrant(45.0)));
+    if v == 0.0 { 0.0 } else { v }
+}
+
+/// asind
+pub(super) fn asind(x: f64) -> f64 {
+    let quadrant = |x: f64| if x <= 0.5 { x.asin() / 0.5f64.asin() * 30.0 } else { 90.0 - x.acos() / 0.5f64.acos() * 60.0 };
+    if x < 0.0 { -quadrant(-x) } else { quadrant(x) }
+}
+
+/// acosd
+pub(super) fn acosd(x: f64) -> f64 {
+    let quadrant = |x: f64| if x <= 0.5 { 90.0 - x.asin() / 0.5f64.asin() * 30.0 } else { x.acos() / 0.5f64.acos() * 60.0 };
+    if x < 0.0 { 90.0 + asind(-x) } else { quadrant(x) }
 }
 
 /// `ceil`
@@ -221,7 +259,18 @@ pub(super) fn radians(a: &[Datum]) -> Result<Datum> {
 /// `sinh`, `cosh` overflow to infinity without an error, as in PostgreSQL.
 pub(super) fn acosh(a: &[Datum]) -> Result<Datum> {
     let v = a[0].as_f64()?;
-    if v < 1.0 { Err(range()) } else { Ok(Datum::Float8(v.acosh())) }
+    if v < 1.0 { Err(range()) } else { Ok(Datum::Float8(precise_acosh(v))) }
+}
+
+fn precise_acosh(x: f64) -> f64 {
+    if x > 268_435_456.0 {
+        x.ln() + std::f64::consts::LN_2
+    } else if x > 2.0 {
+        (2.0 * x - 1.0 / (x + (x * x - 1.0).sqrt())).ln()
+    } else {
+        let t = x - 1.0;
+        (t + (2.0 * t + t * t).sqrt()).ln_1p()
+    }
 }
 
 /// `atanh`

@@ -32,15 +32,18 @@ pub fn like_match(text: &str, pattern: &str) -> Result<bool> {
     // Where to resume after the last %: pattern position behind it, and the next text position to try.
     let mut resume: Option<(usize, usize)> = None;
     loop {
+        if ti >= t.len() {
+            // What is left of the pattern must be able to match nothing.
+            return Ok(p[pi..].iter().all(|c| *c == b'%'));
+        }
         let matched = match p.get(pi) {
             Some(b'%') => {
                 pi += 1;
                 resume = Some((pi, ti));
                 continue;
             }
-            None if ti == t.len() => return Ok(true),
             None => false,
-            Some(b'_') if ti < t.len() => {
+            Some(b'_') => {
                 ti += char_len(t[ti]);
                 pi += 1;
                 true

@@ -108,6 +108,23 @@ struct Candidate<T> {
     types: Vec<Oid>,
 }
 
+/// True if the polymorphic arguments can be bound together.
+fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
+    if !declared.iter().any(|d| is_polymorphic(*d)) {
+        return true;
+    }
+    let known: Vec<(Oid, Oid)> =
+        declared.iter().zip(input).filter(|(_, i)| **i != oid::UNKNOWN).map(|(d, i)| (*d, *i)).collect();
+    let element = |d: Oid, i: Oid| if is_array_poly(d) { info::element_of(i).unwrap_or(0) } else { i };
+    let family = |members: [Oid; 3]| -> Vec<SqlType> {
+        let of = known.iter().filter(|(d, i)| members.contains(d) && *i != oid::ANYARRAY);
+        of.map(|(d, i)| SqlType::of(element(*d, *i))).collect()
+    };
+    let same = family([oid::ANYELEMENT, oid::ANYARRAY, oid::ANYNONARRAY]);
+    let common = family([oid::ANYCOMPATIBLE, oid::ANYCOMPATIBLEARRAY, oid::ANYCOMPATIBLENONARRAY]);
+    same.windows(2).all(|w| w[0].oid == w[1].oid) && (common.is_empty() || common_type(&common).is_ok())
+}
+
 /// Why no overload was chosen.
 enum Failure {
     None,
@@ -115,7 +132,9 @@ enum Failure {
 }
 
 fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candidate<T>, Failure> {
-    let fits = |c: &Candidate<T>, input: &[Oid]| c.types.iter().zip(input).all(|(t, i)| can_coerce(*i, *t, CastContext::Implicit));
+    let fits = |c: &Candidate<T>, input: &[Oid]| {
+        c.types.iter().zip(input).all(|(t, i)| can_coerce(*i, *t, CastContext::Implicit)) && consistent(&c.types, input)
+    };
     let mut cs: Vec<Candidate<T>> = candidates.into_iter().filter(|c| fits(c, input)).collect();
     let single = |cs: &mut Vec<Candidate<T>>| if cs.len() == 1 { cs.pop() } else { None };
     if cs.is_empty() {
@@ -304,7 +323,8 @@ fn candidate(f: &'static Function, count: usize) -> Option<Candidate<&'static Fu
     let mut types = f.args.to_vec();
     match f.variadic {
         None if types.len() == count => {}
-        Some(tail) if count >= types.len() => types.resize(count, tail),
+        // At least one argument goes to the tail.
+        Some(tail) if count > types.len() => types.resize(count, tail),
         _ => return None,
     }
     Some(Candidate { what: f, types })

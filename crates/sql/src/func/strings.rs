@@ -391,7 +391,7 @@ pub(super) fn chr(a: &[Datum]) -> Result<Datum> {
     let v = n(a, 0)?;
     match v {
         0 => Err(limit("null character not permitted".into())),
-        i32::MIN..0 => Err(limit("character number must be positive".into())),
+        i32::MIN..0 => Err(invalid("character number must be positive")),
         _ => match char::from_u32(v as u32) {
             Some(c) => text(c.to_string()),
             None if v > 0x10_ffff => Err(limit(format!("requested character too large for encoding: {v}"))),

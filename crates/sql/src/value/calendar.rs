@@ -130,11 +130,24 @@ pub fn combine(days: i64, time: i64) -> Result<i64> {
     days.checked_mul(DAY).and_then(|d| d.checked_add(time)).ok_or_else(timestamp_out_of_range).and_then(check_timestamp)
 }
 
+/// Seconds since 1970 brought into the library's range by whole cycles of the calendar (400 years), which keep the rules.
+pub fn within_zone_rules(seconds: i64) -> i64 {
+    const CYCLE: i64 = 146_097 * 86_400;
+    const END: i64 = 253_000_000_000;
+    const START: i64 = -377_000_000_000;
+    if seconds > END {
+        seconds - (seconds - END).div_euclid(CYCLE) * CYCLE - CYCLE
+    } else if seconds < START {
+        seconds + ((START - seconds).div_euclid(CYCLE) + 1) * CYCLE
+    } else {
+        seconds
+    }
+}
+
 /// Offset in seconds east of UTC at a UTC moment.
 pub fn offset_at(utc: i64, tz: &TimeZone) -> i64 {
     let seconds = utc.div_euclid(SECOND) - UNIX_EPOCH_DAY * 86_400;
-    let clamped = seconds.clamp(-377_000_000_000, 253_000_000_000);
-    match jiff::Timestamp::from_second(clamped) {
+    match jiff::Timestamp::from_second(within_zone_rules(seconds)) {
         Ok(ts) => i64::from(tz.to_offset(ts).seconds()),
         Err(_) => 0,
     }
@@ -149,8 +162,8 @@ pub fn utc_to_local(utc: i64, tz: &TimeZone) -> (i64, i64) {
 /// Offset of a local moment: in a gap the one before, in a fold the one after (PostgreSQL's choice).
 pub fn local_offset(local: i64, tz: &TimeZone) -> i64 {
     let p = parts(local);
-    let year = p.year.clamp(-9990, 9990) as i16;
-    let day = p.day.min(month_days(i64::from(year), p.month));
+    let year = if (-9990..=9990).contains(&p.year) { p.year } else { p.year.rem_euclid(400) + if p.year > 0 { 9200 } else { -9600 } };
+    let (year, day) = (year as i16, p.day);
     let (h, m, s) = (p.time / HOUR, p.time / MINUTE % 60, p.time / SECOND % 60);
     let Ok(civil) = jiff::civil::DateTime::new(year, p.month as i8, day as i8, h as i8, m as i8, s as i8, 0) else { return 0 };
     match tz.to_ambiguous_timestamp(civil).offset() {

@@ -307,8 +307,6 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
             set_time(f, 0)?;
             f.zone = Some(Zone::Offset(0));
         }
-        "noon" => set_time(f, 12 * HOUR)?,
-        "midnight" => set_time(f, 0)?,
         _ if is_weekday(w) => {}
         _ => return named_zone(w, after, f),
     }

@@ -262,6 +262,7 @@ fn format_with(ty: SqlType, given: bool) -> String {
         oid::INT8 => "bigint".into(),
         oid::FLOAT4 => "real".into(),
         oid::FLOAT8 => "double precision".into(),
+        oid::CHAR if given && m >= 0 => format!("\"char\"({m})"),
         oid::CHAR => "\"char\"".into(),
         oid::NUMERIC if m >= 4 => {
             let (p, s) = numeric_typmod(m).unwrap_or((0, 0));
@@ -283,6 +284,7 @@ fn format_with(ty: SqlType, given: bool) -> String {
             }
         }
         oid::ANY => "\"any\"".into(),
+        _ if given && m >= 0 => format!("{}({m})", info.name),
         _ => info.name.into(),
     }
 }
@@ -301,6 +303,11 @@ pub fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
 pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
     let bad = |code, text: String| Err(SqlError::new(code, text));
     let invalid = SqlState::INVALID_PARAMETER_VALUE;
+    // An array's modifier is its elements'.
+    let ty = match element_of(ty) {
+        Some(element) if !args.is_empty() => element,
+        _ => ty,
+    };
     match (ty, args) {
         (_, []) => Ok(-1),
         (oid::VARCHAR | oid::BPCHAR, &[n]) => {
