@@ -439,8 +439,14 @@ impl Txn {
 
     /// The next row in its newest version that is committed or this transaction's own: for who rewrites or validates a
     /// table under a lock that keeps writers out, whatever its snapshot.
-    pub fn scan_newest<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
-        let end = *cursor.end.get_or_insert_with(|| cursor.table.rows.rid_end());
+    pub fn scan_newest<'g>(
+        &mut self,
+        cursor: &mut ScanCursor,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
+        let end = *cursor
+            .end
+            .get_or_insert_with(|| cursor.table.rows.rid_end());
         while cursor.next < end {
             let rid = Rid(cursor.next);
             cursor.next += 1;
@@ -492,11 +498,17 @@ impl Txn {
                     Stamp::Writer(state) => match state.committed() {
                         Some(csn) => csn,
                         None => match version.writer() {
-                            Some(writer) if writer.holds_since(writer.releases()) => {
-                                return Err(WriteError::Blocked(Blocker::row(writer)));
+                            Some(writer) => {
+                                let blocker = Blocker::row(writer);
+                                // If it rolled back to a savepoint before the blocker was made, its waiters were woken
+                                // already: nobody would wake us. If the version still stands, the waking is to come.
+                                if table.rows.head(rid, guard) != Some(head) {
+                                    continue 'again;
+                                }
+                                return Err(WriteError::Blocked(blocker));
                             }
                             // It ended while we looked.
-                            _ => continue 'again,
+                            None => continue 'again,
                         },
                     },
                 };

@@ -76,8 +76,15 @@ impl Judge<'_, '_> {
         buffer: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         'again: loop {
-            let mut at = self.table.rows.head(rid, self.guard);
+            let head = self.table.rows.head(rid, self.guard);
+            let mut at = head;
             let mut in_flight: Option<Arc<TxnState>> = None;
+            // A blocker made after a rollback to a savepoint would wait for a waking that was; see `Txn::target`.
+            let blocked = |writer| {
+                let blocker = Blocker::row(writer);
+                (self.table.rows.head(rid, self.guard) == head)
+                    .then_some(WriteError::Blocked(blocker))
+            };
             while let Some(version) = at {
                 at = version.next(self.guard);
                 if version.kind() == Kind::LockOnly {
@@ -104,7 +111,10 @@ impl Judge<'_, '_> {
                             };
                             // Whatever becomes of it, a version with the key may be what stays.
                             if self.matches(version, key, buffer) {
-                                return Err(WriteError::Blocked(Blocker::row(writer)));
+                                match blocked(writer) {
+                                    Some(error) => return Err(error),
+                                    None => continue 'again,
+                                }
                             }
                             in_flight = Some(writer);
                             continue;
@@ -114,10 +124,11 @@ impl Judge<'_, '_> {
                 // Examined, so read: the answer depends on it, a tombstone included (T1).
                 dsn.cover(csn);
                 if self.matches(version, key, buffer) {
-                    return Err(match in_flight {
-                        Some(writer) => WriteError::Blocked(Blocker::row(writer)),
-                        None => unique,
-                    });
+                    return match in_flight.map(blocked) {
+                        Some(Some(error)) => Err(error),
+                        Some(None) => continue 'again,
+                        None => Err(unique),
+                    };
                 }
                 return Ok(());
             }
