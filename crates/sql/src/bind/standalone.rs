@@ -13,7 +13,7 @@ use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
-/// condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+/// condition), "USING" (any value) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
 pub fn bind_scalar(
     expr: &ast::Expr,
     text: &str,
@@ -24,23 +24,42 @@ pub fn bind_scalar(
     let mut binder = Binder::new(cx, text);
     let expr = bind_over(&mut binder, expr, relation, what)?;
     if !binder.params.is_empty() {
-        return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            "there is no parameter $1",
+        ));
     }
     Ok(expr)
 }
 
 /// As [`bind_scalar`], from stored text.
-pub fn bind_scalar_text(text: &str, relation: &Relation, cx: &PlanContext<'_>, what: &str) -> Result<Expr> {
+pub fn bind_scalar_text(
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
     bind_scalar(&parse::parse_expr(text)?, text, relation, cx, what)
 }
 
-fn bind_over(binder: &mut Binder<'_>, expr: &ast::Expr, relation: &Relation, what: &str) -> Result<Expr> {
+fn bind_over(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
     let relation = Arc::new(relation.clone());
-    if what == "CHECK" {
+    if what == "CHECK" || what == "USING" {
         let reads = binder.tables_read.len();
         let (first, width) = binder.relation_frame(&relation, None)?;
         binder.tables_read.truncate(reads);
-        let bound = binder.in_clause(Clause::Check, |b| b.condition_of(expr, "CHECK"));
+        let bound = binder.in_clause(Clause::Check, |b| {
+            if what == "CHECK" {
+                b.condition_of(expr, "CHECK")
+            } else {
+                b.expr(expr)
+            }
+        });
         binder.frames.pop();
         let bound = bound?;
         if crate::plan::walk::has_subquery(&bound) {
@@ -82,9 +101,15 @@ pub fn default_expr(relation: &Relation, position: usize, cx: &PlanContext<'_>) 
     column_default(&mut Binder::new(cx, ""), relation, position)
 }
 
-pub(crate) fn column_default(binder: &mut Binder<'_>, relation: &Relation, position: usize) -> Result<Expr> {
+pub(crate) fn column_default(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+    position: usize,
+) -> Result<Expr> {
     let Some(column) = relation.columns.get(position) else {
-        return Err(SqlError::internal("default of a column that does not exist"));
+        return Err(SqlError::internal(
+            "default of a column that does not exist",
+        ));
     };
     if column.dropped {
         return Ok(Expr::Const(Datum::Null, column.ty));
@@ -116,10 +141,15 @@ pub fn check_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<Chec
 pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec<Check>> {
     let mut out = Vec::new();
     for constraint in &relation.constraints {
-        let ConstraintKind::Check(text) = &constraint.kind else { continue };
+        let ConstraintKind::Check(text) = &constraint.kind else {
+            continue;
+        };
         let expr = parse::parse_expr(text)?;
         let expr = bind_over(binder, &expr, relation, "CHECK").map_err(without_position)?;
-        out.push(Check { name: constraint.name.clone(), expr });
+        out.push(Check {
+            name: constraint.name.clone(),
+            expr,
+        });
     }
     // PostgreSQL checks them in the order of their names.
     out.sort_by(|a, b| a.name.cmp(&b.name));
@@ -129,7 +159,11 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
 /// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
 /// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The source
 /// plan is a placeholder of no rows.
-pub fn plan_copy_from(relation: &Arc<Relation>, columns: &[usize], cx: &PlanContext<'_>) -> Result<Insert> {
+pub fn plan_copy_from(
+    relation: &Arc<Relation>,
+    columns: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Insert> {
     let mut binder = Binder::new(cx, "");
     let mut values = Vec::with_capacity(relation.columns.len());
     for (position, column) in relation.columns.iter().enumerate() {
@@ -144,11 +178,27 @@ pub fn plan_copy_from(relation: &Arc<Relation>, columns: &[usize], cx: &PlanCont
     let outputs = columns
         .iter()
         .filter_map(|&position| relation.columns.get(position))
-        .map(|c| OutputColumn { name: c.name.clone(), ty: SqlType::of(c.ty.oid), origin: (0, 0) })
+        .map(|c| OutputColumn {
+            name: c.name.clone(),
+            ty: SqlType::of(c.ty.oid),
+            origin: (0, 0),
+        })
         .collect();
-    let source = Plan { node: Node::Values(Vec::new()), columns: outputs, rows: 0.0, cost: 0.0 };
+    let source = Plan {
+        node: Node::Values(Vec::new()),
+        columns: outputs,
+        rows: 0.0,
+        cost: 0.0,
+    };
     let checks = checks(&mut binder, relation)?;
-    Ok(Insert { table: relation.clone(), source, values, checks, conflict: None, returning: None })
+    Ok(Insert {
+        table: relation.clone(),
+        source,
+        values,
+        checks,
+        conflict: None,
+        returning: None,
+    })
 }
 
 /// Whether a default expression fits a column: what CREATE TABLE checks (42804 otherwise).

@@ -50,7 +50,10 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     Ok(match name {
         "pg_get_indexdef" => index_text(catalog, args),
         "pg_get_constraintdef" => constraint_text(catalog, args),
-        "pg_get_expr" => args.first().cloned().unwrap_or_default(),
+        "pg_get_expr" => match text_arg(args, 0) {
+            Some(stored) => text(default_shown(catalog, stored, &cx.session.search_path())),
+            None => Datum::Null,
+        },
         "pg_get_userbyid" => match oid_arg(args, 0) {
             Some(OWNER) => text(OWNER_NAME),
             Some(other) => text(format!("unknown (OID={other})")),
@@ -301,6 +304,26 @@ fn balanced(text: &str) -> bool {
         }
     }
     depth == 0
+}
+
+/// A stored DEFAULT as it is shown: sequences are stored by number and shown by name.
+pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+    const CALL: &str = "nextval('";
+    let mut out = String::new();
+    let mut rest = stored;
+    while let Some(at) = rest.find(CALL) {
+        let (before, after) = rest.split_at(at + CALL.len());
+        out.push_str(before);
+        let (number, tail) = after.split_at(after.find('\'').unwrap_or(after.len()));
+        let name = number
+            .parse()
+            .ok()
+            .and_then(|oid| relation_text(catalog, oid, path));
+        out.push_str(&name.map_or_else(|| number.to_owned(), |n| n.replace('\'', "''")));
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.

@@ -2,9 +2,7 @@
 
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
-use super::expressions::{
-    bound_check, bound_default, default_text, eval, refuse_columns, with_planner,
-};
+use super::expressions::{bound, bound_check, bound_default, default_text, eval, refuse_columns};
 use super::{DdlContext, create_table, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
@@ -166,9 +164,7 @@ async fn set_type(
     };
     let expr = parse::parse_expr(&format!("CAST(({source}) AS {})", format_type(base)))?;
     let catalog = cx.catalog()?;
-    let bound = with_planner(cx, &catalog, |plan| {
-        bind::bind_scalar(&expr, &expr.to_string(), table, plan, "USING")
-    })?;
+    let bound = bound(cx, &catalog, table, &expr, "USING")?;
     let mut changed = Relation::clone(table);
     changed.schema_version = next_version(table)?;
     if let Some(column) = changed.columns.get_mut(position) {

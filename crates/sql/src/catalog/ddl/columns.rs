@@ -2,8 +2,8 @@
 
 use super::DdlContext;
 use super::expressions::{default_text, refuse_columns};
-use crate::catalog::Column;
 use crate::bind;
+use crate::catalog::Column;
 use crate::catalog::text::fold;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, info, oid};

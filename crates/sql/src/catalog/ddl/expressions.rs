@@ -3,7 +3,7 @@
 use super::DdlContext;
 use crate::bind;
 use crate::catalog::text::{fold, quote_literal};
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, Relation, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext};
 use crate::expr::Expr;
@@ -34,7 +34,7 @@ pub(super) fn with_planner<T>(
 pub(super) fn default_text(
     expr: &ast::Expr,
     ty: SqlType,
-    cx: &DdlContext<'_>,
+    cx: &mut DdlContext<'_>,
 ) -> Result<Option<String>> {
     refuse_subqueries(expr, "DEFAULT expression")?;
     let base = SqlType::of(ty.oid);
@@ -54,8 +54,44 @@ pub(super) fn default_text(
             };
             Some(format!("'-{digits}'::{name}"))
         }
-        None => Some(bind::expr_to_sql(expr)),
+        None => Some(numbered(&bind::expr_to_sql(expr), cx)?),
     })
+}
+
+/// The text with sequences by number instead of name, so that renaming them changes nothing; see `calls::default_shown`.
+fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
+    const CALL: &str = "nextval('";
+    let catalog = cx.catalog()?;
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(CALL) {
+        let (before, after) = rest.split_at(at + CALL.len());
+        out.push_str(before);
+        let Some(end) = after.find('\'') else {
+            rest = after;
+            break;
+        };
+        let (name, tail) = after.split_at(end);
+        let oid = calls::relation_by_text(&catalog, name, cx.search_path)?.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{name}\" does not exist"),
+            )
+        })?;
+        out.push_str(&oid.to_string());
+        rest = tail;
+        if !rest.starts_with("'::regclass") {
+            // A bare or text literal: as a regclass constant, which it becomes anyway.
+            let literal = rest
+                .strip_prefix("'::text")
+                .or_else(|| rest.strip_prefix('\''))
+                .unwrap_or(rest);
+            out.push_str("'::regclass");
+            rest = literal;
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 enum Literal {
@@ -186,8 +222,23 @@ pub(super) fn bound_check(
     expr: &ast::Expr,
 ) -> Result<Expr> {
     refuse_subqueries(expr, "check constraint")?;
-    with_planner(cx, catalog, |plan| {
-        bind::bind_scalar(expr, &expr.to_string(), relation, plan, "CHECK")
+    bound(cx, catalog, relation, expr, "CHECK")
+}
+
+/// An expression over the full row of `relation`, of any type.
+pub(super) fn bound(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    expr: &ast::Expr,
+    what: &str,
+) -> Result<Expr> {
+    let bound = with_planner(cx, catalog, |plan| {
+        bind::bind_scalar(expr, "", relation, plan, what)
+    });
+    bound.map_err(|mut error| {
+        error.fields_mut().position = None;
+        error
     })
 }
 

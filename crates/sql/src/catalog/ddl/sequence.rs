@@ -64,7 +64,8 @@ fn read_options(options: &[SequenceOptions]) -> Result<Options> {
             SequenceOptions::MaxValue(e) => set(&mut o.max, e.as_ref().map(number).transpose()?),
             SequenceOptions::StartWith(e, _) => set(&mut o.start, number(e)?),
             SequenceOptions::Cache(e) => set(&mut o.cache, number(e)?),
-            SequenceOptions::Cycle(cycle) => set(&mut o.cycle, *cycle),
+            // The library's flag is that of NO CYCLE.
+            SequenceOptions::Cycle(no) => set(&mut o.cycle, !*no),
         };
         if !first {
             return Err(redundant());

@@ -1,5 +1,6 @@
 //! Rows of the views.
 
+use crate::catalog::calls;
 use crate::catalog::pg_catalog::cells::{Nil, row};
 use crate::catalog::pg_catalog::{OWNER_NAME, plain_type_name};
 use crate::catalog::{
@@ -175,14 +176,19 @@ fn shape(ty: SqlType) -> Shape {
 }
 
 fn column_row(
-    database: &str,
+    cx: &VirtualContext<'_>,
     table: (&str, &str),
     column: &Column,
     number: usize,
     identity: Option<&SequenceDef>,
     updatable: bool,
 ) -> Vec<Datum> {
+    let database = &cx.catalog.database_name;
     let s = shape(column.ty);
+    let default = column
+        .default
+        .as_ref()
+        .map(|d| calls::default_shown(cx.catalog, d, &cx.session.search_path()));
     let name_collation = column.ty.oid == oid::NAME;
     let number = i32::try_from(number).unwrap_or(i32::MAX);
     row![
@@ -191,7 +197,7 @@ fn column_row(
         table.1,
         &column.name,
         number,
-        column.default.as_ref(),
+        default,
         yes_no(!column.not_null),
         plain_type_name(column.ty.oid),
         s.length,
@@ -253,7 +259,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 missing: Datum::Null,
             };
             rows.push(column_row(
-                database,
+                cx,
                 (table.schema, table.name),
                 &column,
                 position + 1,
@@ -273,7 +279,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 _ => None,
             });
             rows.push(column_row(
-                database,
+                cx,
                 (&table.schema_name, &table.name),
                 column,
                 position + 1,

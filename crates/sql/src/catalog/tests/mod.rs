@@ -1,3 +1,7 @@
 //! Tests of the catalog.
 
+mod ddl;
+mod sequences;
+mod stored_form;
 mod system_relations;
+mod world;

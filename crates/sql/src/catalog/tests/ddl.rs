@@ -1,0 +1,291 @@
+//! DDL: bootstrap and reopening, rollback, two transactions on one name, messages.
+
+use super::world::*;
+use crate::catalog::RelationKind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+#[test]
+fn an_empty_log_has_two_databases_and_their_schemas() {
+    let world = World::new().reopen();
+    for database in ["postgres", "logstead"] {
+        let catalog = world.store.current(database).unwrap();
+        let mut schemas: Vec<_> = catalog.schemas.values().map(|s| s.name.as_str()).collect();
+        schemas.sort_unstable();
+        assert_eq!(schemas, ["information_schema", "pg_catalog", "public"]);
+    }
+    assert!(world.store.current("nope").is_none());
+}
+
+#[test]
+fn tables_come_back_after_a_crash() {
+    let world = World::new();
+    world.run("create table t (id serial primary key, a varchar(5) default 'x', b numeric(5,2), unique (a, b))").unwrap();
+    world.run("create index on t (b desc); create schema s; create table s.u (a int) with (fillfactor=90)").unwrap();
+    world.run("comment on column t.a is 'a text'").unwrap();
+    let before = world.catalog();
+    let world = world.reopen();
+    let after = world.catalog();
+    assert_eq!(world.names(), "t t_a_b_key t_b_idx t_id_seq t_pkey u");
+    for relation in before
+        .relations
+        .values()
+        .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
+    {
+        let again = &after.relations[&relation.oid];
+        assert_eq!(
+            format!("{:?}", relation.columns),
+            format!("{:?}", again.columns)
+        );
+        assert_eq!(
+            format!("{:?}", relation.constraints),
+            format!("{:?}", again.constraints)
+        );
+        assert_eq!(
+            format!("{:?}", relation.indexes),
+            format!("{:?}", again.indexes)
+        );
+        assert_eq!(relation.schema_name, again.schema_name);
+        if matches!(relation.kind, RelationKind::Table) {
+            let table = world.store.engine().table(relation.storage).unwrap();
+            assert_eq!(table.indexes().len(), relation.indexes.len());
+        }
+    }
+    let u = after.relation(Some("s"), "u", &[]).unwrap();
+    assert_eq!(after.notes.options[&u.oid], ["fillfactor=90"]);
+    assert_eq!(after.notes.comments.len(), 1);
+    // OIDs go on above every one given out before.
+    world.run("create table later ()").unwrap();
+    let later = world
+        .catalog()
+        .relation(None, "later", &world.path)
+        .unwrap()
+        .oid;
+    assert!(
+        before
+            .relations
+            .keys()
+            .filter(|o| **o < 1 << 30)
+            .all(|o| *o < later)
+    );
+}
+
+#[test]
+fn rollback_restores_catalog_and_storage() {
+    let world = World::new();
+    world.run("create table kept (a int primary key)").unwrap();
+    let storages = || {
+        let mut ids: Vec<_> = world
+            .store
+            .engine()
+            .tables()
+            .iter()
+            .map(|t| t.id())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let before = (world.names(), storages());
+    let mut open = world.begin();
+    world
+        .run_in(&mut open, "create table gone (a serial primary key)")
+        .unwrap();
+    let mark = open.txn.savepoint();
+    world
+        .run_in(
+            &mut open,
+            "truncate kept; create index on kept (a); drop table gone; create table gone2 (a int)",
+        )
+        .unwrap();
+    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    assert_eq!(names(&inside), "gone2 kept kept_a_idx kept_pkey");
+    assert_eq!(world.names(), before.0, "nobody else sees it");
+    open.txn.rollback_to(mark);
+    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    assert_eq!(names(&inside), "gone gone_a_seq gone_pkey kept kept_pkey");
+    open.txn.abort();
+    assert_eq!((world.names(), storages()), before);
+    let world = world.reopen();
+    assert_eq!(world.names(), before.0);
+    world.run("create table gone (a int)").unwrap();
+}
+
+#[test]
+fn two_transactions_that_make_one_name_meet() {
+    let world = World::new();
+    let mut first = world.begin();
+    world.run_in(&mut first, "create table t (a int)").unwrap();
+    let mut second = world.begin();
+    {
+        let mut waiting = pin!(world.execute(&mut second, "create table t (b int)"));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        block_on(first.txn.precommit()).unwrap();
+        let Poll::Ready(Err(error)) = waiting.as_mut().poll(&mut cx) else {
+            panic!("still waiting, or made twice")
+        };
+        assert_eq!(error.to_string(), "42P07: relation \"t\" already exists");
+    }
+    second.txn.abort();
+    let t = world
+        .catalog()
+        .relation(None, "t", &world.path)
+        .unwrap()
+        .clone();
+    assert_eq!(t.columns[0].name, "a");
+    // When the first rolls back, the second goes on.
+    let mut first = world.begin();
+    world.run_in(&mut first, "create table u (a int)").unwrap();
+    let mut second = world.begin();
+    {
+        let mut waiting = pin!(world.execute(&mut second, "create table u (b int)"));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        first.txn.abort();
+        assert!(matches!(waiting.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
+    }
+    block_on(second.txn.precommit()).unwrap();
+    assert_eq!(
+        world
+            .catalog()
+            .relation(None, "u", &world.path)
+            .unwrap()
+            .columns[0]
+            .name,
+        "b"
+    );
+}
+
+#[test]
+fn messages_are_postgresqls() {
+    let world = World::new();
+    world
+        .run("create table t (a int primary key, b text); create sequence s")
+        .unwrap();
+    for (sql, expected) in [
+        (
+            "create table t (a int)",
+            "42P07: relation \"t\" already exists",
+        ),
+        (
+            "create table e (a int, a int)",
+            "42701: column \"a\" specified more than once",
+        ),
+        (
+            "create table e (a int primary key, b int primary key)",
+            "42P16: multiple primary keys for table \"e\" are not allowed",
+        ),
+        (
+            "create table e (a int, primary key (zz))",
+            "42703: column \"zz\" named in key does not exist",
+        ),
+        (
+            "create table e (a int null not null)",
+            "42601: conflicting NULL/NOT NULL declarations for column \"a\" of table \"e\"",
+        ),
+        (
+            "create table e (a int references t)",
+            "0A000: foreign key constraints is not supported",
+        ),
+        (
+            "create table nope.e (a int)",
+            "3F000: schema \"nope\" does not exist",
+        ),
+        (
+            "create table e (a int) with (foo=1)",
+            "22023: unrecognized parameter \"foo\"",
+        ),
+        ("drop table nope", "42P01: table \"nope\" does not exist"),
+        ("drop table s", "42809: \"s\" is not a table"),
+        (
+            "drop index t_pkey",
+            "2BP01: cannot drop index t_pkey because constraint t_pkey on table t requires it",
+        ),
+        (
+            "drop table pg_class",
+            "42501: permission denied: \"pg_class\" is a system catalog",
+        ),
+        (
+            "create index on t (zz)",
+            "42703: column \"zz\" does not exist",
+        ),
+        (
+            "alter table t drop column zz",
+            "42703: column \"zz\" of relation \"t\" does not exist",
+        ),
+        (
+            "alter table t drop constraint zz",
+            "42704: constraint \"zz\" of relation \"t\" does not exist",
+        ),
+        (
+            "alter table t alter a drop not null",
+            "42P16: column \"a\" is in a primary key",
+        ),
+        (
+            "create sequence s2 increment 0",
+            "22023: INCREMENT must not be zero",
+        ),
+        (
+            "create schema pg_x",
+            "42939: unacceptable schema name \"pg_x\"",
+        ),
+        ("drop schema nope", "3F000: schema \"nope\" does not exist"),
+        ("truncate s", "42809: \"s\" is not a table"),
+    ] {
+        assert_eq!(world.error(sql), expected, "{sql}");
+    }
+    for (sql, expected) in [
+        (
+            "create table if not exists t (a int)",
+            "relation \"t\" already exists, skipping",
+        ),
+        (
+            "drop table if exists nope",
+            "table \"nope\" does not exist, skipping",
+        ),
+        (
+            "drop view if exists nope",
+            "view \"nope\" does not exist, skipping",
+        ),
+        (
+            "alter table if exists nope add column a int",
+            "relation \"nope\" does not exist, skipping",
+        ),
+        (
+            "alter table t drop column if exists zz",
+            "column \"zz\" of relation \"t\" does not exist, skipping",
+        ),
+        (
+            "create schema if not exists public",
+            "schema \"public\" already exists, skipping",
+        ),
+    ] {
+        let (_, notices) = world.run(sql).unwrap();
+        assert_eq!(notices[0].message, expected, "{sql}");
+    }
+}
+
+#[test]
+fn schemas_are_dropped_with_what_is_in_them() {
+    let world = World::new();
+    world
+        .run("create schema s; create table s.a (i serial); create sequence s.q")
+        .unwrap();
+    let error = world.run("drop schema s").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "2BP01: cannot drop schema s because other objects depend on it"
+    );
+    assert_eq!(
+        error.fields().detail.as_deref(),
+        Some("table s.a depends on schema s\nsequence s.q depends on schema s")
+    );
+    let (tag, notices) = world.run("drop schema s cascade").unwrap();
+    assert_eq!(
+        (tag.as_str(), notices[0].message.as_str()),
+        ("DROP SCHEMA", "drop cascades to 2 other objects")
+    );
+    assert_eq!(world.names(), "");
+    let world = world.reopen();
+    assert!(world.catalog().schema("s").is_none());
+}
