@@ -1,0 +1,231 @@
+//! Statements from text to rows: parser, planner, catalog, executor and engine together, on a log in memory. What they give
+//! is compared with PostgreSQL 15's answers, recorded in `executor/expected.txt` by running `executor/statements.sql`.
+
+use logstead_engine::{Engine, EngineOptions, Isolation, Worker};
+use logstead_env::Env;
+use logstead_home::MemoryHome;
+use logstead_sql::catalog::ddl::{self, DdlContext, DdlState};
+use logstead_sql::catalog::{CatalogStore, SequenceSession, VirtualContext, calls};
+use logstead_sql::exec::{Cancel, ExecContext, Execution, Progress, RowSink, prepare};
+use logstead_sql::func::Context;
+use logstead_sql::parse::{StatementKind, parse};
+use logstead_sql::plan::{OutputColumn, PlanContext, plan_statement};
+use logstead_sql::value::{Datum, Oid, OutputStyle, text_io};
+use logstead_sql::{Result, SqlError};
+use logstead_types::WorkerId;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A session with a catalog and sequences, and nothing else.
+struct Session {
+    store: Arc<CatalogStore>,
+    worker: Worker,
+    engine: Engine,
+    sequences: RefCell<SequenceSession>,
+    cancel: Cancel,
+}
+
+impl Session {
+    fn new() -> Session {
+        let (env, _) = Env::simulated(1);
+        let home = Arc::new(MemoryHome::new(1 << 22));
+        let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
+        let store = CatalogStore::open(&engine).unwrap();
+        let worker = engine.worker(WorkerId(0));
+        Session {
+            store,
+            worker,
+            engine,
+            sequences: RefCell::default(),
+            cancel: Cancel::default(),
+        }
+    }
+
+    fn catalog(&self) -> Arc<logstead_sql::catalog::Catalog> {
+        self.store.current("postgres").unwrap()
+    }
+
+    /// Runs one statement in its own transaction; its rows as text.
+    async fn run(&self, text: &str) -> Result<Vec<String>> {
+        let path = self.search_path();
+        let mut rows = Vec::new();
+        for parsed in parse(text)? {
+            let mut txn = self.worker.begin(Isolation::ReadCommitted);
+            txn.begin_statement();
+            if matches!(parsed.kind, StatementKind::Query) {
+                let catalog = self.catalog();
+                let planned = plan_statement(
+                    &parsed.statement,
+                    text,
+                    &PlanContext {
+                        catalog: &catalog,
+                        search_path: &path,
+                        param_types: &[],
+                        session: self,
+                        rows_of: &|_| 1000.0,
+                    },
+                )?;
+                let mut sink = Sink {
+                    columns: planned.columns,
+                    rows: &mut rows,
+                };
+                let mut cx = ExecContext {
+                    txn: &mut txn,
+                    params: &[],
+                    session: self,
+                    catalog: &catalog,
+                    engine: &self.engine,
+                    cancel: &self.cancel,
+                    work_mem_bytes: 4 << 20,
+                };
+                let mut execution = Execution::new(Arc::new(prepare(planned.plan)));
+                match execution.run(&mut cx, 0, &mut sink).await? {
+                    Progress::Done { .. } => {}
+                    other => return Err(SqlError::internal(format!("{other:?}"))),
+                }
+            } else {
+                let mut state = DdlState::default();
+                let mut cx = DdlContext {
+                    txn: &mut txn,
+                    worker: &self.worker,
+                    store: &self.store,
+                    state: &mut state,
+                    session: self,
+                    search_path: &path,
+                    notices: &mut Vec::new(),
+                    cancel: &self.cancel,
+                    work_mem_bytes: 4 << 20,
+                };
+                ddl::execute(&parsed, &mut cx).await?;
+            }
+            self.worker.flush(logstead_engine::FlushMode::Inline);
+            txn.precommit()
+                .await
+                .map_err(|error| SqlError::internal(error.to_string()))?;
+        }
+        Ok(rows)
+    }
+}
+
+struct Sink<'r> {
+    columns: Vec<OutputColumn>,
+    rows: &'r mut Vec<String>,
+}
+
+impl RowSink for Sink<'_> {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        let text = |(datum, column): (&Datum, &OutputColumn)| match datum {
+            Datum::Null => "-".to_owned(),
+            datum => text_io::to_text(datum, column.ty, &OutputStyle::UTC),
+        };
+        let texts: Vec<String> = row.iter().zip(&self.columns).map(text).collect();
+        self.rows.push(texts.join("|"));
+        Ok(())
+    }
+}
+
+impl Context for Session {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn random_u64(&self) -> u64 {
+        4
+    }
+    fn database(&self) -> &str {
+        "postgres"
+    }
+    fn user(&self) -> &str {
+        "postgres"
+    }
+    fn backend_pid(&self) -> i32 {
+        1
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
+        Ok(value.to_owned())
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn nextval(&self, sequence: Oid) -> Result<i64> {
+        let mut sequences = self.sequences.borrow_mut();
+        let (value, _) = sequences.nextval(&self.store, &self.worker, &self.catalog(), sequence)?;
+        Ok(value)
+    }
+    fn currval(&self, sequence: Oid) -> Result<i64> {
+        self.sequences.borrow().currval(&self.catalog(), sequence)
+    }
+    fn lastval(&self) -> Result<i64> {
+        self.sequences.borrow().lastval(&self.catalog())
+    }
+    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
+        Ok(value)
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        calls::relation_by_text(&self.catalog(), name, &self.search_path())
+    }
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        calls::relation_text(&self.catalog(), relation, &self.search_path())
+    }
+    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        let catalog = self.catalog();
+        calls::catalog_call(
+            name,
+            args,
+            &VirtualContext {
+                catalog: &catalog,
+                session: self,
+            },
+        )
+    }
+}
+
+/// Lines as they are compared: in any order unless the statement orders its rows.
+fn comparable(statement: &str, mut lines: Vec<String>) -> Vec<String> {
+    if !statement.contains("order by") {
+        lines.sort();
+    }
+    lines
+}
+
+#[test]
+fn statements_answer_as_postgresql_does() {
+    let session = Session::new();
+    let mut expected: Vec<(&str, Vec<String>)> = Vec::new();
+    for line in include_str!("executor/expected.txt").lines() {
+        match (line.strip_prefix("> "), expected.last_mut()) {
+            (Some(statement), _) => expected.push((statement, Vec::new())),
+            (None, Some((_, lines))) => lines.push(line.to_owned()),
+            (None, None) => {}
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let mut differences = String::new();
+    runtime.block_on(async {
+        for (statement, lines) in expected {
+            let answer = match session.run(statement).await {
+                Ok(rows) => rows,
+                // What a statement gave before it failed is not shown.
+                Err(error) => vec![format!("ERROR:  {}", error.fields().message)],
+            };
+            let (wanted, got) = (comparable(statement, lines), comparable(statement, answer));
+            if wanted != got {
+                differences += &format!("> {statement}\n  wanted {wanted:?}\n  got    {got:?}\n");
+            }
+        }
+    });
+    assert!(differences.is_empty(), "\n{differences}");
+}
