@@ -38,6 +38,9 @@ pub use typmod::coerce_typmod;
 use crate::error::Result;
 use crate::value::{Datum, Oid, SqlType};
 
+/// What a set-returning function yields: one inner vector per row.
+pub type Rows = Vec<Vec<Datum>>;
+
 /// Code of a function.
 #[derive(Clone, Copy)]
 pub enum Body {
@@ -46,7 +49,7 @@ pub enum Body {
     /// Needs the session: clock, time zone, settings, sequences, catalog.
     Context(fn(&dyn Context, &[Datum]) -> Result<Datum>),
     /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
-    Set(fn(&dyn Context, &[Datum]) -> Result<Vec<Vec<Datum>>>),
+    Set(fn(&dyn Context, &[Datum]) -> Result<Rows>),
 }
 
 /// When a function's result may change.
@@ -220,3 +223,6 @@ pub trait AggregateState {
         std::mem::size_of_val(self)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,7 +150,7 @@ pub(super) fn like_escape(a: &[Datum]) -> Result<Datum> {
             out.push(c);
             continue;
         }
-        if c == '\\' && !(after && e == Some('\\')) && !after {
+        if c == '\\' && !after {
             out.push('\\');
         }
         out.push(c);

@@ -292,7 +292,8 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Numeric(n) => numeric_output(n, out),
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);
-            let empty = a.items.is_empty();
+            // An empty vector still has its one dimension.
+            let empty = a.items.is_empty() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR);
             out.extend_from_slice(&i32::from(!empty).to_be_bytes());
             out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
             out.extend_from_slice(&element.to_be_bytes());
