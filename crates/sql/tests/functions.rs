@@ -73,19 +73,35 @@ fn type_by_name(t: &str) -> SqlType {
     let (base, mods) = match t.split_once('(') {
         Some((b, m)) => {
             let (nums, tail) = m.split_once(')').expect("modifier");
-            (format!("{}{}", b.trim(), tail), nums.split(',').map(|n| n.trim().parse().expect("number")).collect())
+            (
+                format!("{}{}", b.trim(), tail),
+                nums.split(',')
+                    .map(|n| n.trim().parse().expect("number"))
+                    .collect(),
+            )
         }
         None => (t.to_owned(), Vec::<i64>::new()),
     };
     let o = info::by_name(base.trim()).unwrap_or_else(|| panic!("type {t}"));
-    SqlType { oid: o, typmod: info::typmod_in(o, &mods).expect("modifier") }
+    SqlType {
+        oid: o,
+        typmod: info::typmod_in(o, &mods).expect("modifier"),
+    }
 }
 
 /// Splits a call into its name and its arguments: (text or NULL, type).
 fn parse(call: &str) -> (String, Vec<(Option<String>, SqlType)>) {
-    let open = call.find("('").or_else(|| call.find("(NULL")).or_else(|| call.find("()")).expect("call");
+    let open = call
+        .find("('")
+        .or_else(|| call.find("(NULL"))
+        .or_else(|| call.find("()"))
+        .expect("call");
     let name = call[..open].to_owned();
-    let body: Vec<char> = call[open + 1..].strip_suffix(')').expect("closing").chars().collect();
+    let body: Vec<char> = call[open + 1..]
+        .strip_suffix(')')
+        .expect("closing")
+        .chars()
+        .collect();
     let mut args = Vec::new();
     let mut i = 0;
     while i < body.len() {
@@ -134,7 +150,9 @@ fn parse(call: &str) -> (String, Vec<(Option<String>, SqlType)>) {
 }
 
 fn literal(cx: &Fixed, text: Option<&str>, ty: SqlType) -> Result<Datum> {
-    let Some(t) = text else { return Ok(Datum::Null) };
+    let Some(t) = text else {
+        return Ok(Datum::Null);
+    };
     let plain = input(SqlType::of(ty.oid), t, Some(cx))?;
     func::coerce_typmod(plain, ty, true)
 }
@@ -151,7 +169,10 @@ fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
 
 fn run(cx: &Fixed, call: &str) -> Result<String> {
     let (name, args) = parse(call);
-    let style = OutputStyle { time_zone: cx.time_zone(), ..OutputStyle::UTC };
+    let style = OutputStyle {
+        time_zone: cx.time_zone(),
+        ..OutputStyle::UTC
+    };
     let mut values = Vec::new();
     for (text, ty) in &args {
         values.push(literal(cx, text.as_deref(), *ty)?);
@@ -162,7 +183,11 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
         let cast = func::find_cast(from.oid, to.oid, CastContext::Explicit).ok_or_else(|| {
             SqlError::new(
                 logstead_types::SqlState::CANNOT_COERCE,
-                format!("cannot cast type {} to {}", info::format_type_bare(from.oid), info::format_type_bare(to.oid)),
+                format!(
+                    "cannot cast type {} to {}",
+                    info::format_type_bare(from.oid),
+                    info::format_type_bare(to.oid)
+                ),
             )
         })?;
         let v = func::apply_cast(cast, &values[0], from, to, true, Some(cx))?;
@@ -196,16 +221,31 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
     };
     let mut actual = Vec::new();
     for (i, v) in values.iter().enumerate() {
-        let cast = func::find_cast(types[i].oid, r.args[i].oid, CastContext::Implicit).expect("implicit cast");
-        let from = if types[i].oid == oid::UNKNOWN { SqlType::of(oid::TEXT) } else { types[i] };
-        actual.push(func::apply_cast(cast, v, from, SqlType::of(r.args[i].oid), false, Some(cx))?);
+        let cast = func::find_cast(types[i].oid, r.args[i].oid, CastContext::Implicit)
+            .expect("implicit cast");
+        let from = if types[i].oid == oid::UNKNOWN {
+            SqlType::of(oid::TEXT)
+        } else {
+            types[i]
+        };
+        actual.push(func::apply_cast(
+            cast,
+            v,
+            from,
+            SqlType::of(r.args[i].oid),
+            false,
+            Some(cx),
+        )?);
     }
     let show = |d: &Datum| shown(d, r.result, &style);
     let null = r.function.strict && actual.iter().any(Datum::is_null);
     Ok(match &r.function.body {
         Body::Set(f) if !null => {
             let rows = f(cx, &actual)?;
-            rows.iter().map(|row| show(&row[0])).collect::<Vec<_>>().join(" | ")
+            rows.iter()
+                .map(|row| show(&row[0]))
+                .collect::<Vec<_>>()
+                .join(" | ")
         }
         _ if null => "NULL".to_owned(),
         Body::Pure(f) => show(&f(&actual)?),
@@ -217,19 +257,30 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
 #[test]
 fn functions_agree_with_postgresql() {
     let cx = Fixed(calendar::zone_by_name("America/New_York").expect("zone"));
-    let path = std::env::var("FUNCTIONS_TXT").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/functions.txt").to_owned());
-    let text = std::fs::read_to_string(path).expect("golden file");
+    let text = include_str!("functions.txt");
     let mut wrong = Vec::new();
-    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with("--")) {
-        let (call, want) = line.split_once(" => ").unwrap_or_else(|| panic!("line {line}"));
+    for line in text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with("--"))
+    {
+        let (call, want) = line
+            .split_once(" => ")
+            .unwrap_or_else(|| panic!("line {line}"));
         let got = match run(&cx, call) {
             Ok(v) => v,
             Err(e) => format!("!{} {}", e.code(), e.fields().message),
         };
         let got = got.replace('\n', "\\n");
         if got != want {
-            wrong.push(format!("{call}\n    PostgreSQL {want}\n    ours       {got}"));
+            wrong.push(format!(
+                "{call}\n    PostgreSQL {want}\n    ours       {got}"
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

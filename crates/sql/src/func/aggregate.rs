@@ -12,8 +12,21 @@ use std::cmp::Ordering;
 
 type State = Box<dyn AggregateState>;
 
-const fn a(oid: Oid, name: &'static str, args: &'static [Oid], result: Oid, start: fn(&[SqlType]) -> State) -> Aggregate {
-    Aggregate { oid, name, args, result, start, strict: true }
+const fn a(
+    oid: Oid,
+    name: &'static str,
+    args: &'static [Oid],
+    result: Oid,
+    start: fn(&[SqlType]) -> State,
+) -> Aggregate {
+    Aggregate {
+        oid,
+        name,
+        args,
+        result,
+        start,
+        strict: true,
+    }
 }
 
 const fn keeps_nulls(mut g: Aggregate) -> Aggregate {
@@ -25,49 +38,99 @@ fn count(_: &[SqlType]) -> State {
     Box::new(Count(0))
 }
 fn sum_int(_: &[SqlType]) -> State {
-    Box::new(SumInt { sum: 0, any: false, wide: false })
+    Box::new(SumInt {
+        sum: 0,
+        any: false,
+        wide: false,
+    })
 }
 fn sum_wide(_: &[SqlType]) -> State {
-    Box::new(SumInt { sum: 0, any: false, wide: true })
+    Box::new(SumInt {
+        sum: 0,
+        any: false,
+        wide: true,
+    })
 }
 fn avg_int(_: &[SqlType]) -> State {
-    Box::new(Moments { count: 0, sum: Numeric::ZERO, squares: None, what: What::Avg })
+    Box::new(Moments {
+        count: 0,
+        sum: Numeric::ZERO,
+        squares: None,
+        what: What::Avg,
+    })
 }
 fn sum_float(_: &[SqlType]) -> State {
-    Box::new(SumFloat { sum: 0.0, any: false })
+    Box::new(SumFloat {
+        sum: 0.0,
+        any: false,
+    })
 }
 fn sum_float4(_: &[SqlType]) -> State {
-    Box::new(SumFloat4(SumFloat { sum: 0.0, any: false }))
+    Box::new(SumFloat4(SumFloat {
+        sum: 0.0,
+        any: false,
+    }))
 }
 fn sum_numeric(_: &[SqlType]) -> State {
     Box::new(SumNumeric(None))
 }
 fn sum_interval(_: &[SqlType]) -> State {
-    Box::new(SumInterval { sum: Interval::default(), count: 0, avg: false })
+    Box::new(SumInterval {
+        sum: Interval::default(),
+        count: 0,
+        avg: false,
+    })
 }
 fn avg_interval(_: &[SqlType]) -> State {
-    Box::new(SumInterval { sum: Interval::default(), count: 0, avg: true })
+    Box::new(SumInterval {
+        sum: Interval::default(),
+        count: 0,
+        avg: true,
+    })
 }
 fn min(t: &[SqlType]) -> State {
-    Box::new(Extreme { best: Datum::Null, keep: Ordering::Less, ty: t.first().map_or(0, |t| t.oid) })
+    Box::new(Extreme {
+        best: Datum::Null,
+        keep: Ordering::Less,
+        ty: t.first().map_or(0, |t| t.oid),
+    })
 }
 fn max(t: &[SqlType]) -> State {
-    Box::new(Extreme { best: Datum::Null, keep: Ordering::Greater, ty: t.first().map_or(0, |t| t.oid) })
+    Box::new(Extreme {
+        best: Datum::Null,
+        keep: Ordering::Greater,
+        ty: t.first().map_or(0, |t| t.oid),
+    })
 }
 fn bool_and(_: &[SqlType]) -> State {
-    Box::new(Fold { acc: Datum::Null, f: |x, y| Ok(Datum::Bool(x.as_bool()? && y.as_bool()?)) })
+    Box::new(Fold {
+        acc: Datum::Null,
+        f: |x, y| Ok(Datum::Bool(x.as_bool()? && y.as_bool()?)),
+    })
 }
 fn bool_or(_: &[SqlType]) -> State {
-    Box::new(Fold { acc: Datum::Null, f: |x, y| Ok(Datum::Bool(x.as_bool()? || y.as_bool()?)) })
+    Box::new(Fold {
+        acc: Datum::Null,
+        f: |x, y| Ok(Datum::Bool(x.as_bool()? || y.as_bool()?)),
+    })
 }
 fn bit_and(_: &[SqlType]) -> State {
-    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x & y) })
+    Box::new(Fold {
+        acc: Datum::Null,
+        f: |x, y| bitwise(x, y, |x, y| x & y),
+    })
 }
 fn bit_or(_: &[SqlType]) -> State {
-    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x | y) })
+    Box::new(Fold {
+        acc: Datum::Null,
+        f: |x, y| bitwise(x, y, |x, y| x | y),
+    })
 }
 fn bit_xor(_: &[SqlType]) -> State {
-    Box::new(Fold { acc: Datum::Null, f: |x, y| bitwise(x, y, |x, y| x ^ y) })
+    Box::new(Fold {
+        acc: Datum::Null,
+        f: |x, y| bitwise(x, y, |x, y| x ^ y),
+    })
 }
 fn string_agg(_: &[SqlType]) -> State {
     Box::new(StringAgg(None))
@@ -76,14 +139,30 @@ fn bytea_agg(_: &[SqlType]) -> State {
     Box::new(ByteaAgg(None))
 }
 fn array_agg(t: &[SqlType]) -> State {
-    let element = t.first().map_or(TEXT, |t| if t.oid == UNKNOWN { TEXT } else { t.oid });
-    Box::new(ArrayAgg { element, items: Vec::new(), bytes: 0 })
+    let element = t
+        .first()
+        .map_or(TEXT, |t| if t.oid == UNKNOWN { TEXT } else { t.oid });
+    Box::new(ArrayAgg {
+        element,
+        items: Vec::new(),
+        bytes: 0,
+    })
 }
 fn moments(what: What) -> State {
-    Box::new(Moments { count: 0, sum: Numeric::ZERO, squares: Some(Numeric::ZERO), what })
+    Box::new(Moments {
+        count: 0,
+        sum: Numeric::ZERO,
+        squares: Some(Numeric::ZERO),
+        what,
+    })
 }
 fn float_moments(what: What) -> State {
-    Box::new(FloatMoments { n: 0.0, sum: 0.0, sxx: 0.0, what })
+    Box::new(FloatMoments {
+        n: 0.0,
+        sum: 0.0,
+        sxx: 0.0,
+        what,
+    })
 }
 
 /// All aggregates.
@@ -222,7 +301,9 @@ impl AggregateState for SumInt {
         if self.wide {
             return Ok(Datum::numeric(Numeric::from(self.sum)));
         }
-        i64::try_from(self.sum).map(Datum::Int8).map_err(|_| out_of_range("bigint"))
+        i64::try_from(self.sum)
+            .map(Datum::Int8)
+            .map_err(|_| out_of_range("bigint"))
     }
 }
 
@@ -241,7 +322,11 @@ impl AggregateState for SumFloat {
         Ok(())
     }
     fn finish(&mut self) -> Result<Datum> {
-        Ok(if self.any { Datum::Float8(self.sum) } else { Datum::Null })
+        Ok(if self.any {
+            Datum::Float8(self.sum)
+        } else {
+            Datum::Null
+        })
     }
 }
 
@@ -250,11 +335,16 @@ impl AggregateState for SumFloat4 {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_f32()?;
         self.0.any = true;
         let sum = self.0.sum as f32 + v;
-        self.0.sum = super::numbers::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
+        self.0.sum =
+            super::numbers::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
         Ok(())
     }
     fn finish(&mut self) -> Result<Datum> {
-        Ok(if self.0.any { Datum::Float4(self.0.sum as f32) } else { Datum::Null })
+        Ok(if self.0.any {
+            Datum::Float4(self.0.sum as f32)
+        } else {
+            Datum::Null
+        })
     }
 }
 
@@ -291,7 +381,11 @@ impl AggregateState for SumInterval {
         if self.count == 0 {
             return Ok(Datum::Null);
         }
-        let v = if self.avg { super::datetime::scale_interval(&self.sum, 1.0 / self.count as f64)? } else { self.sum };
+        let v = if self.avg {
+            super::datetime::scale_interval(&self.sum, 1.0 / self.count as f64)?
+        } else {
+            self.sum
+        };
         Ok(Datum::Interval(Box::new(v)))
     }
 }
@@ -328,7 +422,11 @@ struct Fold {
 impl AggregateState for Fold {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?;
-        self.acc = if self.acc.is_null() { v.clone() } else { (self.f)(&self.acc, v)? };
+        self.acc = if self.acc.is_null() {
+            v.clone()
+        } else {
+            (self.f)(&self.acc, v)?
+        };
         Ok(())
     }
     fn finish(&mut self) -> Result<Datum> {
@@ -350,7 +448,9 @@ struct StringAgg(Option<String>);
 
 impl AggregateState for StringAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
-        let [value, delimiter] = args else { return Err(bad_args(args)) };
+        let [value, delimiter] = args else {
+            return Err(bad_args(args));
+        };
         if value.is_null() {
             return Ok(());
         }
@@ -377,7 +477,9 @@ struct ByteaAgg(Option<Vec<u8>>);
 
 impl AggregateState for ByteaAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
-        let [value, delimiter] = args else { return Err(bad_args(args)) };
+        let [value, delimiter] = args else {
+            return Err(bad_args(args));
+        };
         if value.is_null() {
             return Ok(());
         }
@@ -393,7 +495,10 @@ impl AggregateState for ByteaAgg {
         Ok(())
     }
     fn finish(&mut self) -> Result<Datum> {
-        Ok(self.0.take().map_or(Datum::Null, |b| Datum::Bytea(b.into())))
+        Ok(self
+            .0
+            .take()
+            .map_or(Datum::Null, |b| Datum::Bytea(b.into())))
     }
     fn size_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, Vec::capacity)
@@ -464,7 +569,9 @@ impl AggregateState for Moments {
             return Ok(Datum::Null);
         }
         let n = Numeric::from(self.count);
-        let Some(squares) = &self.squares else { return self.sum.div(&n).map(Datum::numeric) };
+        let Some(squares) = &self.squares else {
+            return self.sum.div(&n).map(Datum::numeric);
+        };
         if !self.sum.is_finite() || !squares.is_finite() {
             return Ok(Datum::numeric(Numeric::NaN));
         }
@@ -475,7 +582,13 @@ impl AggregateState for Moments {
         }
         let m = Numeric::from(if sample { self.count - 1 } else { self.count });
         let variance = top.div(&n.mul(&m)?)?;
-        Ok(Datum::numeric(if matches!(self.what, What::StddevPop | What::StddevSamp) { variance.sqrt()? } else { variance }))
+        Ok(Datum::numeric(
+            if matches!(self.what, What::StddevPop | What::StddevSamp) {
+                variance.sqrt()?
+            } else {
+                variance
+            },
+        ))
     }
 }
 

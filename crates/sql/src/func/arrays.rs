@@ -17,7 +17,11 @@ fn array(a: &[Datum], i: usize) -> Result<Option<&Array>> {
 }
 
 fn made(element: u32, lower: i32, items: Vec<Datum>) -> Result<Datum> {
-    Ok(Datum::Array(Arc::new(Array { element, lower, items })))
+    Ok(Datum::Array(Arc::new(Array {
+        element,
+        lower,
+        items,
+    })))
 }
 
 fn same(element: u32, x: &Datum, y: &Datum) -> bool {
@@ -60,48 +64,98 @@ pub(super) fn cat(a: &[Datum]) -> Result<Datum> {
         (Some(_), None) => Ok(a[0].clone()),
         (None, Some(_)) => Ok(a[1].clone()),
         (Some(x), Some(_)) if x.items.is_empty() => Ok(a[1].clone()),
-        (Some(x), Some(y)) => made(x.element, x.lower, x.items.iter().chain(&y.items).cloned().collect()),
+        (Some(x), Some(y)) => made(
+            x.element,
+            x.lower,
+            x.items.iter().chain(&y.items).cloned().collect(),
+        ),
     }
 }
 
 /// `array_remove`
 pub(super) fn remove(a: &[Datum]) -> Result<Datum> {
-    let Some(v) = array(a, 0)? else { return Ok(Datum::Null) };
-    made(v.element, v.lower, v.items.iter().filter(|i| !same(v.element, i, &a[1])).cloned().collect())
+    let Some(v) = array(a, 0)? else {
+        return Ok(Datum::Null);
+    };
+    made(
+        v.element,
+        v.lower,
+        v.items
+            .iter()
+            .filter(|i| !same(v.element, i, &a[1]))
+            .cloned()
+            .collect(),
+    )
 }
 
 /// `array_replace`
 pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
-    let Some(v) = array(a, 0)? else { return Ok(Datum::Null) };
-    let items = v.items.iter().map(|i| if same(v.element, i, &a[1]) { a[2].clone() } else { i.clone() }).collect();
+    let Some(v) = array(a, 0)? else {
+        return Ok(Datum::Null);
+    };
+    let items = v
+        .items
+        .iter()
+        .map(|i| {
+            if same(v.element, i, &a[1]) {
+                a[2].clone()
+            } else {
+                i.clone()
+            }
+        })
+        .collect();
     made(v.element, v.lower, items)
 }
 
 /// `array_position`
 pub(super) fn position(a: &[Datum]) -> Result<Datum> {
-    let Some(v) = array(a, 0)? else { return Ok(Datum::Null) };
+    let Some(v) = array(a, 0)? else {
+        return Ok(Datum::Null);
+    };
     let from = match a.get(2) {
         Some(Datum::Null) => {
-            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "initial position must not be null"));
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "initial position must not be null",
+            ));
         }
         Some(d) => (i64::from(d.as_i32()?) - i64::from(v.lower)).max(0) as usize,
         None => 0,
     };
-    let found = v.items.iter().enumerate().skip(from).find(|(_, i)| same(v.element, i, &a[1]));
+    let found = v
+        .items
+        .iter()
+        .enumerate()
+        .skip(from)
+        .find(|(_, i)| same(v.element, i, &a[1]));
     Ok(found.map_or(Datum::Null, |(i, _)| Datum::Int4(v.lower + i as i32)))
 }
 
 /// `array_positions`
 pub(super) fn positions(a: &[Datum]) -> Result<Datum> {
-    let Some(v) = array(a, 0)? else { return Ok(Datum::Null) };
-    let found = v.items.iter().enumerate().filter(|(_, i)| same(v.element, i, &a[1]));
-    Ok(Datum::array(oid::INT4, found.map(|(i, _)| Datum::Int4(v.lower + i as i32)).collect()))
+    let Some(v) = array(a, 0)? else {
+        return Ok(Datum::Null);
+    };
+    let found = v
+        .items
+        .iter()
+        .enumerate()
+        .filter(|(_, i)| same(v.element, i, &a[1]));
+    Ok(Datum::array(
+        oid::INT4,
+        found
+            .map(|(i, _)| Datum::Int4(v.lower + i as i32))
+            .collect(),
+    ))
 }
 
 fn bounds(a: &[Datum]) -> Result<Option<(i32, i32)>> {
-    let Some(v) = array(a, 0)? else { return Ok(None) };
+    let Some(v) = array(a, 0)? else {
+        return Ok(None);
+    };
     let dimension = a.get(1).map_or(Ok(1), Datum::as_i32)?;
-    Ok((dimension == 1 && !v.items.is_empty()).then(|| (v.lower, v.lower + v.items.len() as i32 - 1)))
+    Ok((dimension == 1 && !v.items.is_empty())
+        .then(|| (v.lower, v.lower + v.items.len() as i32 - 1)))
 }
 
 /// `array_length`
@@ -136,28 +190,53 @@ pub(super) fn cardinality(a: &[Datum]) -> Result<Datum> {
 
 /// `trim_array`
 pub(super) fn trim_array(a: &[Datum]) -> Result<Datum> {
-    let Some(v) = array(a, 0)? else { return Ok(Datum::Null) };
+    let Some(v) = array(a, 0)? else {
+        return Ok(Datum::Null);
+    };
     let n = a[1].as_i32()?;
     if n < 0 || n as usize > v.items.len() {
         return Err(SqlError::new(
             SqlState::ARRAY_SUBSCRIPT_ERROR,
-            format!("number of elements to trim must be between 0 and {}", v.items.len()),
+            format!(
+                "number of elements to trim must be between 0 and {}",
+                v.items.len()
+            ),
         ));
     }
-    made(v.element, v.lower, v.items[..v.items.len() - n as usize].to_vec())
+    made(
+        v.element,
+        v.lower,
+        v.items[..v.items.len() - n as usize].to_vec(),
+    )
 }
 
 /// `array_fill(value, {n})`
 pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
-    let null = || SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "dimension array or low bound array cannot be null");
+    let null = || {
+        SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "dimension array or low bound array cannot be null",
+        )
+    };
     let sizes = array(a, 1)?.ok_or_else(null)?;
-    let lower = if a.len() > 2 { array(a, 2)?.ok_or_else(null)?.items.first().map_or(Ok(1), Datum::as_i32)? } else { 1 };
+    let lower = if a.len() > 2 {
+        array(a, 2)?
+            .ok_or_else(null)?
+            .items
+            .first()
+            .map_or(Ok(1), Datum::as_i32)?
+    } else {
+        1
+    };
     match sizes.items.as_slice() {
         [] => made(type_of(&a[0]).oid, 1, Vec::new()),
         [n] => {
             let n = n.as_i32()?.max(0) as usize;
             if n > 134_217_727 {
-                return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)"));
+                return Err(SqlError::new(
+                    SqlState::PROGRAM_LIMIT_EXCEEDED,
+                    "array size exceeds the maximum allowed (134217727)",
+                ));
             }
             made(type_of(&a[0]).oid, lower, vec![a[0].clone(); n])
         }
@@ -167,7 +246,9 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
 
 /// `array_to_string`
 pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let (Some(v), Some(Datum::Text(by))) = (array(a, 0)?, a.get(1)) else { return Ok(Datum::Null) };
+    let (Some(v), Some(Datum::Text(by))) = (array(a, 0)?, a.get(1)) else {
+        return Ok(Datum::Null);
+    };
     let null = match a.get(2) {
         Some(Datum::Text(t)) => Some(t.clone()),
         _ => None,
@@ -191,19 +272,30 @@ pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 fn pieces(a: &[Datum]) -> Result<Option<Vec<Datum>>> {
-    let Some(Datum::Text(t)) = a.first() else { return Ok(None) };
+    let Some(Datum::Text(t)) = a.first() else {
+        return Ok(None);
+    };
     let null = match a.get(2) {
         Some(Datum::Text(n)) => Some(n.clone()),
         _ => None,
     };
-    let item = |s: &str| if null.as_deref() == Some(s) { Datum::Null } else { Datum::text(s) };
+    let item = |s: &str| {
+        if null.as_deref() == Some(s) {
+            Datum::Null
+        } else {
+            Datum::text(s)
+        }
+    };
     if t.is_empty() {
         return Ok(Some(Vec::new()));
     }
     Ok(Some(match a.get(1) {
         Some(Datum::Text(by)) if by.is_empty() => vec![item(t)],
         Some(Datum::Text(by)) => t.split(&**by).map(item).collect(),
-        _ => t.chars().map(|c| item(c.encode_utf8(&mut [0; 4]))).collect(),
+        _ => t
+            .chars()
+            .map(|c| item(c.encode_utf8(&mut [0; 4])))
+            .collect(),
     }))
 }
 
@@ -214,11 +306,21 @@ pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
 
 /// `string_to_table`
 pub(super) fn string_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(pieces(a)?.unwrap_or_default().into_iter().map(|d| vec![d]).collect())
+    Ok(pieces(a)?
+        .unwrap_or_default()
+        .into_iter()
+        .map(|d| vec![d])
+        .collect())
 }
 
 fn contains(big: &Array, small: &Array) -> bool {
-    small.items.iter().all(|x| !x.is_null() && big.items.iter().any(|y| !y.is_null() && same(big.element, x, y)))
+    small.items.iter().all(|x| {
+        !x.is_null()
+            && big
+                .items
+                .iter()
+                .any(|y| !y.is_null() && same(big.element, x, y))
+    })
 }
 
 /// `@>`
@@ -234,11 +336,17 @@ pub(super) fn contained(a: &[Datum]) -> Result<Datum> {
 /// `&&`
 pub(super) fn overlap(a: &[Datum]) -> Result<Datum> {
     let (x, y) = (a[0].as_array()?, a[1].as_array()?);
-    let hit = x.items.iter().filter(|i| !i.is_null()).any(|i| y.items.iter().any(|j| same(x.element, i, j)));
+    let hit = x
+        .items
+        .iter()
+        .filter(|i| !i.is_null())
+        .any(|i| y.items.iter().any(|j| same(x.element, i, j)));
     Ok(Datum::Bool(hit))
 }
 
 /// `unnest`
 pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(array(a, 0)?.map_or_else(Vec::new, |v| v.items.iter().map(|d| vec![d.clone()]).collect()))
+    Ok(array(a, 0)?.map_or_else(Vec::new, |v| {
+        v.items.iter().map(|d| vec![d.clone()]).collect()
+    }))
 }

@@ -28,16 +28,20 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
         });
     }
     // Arrays go element by element; text carries them.
-    if let (Some(f), Some(t)) = (info::element_of(from), info::element_of(to)) {
-        if !matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) {
-            return match find_cast(f, t, context)? {
-                Cast::Relabel if matches!(from, oid::INT2VECTOR | oid::OIDVECTOR) => Some(Cast::Relabel),
-                _ => Some(Cast::ViaText),
-            };
-        }
+    if let (Some(f), Some(t)) = (info::element_of(from), info::element_of(to))
+        && !matches!(to, oid::INT2VECTOR | oid::OIDVECTOR)
+    {
+        return match find_cast(f, t, context)? {
+            Cast::Relabel if matches!(from, oid::INT2VECTOR | oid::OIDVECTOR) => {
+                Some(Cast::Relabel)
+            }
+            _ => Some(Cast::ViaText),
+        };
     }
     let string = |t| info::category(t) == 'S';
-    if (context >= CastContext::Assignment && string(to)) || (context == CastContext::Explicit && string(from)) {
+    if (context >= CastContext::Assignment && string(to))
+        || (context == CastContext::Explicit && string(from))
+    {
         let pseudo = |t| info::by_oid(t).is_none_or(|i| i.kind == 'p');
         return (!pseudo(from) && !pseudo(to)).then_some(Cast::ViaText);
     }
@@ -45,7 +49,14 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
 }
 
 /// Converts a value along a cast found by [`find_cast`] and applies the target's modifier. NULL stays NULL.
-pub fn apply_cast(cast: Cast, d: &Datum, from: SqlType, to: SqlType, explicit: bool, cx: Option<&dyn Context>) -> Result<Datum> {
+pub fn apply_cast(
+    cast: Cast,
+    d: &Datum,
+    from: SqlType,
+    to: SqlType,
+    explicit: bool,
+    cx: Option<&dyn Context>,
+) -> Result<Datum> {
     if d.is_null() {
         return Ok(Datum::Null);
     }
@@ -54,7 +65,12 @@ pub fn apply_cast(cast: Cast, d: &Datum, from: SqlType, to: SqlType, explicit: b
         Cast::Function(f) => match (&f.body, cx) {
             (Body::Pure(code), _) => code(std::slice::from_ref(d))?,
             (Body::Context(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
-            _ => return Err(SqlError::internal(format!("cast function {} needs a session", f.name))),
+            _ => {
+                return Err(SqlError::internal(format!(
+                    "cast function {} needs a session",
+                    f.name
+                )));
+            }
         },
         Cast::ViaText => {
             if let (Datum::Text(s), true) = (d, to.typmod >= 0) {
@@ -62,15 +78,24 @@ pub fn apply_cast(cast: Cast, d: &Datum, from: SqlType, to: SqlType, explicit: b
                 return super::coerce_typmod(plain, to, explicit);
             }
             if let (Datum::Array(a), Some(element)) = (d, info::element_of(to.oid)) {
-                let target = SqlType { oid: element, typmod: to.typmod };
-                let step = find_cast(a.element, element, CastContext::Explicit)
-                    .ok_or_else(|| SqlError::internal("no cast between the elements of two arrays"))?;
+                let target = SqlType {
+                    oid: element,
+                    typmod: to.typmod,
+                };
+                let step =
+                    find_cast(a.element, element, CastContext::Explicit).ok_or_else(|| {
+                        SqlError::internal("no cast between the elements of two arrays")
+                    })?;
                 let items: Result<Vec<Datum>> = a
                     .items
                     .iter()
                     .map(|i| apply_cast(step, i, SqlType::of(a.element), target, explicit, cx))
                     .collect();
-                return Ok(Datum::Array(std::sync::Arc::new(Array { element, lower: a.lower, items: items? })));
+                return Ok(Datum::Array(std::sync::Arc::new(Array {
+                    element,
+                    lower: a.lower,
+                    items: items?,
+                })));
             }
             let style = cx.map_or(OutputStyle::UTC, OutputStyle::of);
             let text = text_io::to_text(d, from, &style);
@@ -90,7 +115,11 @@ fn relabel(d: &Datum, to: Oid) -> Datum {
 
 fn round_even(v: f64, min: f64, end: f64, name: &str) -> Result<i64> {
     let r = v.round_ties_even();
-    if r >= min && r < end { Ok(r as i64) } else { Err(out_of_range(name)) }
+    if r >= min && r < end {
+        Ok(r as i64)
+    } else {
+        Err(out_of_range(name))
+    }
 }
 
 fn integer(a: &[Datum], name: &str, min: f64, end: f64) -> Result<i64> {
@@ -111,18 +140,28 @@ fn integer(a: &[Datum], name: &str, min: f64, end: f64) -> Result<i64> {
 /// To smallint.
 pub(super) fn to_int2(a: &[Datum]) -> Result<Datum> {
     let v = integer(a, "smallint", -32_768.0, 32_768.0)?;
-    i16::try_from(v).map(Datum::Int2).map_err(|_| out_of_range("smallint"))
+    i16::try_from(v)
+        .map(Datum::Int2)
+        .map_err(|_| out_of_range("smallint"))
 }
 
 /// To integer.
 pub(super) fn to_int4(a: &[Datum]) -> Result<Datum> {
     let v = integer(a, "integer", -2_147_483_648.0, 2_147_483_648.0)?;
-    i32::try_from(v).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+    i32::try_from(v)
+        .map(Datum::Int4)
+        .map_err(|_| out_of_range("integer"))
 }
 
 /// To bigint.
 pub(super) fn to_int8(a: &[Datum]) -> Result<Datum> {
-    integer(a, "bigint", -9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0).map(Datum::Int8)
+    integer(
+        a,
+        "bigint",
+        -9_223_372_036_854_775_808.0,
+        9_223_372_036_854_775_808.0,
+    )
+    .map(Datum::Int8)
 }
 
 /// OID (or reg* type) to integer: the bits.
@@ -138,7 +177,9 @@ pub(super) fn to_oid(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Int2(v)] => Ok(Datum::Oid(i32::from(*v) as u32)),
         [Datum::Int4(v)] => Ok(Datum::Oid(*v as u32)),
-        [Datum::Int8(v)] => u32::try_from(*v).map(Datum::Oid).map_err(|_| out_of_range("OID")),
+        [Datum::Int8(v)] => u32::try_from(*v)
+            .map(Datum::Oid)
+            .map_err(|_| out_of_range("OID")),
         _ => Err(bad_args(a)),
     }
 }
@@ -171,12 +212,21 @@ pub(super) fn to_float8(a: &[Datum]) -> Result<Datum> {
 
 /// To real.
 pub(super) fn to_float4(a: &[Datum]) -> Result<Datum> {
-    let range = |w: &str| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range: {w}"));
+    let range = |w: &str| {
+        SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("value out of range: {w}"),
+        )
+    };
     match a {
         [Datum::Int8(v)] => Ok(Datum::Float4(*v as f32)),
         [Datum::Numeric(v)] => {
             let wide = v.to_f64();
-            let f: f32 = if v.is_finite() { v.to_string().parse().unwrap_or(wide as f32) } else { wide as f32 };
+            let f: f32 = if v.is_finite() {
+                v.to_string().parse().unwrap_or(wide as f32)
+            } else {
+                wide as f32
+            };
             if v.is_finite() && (f.is_infinite() || (f == 0.0 && !v.is_zero())) {
                 return Err(SqlError::new(
                     SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
@@ -223,10 +273,18 @@ pub(super) fn to_bool(a: &[Datum]) -> Result<Datum> {
 pub(super) fn to_text(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Bool(v)] => Ok(Datum::text(if *v { "true" } else { "false" })),
-        [Datum::Char(_)] => Ok(Datum::text(text_io::to_text(&a[0], SqlType::of(oid::CHAR), &OutputStyle::UTC))),
+        [Datum::Char(_)] => Ok(Datum::text(text_io::to_text(
+            &a[0],
+            SqlType::of(oid::CHAR),
+            &OutputStyle::UTC,
+        ))),
         [Datum::Text(s)] => {
             let t = trim_blanks(s);
-            Ok(if t.len() == s.len() { Datum::Text(s.clone()) } else { Datum::text(t) })
+            Ok(if t.len() == s.len() {
+                Datum::Text(s.clone())
+            } else {
+                Datum::text(t)
+            })
         }
         _ => Err(bad_args(a)),
     }
@@ -257,7 +315,9 @@ pub(super) fn name_to_text(a: &[Datum]) -> Result<Datum> {
 pub(super) fn to_char(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Text(s)] => Ok(Datum::Char(s.as_bytes().first().copied().unwrap_or(0))),
-        [Datum::Int4(v)] => i8::try_from(*v).map(|v| Datum::Char(v as u8)).map_err(|_| out_of_range("\"char\"")),
+        [Datum::Int4(v)] => i8::try_from(*v)
+            .map(|v| Datum::Char(v as u8))
+            .map_err(|_| out_of_range("\"char\"")),
         _ => Err(bad_args(a)),
     }
 }

@@ -55,7 +55,11 @@ pub(super) fn compare_days(a: &[Datum], f: fn(Ordering) -> bool) -> Result<Datum
 }
 
 /// Comparison with timestamptz: the other side is local to the session.
-pub(super) fn compare_moments(cx: &dyn Context, a: &[Datum], f: fn(Ordering) -> bool) -> Result<Datum> {
+pub(super) fn compare_moments(
+    cx: &dyn Context,
+    a: &[Datum],
+    f: fn(Ordering) -> bool,
+) -> Result<Datum> {
     let at = |d: &Datum| match d {
         Datum::Date(v) => match dt::date_to_timestamp(*v) {
             Ok(t) => dt::to_utc(t, cx.time_zone()).map(i128::from),
@@ -83,7 +87,10 @@ pub(super) fn date_to_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum
 
 /// time to interval
 pub(super) fn time_to_interval(a: &[Datum]) -> Result<Datum> {
-    Ok(interval(Interval { micros: a[0].as_time()?, ..Interval::default() }))
+    Ok(interval(Interval {
+        micros: a[0].as_time()?,
+        ..Interval::default()
+    }))
 }
 
 /// timestamp to date
@@ -94,7 +101,11 @@ pub(super) fn timestamp_to_date(a: &[Datum]) -> Result<Datum> {
 /// timestamp to time; an infinite one has none
 pub(super) fn timestamp_to_time(a: &[Datum]) -> Result<Datum> {
     let t = a[0].as_timestamp()?;
-    Ok(if infinite(t) { Datum::Null } else { Datum::Time(t.rem_euclid(DAY)) })
+    Ok(if infinite(t) {
+        Datum::Null
+    } else {
+        Datum::Time(t.rem_euclid(DAY))
+    })
 }
 
 /// timestamp to timestamptz
@@ -104,18 +115,28 @@ pub(super) fn timestamp_to_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<
 
 /// timestamptz to date
 pub(super) fn timestamptz_to_date(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(a[0].as_timestamptz()?, cx.time_zone()))))
+    Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
+        a[0].as_timestamptz()?,
+        cx.time_zone(),
+    ))))
 }
 
 /// timestamptz to time
 pub(super) fn timestamptz_to_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let t = a[0].as_timestamptz()?;
-    Ok(if infinite(t) { Datum::Null } else { Datum::Time(dt::to_local(t, cx.time_zone()).rem_euclid(DAY)) })
+    Ok(if infinite(t) {
+        Datum::Null
+    } else {
+        Datum::Time(dt::to_local(t, cx.time_zone()).rem_euclid(DAY))
+    })
 }
 
 /// timestamptz to timestamp
 pub(super) fn timestamptz_to_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Timestamp(dt::to_local(a[0].as_timestamptz()?, cx.time_zone())))
+    Ok(Datum::Timestamp(dt::to_local(
+        a[0].as_timestamptz()?,
+        cx.time_zone(),
+    )))
 }
 
 /// interval to time: what is left of whole days
@@ -156,7 +177,11 @@ pub(super) fn scale_interval(v: &Interval, factor: f64) -> Result<Interval> {
     if !micros.is_finite() || micros.abs() >= 9.223_372_036_854_775e18 {
         return Err(interval_out_of_range());
     }
-    Ok(Interval { months: months as i32, days: (days.trunc() + month_rest.trunc() + carried) as i32, micros: micros as i64 })
+    Ok(Interval {
+        months: months as i32,
+        days: (days.trunc() + month_rest.trunc() + carried) as i32,
+        micros: micros as i64,
+    })
 }
 
 fn add_months(t: i64, months: i32) -> Result<i64> {
@@ -168,7 +193,8 @@ fn add_months(t: i64, months: i32) -> Result<i64> {
 }
 
 fn add_days(t: i64, days: i32) -> Result<i64> {
-    t.checked_add(i64::from(days) * DAY).ok_or_else(calendar::timestamp_out_of_range)
+    t.checked_add(i64::from(days) * DAY)
+        .ok_or_else(calendar::timestamp_out_of_range)
 }
 
 /// timestamp + interval: months, then days, then time.
@@ -181,7 +207,9 @@ pub(super) fn add_to_timestamp(t: i64, v: &Interval) -> Result<i64> {
         t = add_months(t, v.months)?;
     }
     t = add_days(t, v.days)?;
-    t.checked_add(v.micros).ok_or_else(calendar::timestamp_out_of_range).and_then(calendar::check_timestamp)
+    t.checked_add(v.micros)
+        .ok_or_else(calendar::timestamp_out_of_range)
+        .and_then(calendar::check_timestamp)
 }
 
 /// timestamptz + interval: months and days by the zone's calendar, time by the clock.
@@ -196,12 +224,18 @@ pub(super) fn add_to_timestamptz(t: i64, v: &Interval, tz: &TimeZone) -> Result<
     if v.days != 0 {
         t = calendar::local_to_utc(add_days(calendar::utc_to_local(t, tz).0, v.days)?, tz)?;
     }
-    t.checked_add(v.micros).ok_or_else(calendar::timestamp_out_of_range).and_then(calendar::check_timestamp)
+    t.checked_add(v.micros)
+        .ok_or_else(calendar::timestamp_out_of_range)
+        .and_then(calendar::check_timestamp)
 }
 
 fn negated(v: &Interval) -> Result<Interval> {
     let n = || {
-        Some(Interval { months: v.months.checked_neg()?, days: v.days.checked_neg()?, micros: v.micros.checked_neg()? })
+        Some(Interval {
+            months: v.months.checked_neg()?,
+            days: v.days.checked_neg()?,
+            micros: v.micros.checked_neg()?,
+        })
     };
     n().ok_or_else(interval_out_of_range)
 }
@@ -209,7 +243,9 @@ fn negated(v: &Interval) -> Result<Interval> {
 /// date and time `+` and `-` that depend on no time zone
 pub(super) fn plus(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Date(d), Datum::Int4(n)] | [Datum::Int4(n), Datum::Date(d)] => shift_date(*d, i64::from(*n)),
+        [Datum::Date(d), Datum::Int4(n)] | [Datum::Int4(n), Datum::Date(d)] => {
+            shift_date(*d, i64::from(*n))
+        }
         [Datum::Date(d), Datum::Interval(v)] | [Datum::Interval(v), Datum::Date(d)] => {
             add_to_timestamp(dt::date_to_timestamp(*d)?, v).map(Datum::Timestamp)
         }
@@ -248,7 +284,11 @@ fn between(x: i64, y: i64) -> Result<Datum> {
         return Err(field_overflow("cannot subtract infinite timestamps"));
     }
     let micros = x.checked_sub(y).ok_or_else(interval_out_of_range)?;
-    Ok(interval(Interval { months: 0, days: (micros / DAY) as i32, micros: micros % DAY }))
+    Ok(interval(Interval {
+        months: 0,
+        days: (micros / DAY) as i32,
+        micros: micros % DAY,
+    }))
 }
 
 /// `-` of dates, times and intervals
@@ -261,8 +301,12 @@ pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
             Ok(Datum::Int4(x.wrapping_sub(*y)))
         }
         [Datum::Date(d), Datum::Int4(n)] => shift_date(*d, -i64::from(*n)),
-        [Datum::Timestamp(x), Datum::Timestamp(y)] | [Datum::TimestampTz(x), Datum::TimestampTz(y)] => between(*x, *y),
-        [Datum::Time(x), Datum::Time(y)] => Ok(interval(Interval { micros: x - y, ..Interval::default() })),
+        [Datum::Timestamp(x), Datum::Timestamp(y)]
+        | [Datum::TimestampTz(x), Datum::TimestampTz(y)] => between(*x, *y),
+        [Datum::Time(x), Datum::Time(y)] => Ok(interval(Interval {
+            micros: x - y,
+            ..Interval::default()
+        })),
         [x, Datum::Interval(v)] => match x {
             Datum::Time(t) => Ok(Datum::Time((t - v.micros % DAY).rem_euclid(DAY))),
             _ => plus(&[x.clone(), interval(negated(v)?)]),
@@ -275,7 +319,8 @@ pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
 /// timestamptz `+` interval
 pub(super) fn plus_zoned(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::TimestampTz(t), Datum::Interval(v)] | [Datum::Interval(v), Datum::TimestampTz(t)] => {
+        [Datum::TimestampTz(t), Datum::Interval(v)]
+        | [Datum::Interval(v), Datum::TimestampTz(t)] => {
             add_to_timestamptz(*t, v, cx.time_zone()).map(Datum::TimestampTz)
         }
         _ => Err(bad_args(a)),
@@ -295,7 +340,9 @@ pub(super) fn minus_zoned(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 /// interval `*` number
 pub(super) fn interval_mul(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Interval(v), Datum::Float8(f)] | [Datum::Float8(f), Datum::Interval(v)] => scale_interval(v, *f).map(interval),
+        [Datum::Interval(v), Datum::Float8(f)] | [Datum::Float8(f), Datum::Interval(v)] => {
+            scale_interval(v, *f).map(interval)
+        }
         _ => Err(bad_args(a)),
     }
 }
@@ -311,7 +358,10 @@ pub(super) fn interval_div(a: &[Datum]) -> Result<Datum> {
 
 fn zone(name: &str) -> Result<TimeZone> {
     calendar::zone_by_name(name).ok_or_else(|| {
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized"))
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{name}\" not recognized"),
+        )
     })
 }
 
@@ -320,7 +370,12 @@ fn calendar_difference(x: i64, y: i64) -> Interval {
     let negative = x < y;
     let (hi, lo) = if negative { (y, x) } else { (x, y) };
     let (p, q) = (calendar::parts(hi), calendar::parts(lo));
-    let (mut years, mut months, mut days, mut time) = (p.year - q.year, p.month - q.month, p.day - q.day, p.time - q.time);
+    let (mut years, mut months, mut days, mut time) = (
+        p.year - q.year,
+        p.month - q.month,
+        p.day - q.day,
+        p.time - q.time,
+    );
     if time < 0 {
         time += DAY;
         days -= 1;
@@ -336,17 +391,28 @@ fn calendar_difference(x: i64, y: i64) -> Interval {
         years -= 1;
     }
     let sign = if negative { -1 } else { 1 };
-    Interval { months: (sign * (years * 12 + months)) as i32, days: (sign * days) as i32, micros: sign * time }
+    Interval {
+        months: (sign * (years * 12 + months)) as i32,
+        days: (sign * days) as i32,
+        micros: sign * time,
+    }
 }
 
 /// `age`
 pub(super) fn age(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let tz = cx.time_zone();
     // With one argument: from today's midnight.
-    let today = || calendar::utc_to_local(cx.transaction_time(), tz).0.div_euclid(DAY) * DAY;
+    let today = || {
+        calendar::utc_to_local(cx.transaction_time(), tz)
+            .0
+            .div_euclid(DAY)
+            * DAY
+    };
     let (x, y) = match a {
         [Datum::Timestamp(x), Datum::Timestamp(y)] => (*x, *y),
-        [Datum::TimestampTz(x), Datum::TimestampTz(y)] => (dt::to_local(*x, tz), dt::to_local(*y, tz)),
+        [Datum::TimestampTz(x), Datum::TimestampTz(y)] => {
+            (dt::to_local(*x, tz), dt::to_local(*y, tz))
+        }
         [Datum::Timestamp(y)] => (today(), *y),
         [Datum::TimestampTz(y)] => (today(), dt::to_local(*y, tz)),
         _ => return Err(bad_args(a)),
@@ -359,8 +425,14 @@ pub(super) fn age(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 
 /// `make_date`
 pub(super) fn make_date(a: &[Datum]) -> Result<Datum> {
-    let (y, m, d) = (i64::from(a[0].as_i32()?), i64::from(a[1].as_i32()?), i64::from(a[2].as_i32()?));
-    valid_date(y, m, d).map(|d| Datum::Date(d as i32)).ok_or_else(|| field_overflow(&format!("date field value out of range: {y}-{m:02}-{d:02}")))
+    let (y, m, d) = (
+        i64::from(a[0].as_i32()?),
+        i64::from(a[1].as_i32()?),
+        i64::from(a[2].as_i32()?),
+    );
+    valid_date(y, m, d)
+        .map(|d| Datum::Date(d as i32))
+        .ok_or_else(|| field_overflow(&format!("date field value out of range: {y}-{m:02}-{d:02}")))
 }
 
 fn valid_date(y: i64, m: i64, d: i64) -> Option<i64> {
@@ -373,12 +445,17 @@ fn valid_date(y: i64, m: i64, d: i64) -> Option<i64> {
     if !(1..=12).contains(&m) || d < 1 || d > calendar::month_days(year, m) {
         return None;
     }
-    Some(calendar::days_from_civil(year, m, d)).filter(|d| (calendar::DATE_MIN..calendar::DATE_END).contains(d))
+    Some(calendar::days_from_civil(year, m, d))
+        .filter(|d| (calendar::DATE_MIN..calendar::DATE_END).contains(d))
 }
 
 fn clock(h: i32, m: i32, s: f64) -> Result<i64> {
     let bad = || field_overflow(&format!("time field value out of range: {h}:{m:02}:{s}"));
-    if !(0..=24).contains(&h) || !(0..=59).contains(&m) || !(0.0..=60.0).contains(&s) || (h == 24 && (m > 0 || s > 0.0)) {
+    if !(0..=24).contains(&h)
+        || !(0..=59).contains(&m)
+        || !(0.0..=60.0).contains(&s)
+        || (h == 24 && (m > 0 || s > 0.0))
+    {
         return Err(bad());
     }
     Ok(i64::from(h) * HOUR + i64::from(m) * MINUTE + (s * 1e6).round_ties_even() as i64)
@@ -390,8 +467,14 @@ pub(super) fn make_time(a: &[Datum]) -> Result<Datum> {
 }
 
 fn made_timestamp(a: &[Datum]) -> Result<i64> {
-    let (y, m, d) = (i64::from(a[0].as_i32()?), i64::from(a[1].as_i32()?), i64::from(a[2].as_i32()?));
-    let day = valid_date(y, m, d).ok_or_else(|| field_overflow(&format!("date field value out of range: {y}-{m:02}-{d:02}")))?;
+    let (y, m, d) = (
+        i64::from(a[0].as_i32()?),
+        i64::from(a[1].as_i32()?),
+        i64::from(a[2].as_i32()?),
+    );
+    let day = valid_date(y, m, d).ok_or_else(|| {
+        field_overflow(&format!("date field value out of range: {y}-{m:02}-{d:02}"))
+    })?;
     calendar::combine(day, clock(a[3].as_i32()?, a[4].as_i32()?, a[5].as_f64()?)?)
 }
 
@@ -433,7 +516,9 @@ pub(super) fn make_interval(a: &[Datum]) -> Result<Datum> {
             micros: micros.checked_add((seconds * 1e6).round_ties_even() as i64)?,
         })
     };
-    build(n(0)?, n(1)?, n(2)?, n(3)?, n(4)?, n(5)?).map(interval).ok_or_else(interval_out_of_range)
+    build(n(0)?, n(1)?, n(2)?, n(3)?, n(4)?, n(5)?)
+        .map(interval)
+        .ok_or_else(interval_out_of_range)
 }
 
 /// `justify_hours`
@@ -448,7 +533,9 @@ pub(super) fn justify_hours(a: &[Datum]) -> Result<Datum> {
         micros -= DAY;
         days += 1;
     }
-    i32::try_from(days).map(|days| interval(Interval { days, micros, ..v })).map_err(|_| interval_out_of_range())
+    i32::try_from(days)
+        .map(|days| interval(Interval { days, micros, ..v }))
+        .map_err(|_| interval_out_of_range())
 }
 
 /// `justify_days`
@@ -463,7 +550,9 @@ pub(super) fn justify_days(a: &[Datum]) -> Result<Datum> {
         days -= 30;
         months += 1;
     }
-    i32::try_from(months).map(|months| interval(Interval { months, days, ..v })).map_err(|_| interval_out_of_range())
+    i32::try_from(months)
+        .map(|months| interval(Interval { months, days, ..v }))
+        .map_err(|_| interval_out_of_range())
 }
 
 /// `justify_interval`
@@ -487,7 +576,15 @@ pub(super) fn justify_interval(a: &[Datum]) -> Result<Datum> {
         micros -= DAY;
         days += 1;
     }
-    i32::try_from(months).map(|months| interval(Interval { months, days: days as i32, micros })).map_err(|_| interval_out_of_range())
+    i32::try_from(months)
+        .map(|months| {
+            interval(Interval {
+                months,
+                days: days as i32,
+                micros,
+            })
+        })
+        .map_err(|_| interval_out_of_range())
 }
 
 /// `timezone(zone, moment)`, the function behind AT TIME ZONE
@@ -500,7 +597,10 @@ pub(super) fn timezone(a: &[Datum]) -> Result<Datum> {
                 dt::write_interval(v, &mut text);
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
-                    format!("interval time zone \"{}\" must not include months or days", String::from_utf8_lossy(&text)),
+                    format!(
+                        "interval time zone \"{}\" must not include months or days",
+                        String::from_utf8_lossy(&text)
+                    ),
                 ));
             }
             calendar::fixed_zone(v.micros / SECOND).ok_or_else(interval_out_of_range)?
@@ -530,7 +630,11 @@ pub(super) fn to_timestamp(a: &[Datum]) -> Result<Datum> {
         return Err(field_overflow("timestamp cannot be NaN"));
     }
     if s.is_infinite() {
-        return Ok(Datum::TimestampTz(if s < 0.0 { i64::MIN } else { i64::MAX }));
+        return Ok(Datum::TimestampTz(if s < 0.0 {
+            i64::MIN
+        } else {
+            i64::MAX
+        }));
     }
     let micros = ((s + (calendar::UNIX_EPOCH_DAY * 86_400) as f64) * 1e6).round_ties_even();
     if micros < calendar::TIMESTAMP_MIN as f64 || micros >= calendar::TIMESTAMP_END as f64 {
@@ -548,7 +652,10 @@ pub(super) fn date_bin(a: &[Datum]) -> Result<Datum> {
             "timestamps cannot be binned into intervals containing months or years",
         ));
     }
-    let stride = i64::from(v.days).checked_mul(DAY).and_then(|d| d.checked_add(v.micros)).ok_or_else(interval_out_of_range)?;
+    let stride = i64::from(v.days)
+        .checked_mul(DAY)
+        .and_then(|d| d.checked_add(v.micros))
+        .ok_or_else(interval_out_of_range)?;
     if stride <= 0 {
         return Err(field_overflow("stride must be greater than zero"));
     }
@@ -559,7 +666,9 @@ pub(super) fn date_bin(a: &[Datum]) -> Result<Datum> {
         if infinite(o) {
             return Err(field_overflow("origin out of range"));
         }
-        t.checked_sub(o).map(|d| o + d.div_euclid(stride) * stride).ok_or_else(interval_out_of_range)
+        t.checked_sub(o)
+            .map(|d| o + d.div_euclid(stride) * stride)
+            .ok_or_else(interval_out_of_range)
     };
     match (&a[1], &a[2]) {
         (Datum::Timestamp(t), Datum::Timestamp(o)) => bin(*t, *o).map(Datum::Timestamp),
@@ -592,15 +701,24 @@ pub(super) fn clock_timestamp(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 
 /// CURRENT_DATE
 pub(super) fn current_date(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(cx.transaction_time(), cx.time_zone()))))
+    Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
+        cx.transaction_time(),
+        cx.time_zone(),
+    ))))
 }
 
 /// LOCALTIME (with an optional precision)
 pub(super) fn local_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Time(rounded(dt::to_local(cx.transaction_time(), cx.time_zone()).rem_euclid(DAY), a)?))
+    Ok(Datum::Time(rounded(
+        dt::to_local(cx.transaction_time(), cx.time_zone()).rem_euclid(DAY),
+        a,
+    )?))
 }
 
 /// LOCALTIMESTAMP (with an optional precision)
 pub(super) fn local_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Timestamp(rounded(dt::to_local(cx.transaction_time(), cx.time_zone()), a)?))
+    Ok(Datum::Timestamp(rounded(
+        dt::to_local(cx.transaction_time(), cx.time_zone()),
+        a,
+    )?))
 }

@@ -14,8 +14,12 @@ use logstead_types::SqlState;
 fn unit(name: &str) -> Option<&'static str> {
     let w = name.trim().to_ascii_lowercase();
     Some(match w.as_str() {
-        "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => "microseconds",
-        "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" | "msecond" | "mseconds" => "milliseconds",
+        "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => {
+            "microseconds"
+        }
+        "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" | "msecond" | "mseconds" => {
+            "milliseconds"
+        }
         "second" | "seconds" | "s" | "sec" | "secs" => "second",
         "minute" | "minutes" | "m" | "min" | "mins" => "minute",
         "hour" | "hours" | "h" | "hr" | "hrs" => "hour",
@@ -43,14 +47,20 @@ fn unit(name: &str) -> Option<&'static str> {
 fn unknown_unit(name: &str, ty: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_PARAMETER_VALUE,
-        format!("unit \"{}\" not recognized for type {ty}", name.to_ascii_lowercase()),
+        format!(
+            "unit \"{}\" not recognized for type {ty}",
+            name.to_ascii_lowercase()
+        ),
     )
 }
 
 fn unsupported_unit(name: &str, ty: &str) -> SqlError {
     SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
-        format!("unit \"{}\" not supported for type {ty}", name.to_ascii_lowercase()),
+        format!(
+            "unit \"{}\" not supported for type {ty}",
+            name.to_ascii_lowercase()
+        ),
     )
 }
 
@@ -78,11 +88,19 @@ fn time_field(u: &str, t: i64) -> Option<Numeric> {
 }
 
 fn century(y: i64) -> i64 {
-    if y > 0 { (y + 99) / 100 } else { -((99 - (y - 1)) / 100) }
+    if y > 0 {
+        (y + 99) / 100
+    } else {
+        -((99 - (y - 1)) / 100)
+    }
 }
 
 fn millennium(y: i64) -> i64 {
-    if y > 0 { (y + 999) / 1000 } else { -((999 - (y - 1)) / 1000) }
+    if y > 0 {
+        (y + 999) / 1000
+    } else {
+        -((999 - (y - 1)) / 1000)
+    }
 }
 
 /// Year as people count: there is no year 0.
@@ -113,7 +131,11 @@ fn date_field(u: &str, days: i64) -> Option<Numeric> {
 fn infinite_field(u: &str, negative: bool) -> Option<Numeric> {
     match u {
         "year" | "isoyear" | "decade" | "century" | "millennium" | "julian" | "epoch" => {
-            Some(if negative { Numeric::NegInfinity } else { Numeric::Infinity })
+            Some(if negative {
+                Numeric::NegInfinity
+            } else {
+                Numeric::Infinity
+            })
         }
         _ => None,
     }
@@ -130,7 +152,17 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
         Datum::Date(v) => {
             let u = find("date")?;
             if *v == i32::MIN || *v == i32::MAX {
-                if matches!(u, "microseconds" | "milliseconds" | "second" | "minute" | "hour" | "timezone" | "timezone_hour" | "timezone_minute") {
+                if matches!(
+                    u,
+                    "microseconds"
+                        | "milliseconds"
+                        | "second"
+                        | "minute"
+                        | "hour"
+                        | "timezone"
+                        | "timezone_hour"
+                        | "timezone_minute"
+                ) {
                     return Err(unsupported_unit(name, "date"));
                 }
                 return Ok(infinite_field(u, *v == i32::MIN));
@@ -139,14 +171,18 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
             match u {
                 "epoch" => Ok(Some(whole((days - calendar::UNIX_EPOCH_DAY) * 86_400))),
                 "julian" => Ok(Some(whole(days + calendar::EPOCH_JULIAN))),
-                _ => date_field(u, days).map(Some).ok_or_else(|| unsupported_unit(name, "date")),
+                _ => date_field(u, days)
+                    .map(Some)
+                    .ok_or_else(|| unsupported_unit(name, "date")),
             }
         }
         Datum::Time(t) => {
             let ty = "time without time zone";
             match find(ty)? {
                 "epoch" => Ok(Some(micros(*t, 6))),
-                u => time_field(u, *t).map(Some).ok_or_else(|| unsupported_unit(name, ty)),
+                u => time_field(u, *t)
+                    .map(Some)
+                    .ok_or_else(|| unsupported_unit(name, ty)),
             }
         }
         Datum::Timestamp(t) => {
@@ -154,7 +190,10 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
             if infinite(*t) {
                 return Ok(infinite_field(u, *t == i64::MIN));
             }
-            moment_field(u, *t, *t).transpose().unwrap_or_else(|| Err(unsupported_unit(name, TS))).map(Some)
+            moment_field(u, *t, *t)
+                .transpose()
+                .unwrap_or_else(|| Err(unsupported_unit(name, TS)))
+                .map(Some)
         }
         Datum::TimestampTz(t) => {
             let u = find(TSTZ)?;
@@ -166,7 +205,10 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
                 "timezone" => Ok(Some(whole(offset))),
                 "timezone_hour" => Ok(Some(whole(offset / 3600))),
                 "timezone_minute" => Ok(Some(whole(offset / 60 % 60))),
-                _ => moment_field(u, local, *t).transpose().unwrap_or_else(|| Err(unsupported_unit(name, TSTZ))).map(Some),
+                _ => moment_field(u, local, *t)
+                    .transpose()
+                    .unwrap_or_else(|| Err(unsupported_unit(name, TSTZ)))
+                    .map(Some),
             }
         }
         Datum::Interval(v) => {
@@ -182,7 +224,9 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
                 "century" => whole(years / 100),
                 "millennium" => whole(years / 1000),
                 "epoch" => {
-                    let quarter_days = 1461 * i128::from(v.months / 12) + 120 * i128::from(v.months % 12) + 4 * i128::from(v.days);
+                    let quarter_days = 1461 * i128::from(v.months / 12)
+                        + 120 * i128::from(v.months % 12)
+                        + 4 * i128::from(v.days);
                     Numeric::new(quarter_days * 21_600 * 1_000_000 + i128::from(v.micros), 6)
                 }
                 _ => time_field(u, v.micros).ok_or_else(|| unsupported_unit(name, ty))?,
@@ -196,7 +240,10 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
 fn moment_field(u: &str, local: i64, utc: i64) -> Result<Option<Numeric>> {
     let (days, time) = (local.div_euclid(DAY), local.rem_euclid(DAY));
     Ok(match u {
-        "epoch" => Some(Numeric::new(i128::from(utc) - i128::from(calendar::UNIX_EPOCH_DAY) * i128::from(DAY), 6)),
+        "epoch" => Some(Numeric::new(
+            i128::from(utc) - i128::from(calendar::UNIX_EPOCH_DAY) * i128::from(DAY),
+            6,
+        )),
         "julian" => Some(julian(days, time)?),
         _ => time_field(u, time).or_else(|| date_field(u, days)),
     })
@@ -204,13 +251,17 @@ fn moment_field(u: &str, local: i64, utc: i64) -> Result<Option<Numeric>> {
 
 /// `extract`: numeric
 pub(in crate::func) fn extract(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let [name, d] = a else { return Err(bad_args(a)) };
+    let [name, d] = a else {
+        return Err(bad_args(a));
+    };
     Ok(extract_field(cx.time_zone(), name.as_str()?, d)?.map_or(Datum::Null, Datum::numeric))
 }
 
 /// `date_part`: double precision
 pub(in crate::func) fn date_part(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let [name, d] = a else { return Err(bad_args(a)) };
+    let [name, d] = a else {
+        return Err(bad_args(a));
+    };
     if let (Datum::Interval(v), Some("epoch")) = (d, unit(name.as_str()?)) {
         // Summed in PostgreSQL's order: the last digit shows it.
         let mut seconds = v.micros as f64 / 1e6;
@@ -224,12 +275,18 @@ pub(in crate::func) fn date_part(cx: &dyn Context, a: &[Datum]) -> Result<Datum>
         Datum::Date(v) => Datum::Timestamp(dt::date_to_timestamp(*v)?),
         other => other.clone(),
     };
-    Ok(extract_field(cx.time_zone(), name.as_str()?, &moment)?.map_or(Datum::Null, |n| Datum::Float8(n.to_f64())))
+    Ok(extract_field(cx.time_zone(), name.as_str()?, &moment)?
+        .map_or(Datum::Null, |n| Datum::Float8(n.to_f64())))
 }
 
 /// Units that truncation knows; the others are names of fields only.
 fn trunc_unit(name: &str) -> Option<&'static str> {
-    unit(name).filter(|u| !matches!(*u, "epoch" | "dow" | "isodow" | "doy" | "isoyear" | "julian"))
+    unit(name).filter(|u| {
+        !matches!(
+            *u,
+            "epoch" | "dow" | "isodow" | "doy" | "isoyear" | "julian"
+        )
+    })
 }
 
 fn trunc_local(u: &str, t: i64) -> Result<Option<i64>> {
@@ -269,7 +326,9 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
                 return Ok(a[1].clone());
             }
             let u = trunc_unit(name).ok_or_else(|| unknown_unit(name, TS))?;
-            trunc_local(u, *t)?.map(Datum::Timestamp).ok_or_else(|| unsupported_unit(name, TS))
+            trunc_local(u, *t)?
+                .map(Datum::Timestamp)
+                .ok_or_else(|| unsupported_unit(name, TS))
         }
         Datum::TimestampTz(t) => {
             if infinite(*t) {
@@ -284,15 +343,25 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
             let (local, offset) = calendar::utc_to_local(*t, tz);
             let cut = trunc_local(u, local)?.ok_or_else(|| unsupported_unit(name, TSTZ))?;
             // Within the day the offset is the moment's own; days begin by the calendar.
-            if matches!(u, "microseconds" | "milliseconds" | "second" | "minute" | "hour") {
+            if matches!(
+                u,
+                "microseconds" | "milliseconds" | "second" | "minute" | "hour"
+            ) {
                 return Ok(Datum::TimestampTz(cut - offset * SECOND));
             }
             calendar::local_to_utc(cut, tz).map(Datum::TimestampTz)
         }
         Datum::Interval(v) => {
             let u = trunc_unit(name).ok_or_else(|| unknown_unit(name, "interval"))?;
-            let cut = |n: i32| Interval { months: v.months / n * n, days: 0, micros: 0 };
-            let time = |n: i64| Interval { micros: v.micros / n * n, ..**v };
+            let cut = |n: i32| Interval {
+                months: v.months / n * n,
+                days: 0,
+                micros: 0,
+            };
+            let time = |n: i64| Interval {
+                micros: v.micros / n * n,
+                ..**v
+            };
             Ok(interval(match u {
                 "microseconds" => **v,
                 "milliseconds" => time(1000),
@@ -307,7 +376,8 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
                 "century" => cut(1200),
                 "millennium" => cut(12_000),
                 "week" => {
-                    return Err(unsupported_unit(name, "interval").detail("Months usually have fractional weeks."));
+                    return Err(unsupported_unit(name, "interval")
+                        .detail("Months usually have fractional weeks."));
                 }
                 _ => return Err(unsupported_unit(name, "interval")),
             }))

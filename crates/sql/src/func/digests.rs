@@ -2,11 +2,25 @@
 
 /// MD5 (RFC 1321).
 pub(super) fn md5(input: &[u8]) -> [u8; 16] {
-    const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
-    let table: Vec<u32> = (0..64).map(|i| (f64::from(i + 1).sin().abs() * 4_294_967_296.0) as u32).collect();
+    const SHIFTS: [[u32; 4]; 4] = [
+        [7, 12, 17, 22],
+        [5, 9, 14, 20],
+        [4, 11, 16, 23],
+        [6, 10, 15, 21],
+    ];
+    let table: Vec<u32> = (0..64)
+        .map(|i| (f64::from(i + 1).sin().abs() * 4_294_967_296.0) as u32)
+        .collect();
     let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     for block in padded(input, false).chunks_exact(64) {
-        let word = |i: usize| u32::from_le_bytes([block[i * 4], block[i * 4 + 1], block[i * 4 + 2], block[i * 4 + 3]]);
+        let word = |i: usize| {
+            u32::from_le_bytes([
+                block[i * 4],
+                block[i * 4 + 1],
+                block[i * 4 + 2],
+                block[i * 4 + 3],
+            ])
+        };
         let [mut a, mut b, mut c, mut d] = state;
         for i in 0..64 {
             let (f, g) = match i / 16 {
@@ -15,7 +29,10 @@ pub(super) fn md5(input: &[u8]) -> [u8; 16] {
                 2 => (b ^ c ^ d, (3 * i + 5) % 16),
                 _ => (c ^ (b | !d), (7 * i) % 16),
             };
-            let sum = a.wrapping_add(f).wrapping_add(table[i]).wrapping_add(word(g));
+            let sum = a
+                .wrapping_add(f)
+                .wrapping_add(table[i])
+                .wrapping_add(word(g));
             (a, d, c) = (d, c, b);
             b = b.wrapping_add(sum.rotate_left(SHIFTS[i / 16][i % 4]));
         }
@@ -37,22 +54,37 @@ fn padded(input: &[u8], big_endian: bool) -> Vec<u8> {
         v.push(0);
     }
     let bits = (input.len() as u64).wrapping_mul(8);
-    v.extend_from_slice(&if big_endian { bits.to_be_bytes() } else { bits.to_le_bytes() });
+    v.extend_from_slice(&if big_endian {
+        bits.to_be_bytes()
+    } else {
+        bits.to_le_bytes()
+    });
     v
 }
 
 /// SHA-256 (FIPS 180-4).
 pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
     // Fractions of the roots of the first primes, as the standard defines its constants.
-    let primes: Vec<u32> = (2u32..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0)).take(64).collect();
+    let primes: Vec<u32> = (2u32..)
+        .filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0))
+        .take(64)
+        .collect();
     let fraction = |p: u32, cube: bool| -> u32 {
         // The integer root of p * 2^(32 k) holds 32 fraction bits.
         let target = u128::from(p) << if cube { 96 } else { 64 };
         let (mut lo, mut hi) = (0u128, 1u128 << 40);
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
-            let power = if cube { mid.checked_mul(mid).and_then(|s| s.checked_mul(mid)) } else { mid.checked_mul(mid) };
-            if power.is_some_and(|p| p <= target) { lo = mid } else { hi = mid }
+            let power = if cube {
+                mid.checked_mul(mid).and_then(|s| s.checked_mul(mid))
+            } else {
+                mid.checked_mul(mid)
+            };
+            if power.is_some_and(|p| p <= target) {
+                lo = mid
+            } else {
+                hi = mid
+            }
         }
         lo as u32
     };
@@ -66,17 +98,33 @@ pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
         for i in 16..64 {
             let s0 = w[i - 15].rotate_right(7) ^ w[i - 15].rotate_right(18) ^ (w[i - 15] >> 3);
             let s1 = w[i - 2].rotate_right(17) ^ w[i - 2].rotate_right(19) ^ (w[i - 2] >> 10);
-            w[i] = w[i - 16].wrapping_add(s0).wrapping_add(w[i - 7]).wrapping_add(s1);
+            w[i] = w[i - 16]
+                .wrapping_add(s0)
+                .wrapping_add(w[i - 7])
+                .wrapping_add(s1);
         }
         let mut h = [0u32; 8];
         h.copy_from_slice(&state);
         for i in 0..64 {
             let s1 = h[4].rotate_right(6) ^ h[4].rotate_right(11) ^ h[4].rotate_right(25);
             let choice = (h[4] & h[5]) ^ (!h[4] & h[6]);
-            let t1 = h[7].wrapping_add(s1).wrapping_add(choice).wrapping_add(k[i]).wrapping_add(w[i]);
+            let t1 = h[7]
+                .wrapping_add(s1)
+                .wrapping_add(choice)
+                .wrapping_add(k[i])
+                .wrapping_add(w[i]);
             let s0 = h[0].rotate_right(2) ^ h[0].rotate_right(13) ^ h[0].rotate_right(22);
             let majority = (h[0] & h[1]) ^ (h[0] & h[2]) ^ (h[1] & h[2]);
-            h = [t1.wrapping_add(s0.wrapping_add(majority)), h[0], h[1], h[2], h[3].wrapping_add(t1), h[4], h[5], h[6]];
+            h = [
+                t1.wrapping_add(s0.wrapping_add(majority)),
+                h[0],
+                h[1],
+                h[2],
+                h[3].wrapping_add(t1),
+                h[4],
+                h[5],
+                h[6],
+            ];
         }
         for (s, v) in state.iter_mut().zip(h) {
             *s = s.wrapping_add(v);
@@ -99,7 +147,13 @@ mod tests {
     fn known_digests() {
         assert_eq!(hex(&super::md5(b"")), "d41d8cd98f00b204e9800998ecf8427e");
         assert_eq!(hex(&super::md5(b"abc")), "900150983cd24fb0d6963f7d28e17f72");
-        assert_eq!(hex(&super::sha256(b"abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(hex(&super::sha256(&[b'a'; 200])), "c2a908d98f5df987ade41b5fce213067efbcc21ef2240212a41e54b5e7c28ae5");
+        assert_eq!(
+            hex(&super::sha256(b"abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            hex(&super::sha256(&[b'a'; 200])),
+            "c2a908d98f5df987ade41b5fce213067efbcc21ef2240212a41e54b5e7c28ae5"
+        );
     }
 }

@@ -68,7 +68,11 @@ pub(super) enum Case {
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
     /// A field with its FM prefix and its TH suffix (lower case or upper case).
-    Field { field: Field, fill: bool, ordinal: Option<bool> },
+    Field {
+        field: Field,
+        fill: bool,
+        ordinal: Option<bool>,
+    },
     /// Text copied as it is.
     Text(String),
 }
@@ -80,14 +84,62 @@ const KEYWORDS: &[(&str, Field)] = &[
     ("MONTH", Field::MonthName(Case::Upper)),
     ("Month", Field::MonthName(Case::Title)),
     ("month", Field::MonthName(Case::Lower)),
-    ("A.D.", Field::Era { lower: false, dots: true }),
-    ("B.C.", Field::Era { lower: false, dots: true }),
-    ("a.d.", Field::Era { lower: true, dots: true }),
-    ("b.c.", Field::Era { lower: true, dots: true }),
-    ("A.M.", Field::Meridiem { lower: false, dots: true }),
-    ("P.M.", Field::Meridiem { lower: false, dots: true }),
-    ("a.m.", Field::Meridiem { lower: true, dots: true }),
-    ("p.m.", Field::Meridiem { lower: true, dots: true }),
+    (
+        "A.D.",
+        Field::Era {
+            lower: false,
+            dots: true,
+        },
+    ),
+    (
+        "B.C.",
+        Field::Era {
+            lower: false,
+            dots: true,
+        },
+    ),
+    (
+        "a.d.",
+        Field::Era {
+            lower: true,
+            dots: true,
+        },
+    ),
+    (
+        "b.c.",
+        Field::Era {
+            lower: true,
+            dots: true,
+        },
+    ),
+    (
+        "A.M.",
+        Field::Meridiem {
+            lower: false,
+            dots: true,
+        },
+    ),
+    (
+        "P.M.",
+        Field::Meridiem {
+            lower: false,
+            dots: true,
+        },
+    ),
+    (
+        "a.m.",
+        Field::Meridiem {
+            lower: true,
+            dots: true,
+        },
+    ),
+    (
+        "p.m.",
+        Field::Meridiem {
+            lower: true,
+            dots: true,
+        },
+    ),
     ("HH24", Field::Hour24),
     ("HH12", Field::Hour12),
     ("IDDD", Field::IsoDayOfYear),
@@ -111,14 +163,62 @@ const KEYWORDS: &[(&str, Field)] = &[
     ("TZH", Field::ZoneHours),
     ("TZM", Field::ZoneMinutes),
     ("YYY", Field::Year(3)),
-    ("AD", Field::Era { lower: false, dots: false }),
-    ("BC", Field::Era { lower: false, dots: false }),
-    ("ad", Field::Era { lower: true, dots: false }),
-    ("bc", Field::Era { lower: true, dots: false }),
-    ("AM", Field::Meridiem { lower: false, dots: false }),
-    ("PM", Field::Meridiem { lower: false, dots: false }),
-    ("am", Field::Meridiem { lower: true, dots: false }),
-    ("pm", Field::Meridiem { lower: true, dots: false }),
+    (
+        "AD",
+        Field::Era {
+            lower: false,
+            dots: false,
+        },
+    ),
+    (
+        "BC",
+        Field::Era {
+            lower: false,
+            dots: false,
+        },
+    ),
+    (
+        "ad",
+        Field::Era {
+            lower: true,
+            dots: false,
+        },
+    ),
+    (
+        "bc",
+        Field::Era {
+            lower: true,
+            dots: false,
+        },
+    ),
+    (
+        "AM",
+        Field::Meridiem {
+            lower: false,
+            dots: false,
+        },
+    ),
+    (
+        "PM",
+        Field::Meridiem {
+            lower: false,
+            dots: false,
+        },
+    ),
+    (
+        "am",
+        Field::Meridiem {
+            lower: true,
+            dots: false,
+        },
+    ),
+    (
+        "pm",
+        Field::Meridiem {
+            lower: true,
+            dots: false,
+        },
+    ),
     ("CC", Field::Century),
     ("DD", Field::Day),
     ("DY", Field::DayShort(Case::Upper)),
@@ -205,7 +305,11 @@ pub(super) fn pieces(picture: &str) -> Vec<Piece> {
             }
         }
         let found = KEYWORDS.iter().find(|(k, f)| {
-            body.starts_with(k) || (either_case(*f) && body.get(..k.len()).is_some_and(|b| b == k.to_ascii_lowercase()))
+            body.starts_with(k)
+                || (either_case(*f)
+                    && body
+                        .get(..k.len())
+                        .is_some_and(|b| b == k.to_ascii_lowercase()))
         });
         let Some((key, field)) = found else {
             if body.len() < rest.len() {
@@ -225,19 +329,44 @@ pub(super) fn pieces(picture: &str) -> Vec<Piece> {
         if ordinal.is_some() {
             rest = &rest[2..];
         }
-        out.push(Piece::Field { field: *field, fill, ordinal });
+        out.push(Piece::Field {
+            field: *field,
+            fill,
+            ordinal,
+        });
     }
     out
 }
 
 /// English month names.
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 /// English day names, from Sunday.
-pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const DAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 /// Roman numerals of the months.
-pub(super) const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+pub(super) const ROMAN: [&str; 12] = [
+    "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
+];
 
 fn cased(name: &str, case: Case) -> String {
     match case {
@@ -257,7 +386,11 @@ pub(super) fn ordinal_suffix(digits: &str, lower: bool) -> &'static str {
         (_, 3) => 2,
         _ => 3,
     };
-    if lower { ["st", "nd", "rd", "th"][i] } else { ["ST", "ND", "RD", "TH"][i] }
+    if lower {
+        ["st", "nd", "rd", "th"][i]
+    } else {
+        ["ST", "ND", "RD", "TH"][i]
+    }
 }
 
 /// What is formatted: a moment taken apart, or an interval.
@@ -281,12 +414,20 @@ fn padded(v: i64, width: usize, fill: bool) -> String {
     if fill {
         return v.to_string();
     }
-    if v < 0 { format!("-{:0w$}", -v, w = width) } else { format!("{v:0width$}") }
+    if v < 0 {
+        format!("-{:0w$}", -v, w = width)
+    } else {
+        format!("{v:0width$}")
+    }
 }
 
 fn field_text(f: Field, fill: bool, v: &Value) -> String {
     let name = |s: String, width: usize| if fill { s } else { format!("{s:width$}") };
-    let shown = if v.interval || v.year > 0 { v.year } else { 1 - v.year };
+    let shown = if v.interval || v.year > 0 {
+        v.year
+    } else {
+        1 - v.year
+    };
     match f {
         Field::Hour12 => {
             let h = v.hour % 12;
@@ -309,12 +450,20 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 (false, true) => "A.M.",
                 (false, false) => "AM",
             };
-            if lower { s.to_ascii_lowercase() } else { s.to_owned() }
+            if lower {
+                s.to_ascii_lowercase()
+            } else {
+                s.to_owned()
+            }
         }
         Field::YearComma => format!("{},{:03}", shown / 1000, shown % 1000),
         Field::Year(n) => year_text(shown, n, fill),
         Field::IsoYear(n) => {
-            let y = if v.interval { v.year } else { calendar::iso_week(v.days).0 };
+            let y = if v.interval {
+                v.year
+            } else {
+                calendar::iso_week(v.days).0
+            };
             year_text(if y > 0 || v.interval { y } else { 1 - y }, n, fill)
         }
         Field::Era { lower, dots } => {
@@ -324,14 +473,26 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 (false, true) => "A.D.",
                 (false, false) => "AD",
             };
-            if lower { s.to_ascii_lowercase() } else { s.to_owned() }
+            if lower {
+                s.to_ascii_lowercase()
+            } else {
+                s.to_owned()
+            }
         }
         Field::MonthName(c) => month(v).map_or(String::new(), |m| name(cased(MONTHS[m], c), 9)),
         Field::MonthShort(c) => month(v).map_or(String::new(), |m| cased(&MONTHS[m][..3], c)),
         Field::Month => padded(v.month, 2, fill),
         Field::DayName(c) => name(cased(DAYS[calendar::weekday(v.days) as usize], c), 9),
         Field::DayShort(c) => cased(&DAYS[calendar::weekday(v.days) as usize][..3], c),
-        Field::DayOfYear => padded(if v.interval { v.year * 360 + v.month * 30 + v.day } else { calendar::day_of_year(v.days) }, 3, fill),
+        Field::DayOfYear => padded(
+            if v.interval {
+                v.year * 360 + v.month * 30 + v.day
+            } else {
+                calendar::day_of_year(v.days)
+            },
+            3,
+            fill,
+        ),
         Field::IsoDayOfYear => {
             let (y, _) = calendar::iso_week(v.days);
             padded(v.days - calendar::iso_week_start(y, 1) + 1, 3, fill)
@@ -350,25 +511,43 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
             } else {
                 v.year / 100 - 1
             };
-            if (-99..=99).contains(&c) { padded(c, 2, fill) } else { c.to_string() }
+            if (-99..=99).contains(&c) {
+                padded(c, 2, fill)
+            } else {
+                c.to_string()
+            }
         }
         Field::Julian => (v.days + calendar::EPOCH_JULIAN).to_string(),
         Field::Quarter => month(v).map_or(String::new(), |m| (m / 3 + 1).to_string()),
         Field::Roman { lower } => month(v).map_or(String::new(), |m| {
-            let s = if lower { ROMAN[m].to_ascii_lowercase() } else { ROMAN[m].to_owned() };
+            let s = if lower {
+                ROMAN[m].to_ascii_lowercase()
+            } else {
+                ROMAN[m].to_owned()
+            };
             name(s, 4)
         }),
         Field::Zone { lower } => {
-            if lower { v.zone_name.to_ascii_lowercase() } else { v.zone_name.clone() }
+            if lower {
+                v.zone_name.to_ascii_lowercase()
+            } else {
+                v.zone_name.clone()
+            }
         }
         Field::ZoneHours => v.offset.map_or(String::new(), |o| {
             format!("{}{:02}", if o < 0 { '-' } else { '+' }, o.abs() / 3600)
         }),
-        Field::ZoneMinutes => v.offset.map_or(String::new(), |o| format!("{:02}", o.abs() / 60 % 60)),
+        Field::ZoneMinutes => v
+            .offset
+            .map_or(String::new(), |o| format!("{:02}", o.abs() / 60 % 60)),
         Field::Offset => v.offset.map_or(String::new(), |o| {
             let sign = if o < 0 { '-' } else { '+' };
             let minutes = o.abs() / 60 % 60;
-            if minutes == 0 { format!("{sign}{:02}", o.abs() / 3600) } else { format!("{sign}{:02}:{minutes:02}", o.abs() / 3600) }
+            if minutes == 0 {
+                format!("{sign}{:02}", o.abs() / 3600)
+            } else {
+                format!("{sign}{:02}:{minutes:02}", o.abs() / 3600)
+            }
         }),
     }
 }
@@ -385,7 +564,11 @@ fn month(v: &Value) -> Option<usize> {
         return None;
     }
     // A negative month of an interval counts back from the year's end.
-    Some(if v.month > 0 { v.month as usize - 1 } else { (v.month + 12).clamp(0, 11) as usize })
+    Some(if v.month > 0 {
+        v.month as usize - 1
+    } else {
+        (v.month + 12).clamp(0, 11) as usize
+    })
 }
 
 /// Fields that an interval does not have.
@@ -418,13 +601,17 @@ fn render(picture: &str, v: &Value) -> Result<String> {
                 )
                 .hint("Intervals are not tied to specific calendar dates."));
             }
-            Piece::Field { field, fill, ordinal } => {
+            Piece::Field {
+                field,
+                fill,
+                ordinal,
+            } => {
                 let text = field_text(field, fill, v);
                 out.push_str(&text);
-                if let Some(lower) = ordinal {
-                    if text.bytes().any(|b| b.is_ascii_digit()) {
-                        out.push_str(ordinal_suffix(&text, lower));
-                    }
+                if let Some(lower) = ordinal
+                    && text.bytes().any(|b| b.is_ascii_digit())
+                {
+                    out.push_str(ordinal_suffix(&text, lower));
                 }
             }
         }
@@ -467,17 +654,29 @@ fn of_interval(v: &Interval) -> Value {
 
 /// `to_char` of anything that has a picture
 pub(super) fn to_char(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let [d, picture] = a else { return Err(bad_args(a)) };
+    let [d, picture] = a else {
+        return Err(bad_args(a));
+    };
     let picture = picture.as_str()?;
     match d {
         // PostgreSQL gives NULL for infinite moments and for empty pictures.
-        Datum::Timestamp(i64::MIN | i64::MAX) | Datum::TimestampTz(i64::MIN | i64::MAX) => Ok(Datum::Null),
-        Datum::Timestamp(_) | Datum::TimestampTz(_) | Datum::Interval(_) if picture.is_empty() => Ok(Datum::Null),
-        Datum::Timestamp(t) => render(picture, &of_moment(*t, Some(0), String::new())).map(Datum::text),
+        Datum::Timestamp(i64::MIN | i64::MAX) | Datum::TimestampTz(i64::MIN | i64::MAX) => {
+            Ok(Datum::Null)
+        }
+        Datum::Timestamp(_) | Datum::TimestampTz(_) | Datum::Interval(_) if picture.is_empty() => {
+            Ok(Datum::Null)
+        }
+        Datum::Timestamp(t) => {
+            render(picture, &of_moment(*t, Some(0), String::new())).map(Datum::text)
+        }
         Datum::TimestampTz(t) => {
             let tz = cx.time_zone();
             let (local, offset) = calendar::utc_to_local(*t, tz);
-            render(picture, &of_moment(local, Some(offset), zone_abbreviation(*t, tz))).map(Datum::text)
+            render(
+                picture,
+                &of_moment(local, Some(offset), zone_abbreviation(*t, tz)),
+            )
+            .map(Datum::text)
         }
         Datum::Interval(v) => render(picture, &of_interval(v)).map(Datum::text),
         _ => number::number_to_char(d, picture).map(Datum::text),

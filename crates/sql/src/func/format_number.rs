@@ -53,7 +53,10 @@ fn parse(picture: &str) -> Result<Picture> {
     let mut rest = picture;
     let mut point = false;
     while let Some(c) = rest.chars().next() {
-        let two = rest.get(..2).map(str::to_ascii_uppercase).unwrap_or_default();
+        let two = rest
+            .get(..2)
+            .map(str::to_ascii_uppercase)
+            .unwrap_or_default();
         let lower = c.is_ascii_lowercase();
         let mut used = 2;
         match two.as_str() {
@@ -103,7 +106,11 @@ fn parse(picture: &str) -> Result<Picture> {
                         }
                         p.shift = Some(0);
                     }
-                    'E' | 'e' if rest.get(..4).is_some_and(|r| r.eq_ignore_ascii_case("EEEE")) => {
+                    'E' | 'e'
+                        if rest
+                            .get(..4)
+                            .is_some_and(|r| r.eq_ignore_ascii_case("EEEE")) =>
+                    {
                         p.exponent = true;
                         used = 4;
                     }
@@ -206,15 +213,30 @@ fn scientific(d: &Datum, n: &Numeric, p: &Picture) -> String {
 }
 
 /// Puts digits into the picture.
-fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: bool, overflow: bool) -> String {
-    let explicit = p.brackets || p.items.iter().any(|i| matches!(i, Item::Sign(a) if *a != Anchor::Plus));
+fn layout(
+    p: &Picture,
+    before: usize,
+    whole: &str,
+    fraction: &str,
+    negative: bool,
+    overflow: bool,
+) -> String {
+    let explicit = p.brackets
+        || p.items
+            .iter()
+            .any(|i| matches!(i, Item::Sign(a) if *a != Anchor::Plus));
     let digits: Vec<u8> = {
         let mut v = vec![b' '; before.saturating_sub(whole.len())];
         v.extend_from_slice(whole.as_bytes());
         v
     };
     // From which place on zeros are shown although no significant digit came yet.
-    let first_zero = p.items.iter().filter(|i| matches!(i, Item::Digit(_))).take(before).position(|i| *i == Item::Digit(true));
+    let first_zero = p
+        .items
+        .iter()
+        .filter(|i| matches!(i, Item::Digit(_)))
+        .take(before)
+        .position(|i| *i == Item::Digit(true));
     let has_point = p.items.contains(&Item::Point);
     let significant = before.saturating_sub(whole.len());
     // Without a fraction, or when nothing else would be shown, the last place shows its 0.
@@ -226,11 +248,24 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
             .items
             .iter()
             .skip_while(|i| **i != Item::Point)
-            .filter_map(|i| if let Item::Digit(z) = i { Some(*z) } else { None })
+            .filter_map(|i| {
+                if let Item::Digit(z) = i {
+                    Some(*z)
+                } else {
+                    None
+                }
+            })
             .collect();
         let last_zero = places.iter().rposition(|z| *z).map_or(0, |i| i + 1);
-        let last_digit = fraction.bytes().rposition(|b| b != b'0').map_or(0, |i| i + 1);
-        shown_fraction = if overflow { p.after } else { last_zero.max(last_digit).min(p.after) };
+        let last_digit = fraction
+            .bytes()
+            .rposition(|b| b != b'0')
+            .map_or(0, |i| i + 1);
+        shown_fraction = if overflow {
+            p.after
+        } else {
+            last_zero.max(last_digit).min(p.after)
+        };
     }
     if start >= before && before > 0 && shown_fraction == 0 {
         start = before - 1;
@@ -239,10 +274,21 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
     let mut place = 0usize;
     let mut after_point = false;
     let mut sign_done = explicit && !p.brackets;
-    let sign_text = |neg: bool| if p.brackets { if neg { "<" } else { " " } } else if neg { "-" } else { " " };
+    let sign_text = |neg: bool| {
+        if p.brackets {
+            if neg { "<" } else { " " }
+        } else if neg {
+            "-"
+        } else {
+            " "
+        }
+    };
     let number_started = |place: usize, after_point: bool| after_point || place > start;
     let mut fraction_place = 0usize;
-    let first_sign = p.items.iter().position(|i| matches!(i, Item::Sign(Anchor::Floating)));
+    let first_sign = p
+        .items
+        .iter()
+        .position(|i| matches!(i, Item::Sign(Anchor::Floating)));
     let first_digit = p.items.iter().position(|i| matches!(i, Item::Digit(_)));
     // S before the digits floats to the number; behind them it stays at the end.
     let floating_front = matches!((first_sign, first_digit), (Some(s), Some(d)) if s < d);
@@ -266,7 +312,13 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
                     }
                     put_sign(&mut out, &mut sign_done);
                     let c = digits.get(place).copied().unwrap_or(b'0');
-                    out.push(if overflow { '#' } else if c == b' ' { '0' } else { c as char });
+                    out.push(if overflow {
+                        '#'
+                    } else if c == b' ' {
+                        '0'
+                    } else {
+                        c as char
+                    });
                 } else if overflow {
                     out.push('#');
                 } else if !p.fill {
@@ -276,7 +328,11 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
             }
             Item::Digit(_) => {
                 if fraction_place < shown_fraction {
-                    let c = fraction.as_bytes().get(fraction_place).copied().unwrap_or(b'0');
+                    let c = fraction
+                        .as_bytes()
+                        .get(fraction_place)
+                        .copied()
+                        .unwrap_or(b'0');
                     out.push(if overflow { '#' } else { c as char });
                 }
                 fraction_place += 1;
@@ -322,7 +378,10 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
             Item::Currency => out.push(' '),
             Item::Ordinal(lower) => {
                 if !negative && p.after == 0 && !overflow {
-                    out.push_str(super::ordinal_suffix(if whole.is_empty() { "0" } else { whole }, *lower));
+                    out.push_str(super::ordinal_suffix(
+                        if whole.is_empty() { "0" } else { whole },
+                        *lower,
+                    ));
                 }
             }
             Item::Text(t) => out.push_str(t),
@@ -340,10 +399,15 @@ fn layout(p: &Picture, before: usize, whole: &str, fraction: &str, negative: boo
 
 /// `to_number`
 pub(in crate::func) fn to_number(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Text(text), Datum::Text(picture)] = a else { return Err(bad_args(a)) };
+    let [Datum::Text(text), Datum::Text(picture)] = a else {
+        return Err(bad_args(a));
+    };
     let p = parse(picture)?;
     if p.roman.is_some() {
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "\"RN\" not supported for input"));
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "\"RN\" not supported for input",
+        ));
     }
     let mut digits = String::new();
     let mut negative = text.contains('-') || (p.brackets && text.contains('<'));
@@ -355,10 +419,11 @@ pub(in crate::func) fn to_number(a: &[Datum]) -> Result<Datum> {
         }
         match item {
             Item::Digit(_) => {
-                if let Some('.') = chars.peek() {
-                    if !point && p.items.contains(&Item::Point) {
-                        continue;
-                    }
+                if let Some('.') = chars.peek()
+                    && !point
+                    && p.items.contains(&Item::Point)
+                {
+                    continue;
                 }
                 if let Some(c) = chars.peek().copied().filter(char::is_ascii_digit) {
                     digits.push(c);

@@ -63,22 +63,35 @@ fn key_name(f: Field) -> &'static str {
 }
 
 /// Reads up to `most` digits (any number of them for 0), with an optional sign.
-fn digits<'a>(rest: &mut &'a str, most: usize, f: Field) -> Result<(i64, usize)> {
+fn digits(rest: &mut &str, most: usize, f: Field) -> Result<(i64, usize)> {
     let t = rest.trim_start();
     let signed = usize::from(t.starts_with(['+', '-']));
     let limit = if most == 0 { usize::MAX } else { most };
-    let n = t[signed..].bytes().take(limit).take_while(u8::is_ascii_digit).count();
+    let n = t[signed..]
+        .bytes()
+        .take(limit)
+        .take_while(u8::is_ascii_digit)
+        .count();
     let shown: String = t.chars().take(if most == 0 { 10 } else { most }).collect();
     if n == 0 {
         if t.is_empty() {
-            return Err(format_error(format!("source string too short for \"{}\" formatting field", key_name(f))));
+            return Err(format_error(format!(
+                "source string too short for \"{}\" formatting field",
+                key_name(f)
+            )));
         }
-        return Err(format_error(format!("invalid value \"{shown}\" for \"{}\"", key_name(f))).detail("Value must be an integer."));
+        return Err(
+            format_error(format!("invalid value \"{shown}\" for \"{}\"", key_name(f)))
+                .detail("Value must be an integer."),
+        );
     }
     let v: i64 = t[..signed + n].parse().map_err(|_| {
         SqlError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("value for \"{}\" in source string is out of range", key_name(f)),
+            format!(
+                "value for \"{}\" in source string is out of range",
+                key_name(f)
+            ),
         )
     })?;
     *rest = &t[signed + n..];
@@ -88,15 +101,23 @@ fn digits<'a>(rest: &mut &'a str, most: usize, f: Field) -> Result<(i64, usize)>
 fn named(rest: &mut &str, names: &[&str], short: bool, what: &str) -> Result<i64> {
     let t = rest.trim_start();
     for (i, full) in names.iter().enumerate() {
-        let name = if short { &full[..3.min(full.len())] } else { full };
-        if t.get(..name.len()).is_some_and(|p| p.eq_ignore_ascii_case(name)) {
+        let name = if short {
+            &full[..3.min(full.len())]
+        } else {
+            full
+        };
+        if t.get(..name.len())
+            .is_some_and(|p| p.eq_ignore_ascii_case(name))
+        {
             *rest = &t[name.len()..];
             return Ok(i as i64);
         }
     }
     let shown: String = t.chars().take_while(|c| !c.is_whitespace()).collect();
-    Err(format_error(format!("invalid value \"{shown}\" for \"{what}\""))
-        .detail("The given value did not match any of the allowed values for this field."))
+    Err(
+        format_error(format!("invalid value \"{shown}\" for \"{what}\""))
+            .detail("The given value did not match any of the allowed values for this field."),
+    )
 }
 
 fn full_year(v: i64, digits_read: usize, wanted: u8) -> i64 {
@@ -104,10 +125,18 @@ fn full_year(v: i64, digits_read: usize, wanted: u8) -> i64 {
         (4, _) | (_, 4..) => v,
         // The century nearest to 2020.
         (2 | 1, ..=2) => {
-            if v < 70 { v + 2000 } else { v + 1900 }
+            if v < 70 {
+                v + 2000
+            } else {
+                v + 1900
+            }
         }
         _ => {
-            if v < 520 { v + 2000 } else { v + 1000 }
+            if v < 520 {
+                v + 2000
+            } else {
+                v + 1000
+            }
         }
     }
 }
@@ -144,7 +173,13 @@ fn read(text: &str, picture: &str) -> Result<Read> {
         };
         // A field that touches the next one takes its exact width; otherwise all digits.
         let next_digits = matches!(parts.get(i + 1), Some(Piece::Field { .. }));
-        let width = |w: usize| if fill || !next_digits { if w == 4 { 0 } else { w } } else { w };
+        let width = |w: usize| {
+            if fill || !next_digits {
+                if w == 4 { 0 } else { w }
+            } else {
+                w
+            }
+        };
         if rest.trim().is_empty() {
             break;
         }
@@ -185,11 +220,19 @@ fn read(text: &str, picture: &str) -> Result<Read> {
                 r.year = Some(thousands * 1000 + ones);
             }
             Field::Year(n) => {
-                let (v, d) = digits(&mut rest, if n == 4 { width(4) } else { usize::from(n) }, field)?;
+                let (v, d) = digits(
+                    &mut rest,
+                    if n == 4 { width(4) } else { usize::from(n) },
+                    field,
+                )?;
                 r.year = Some(full_year(v, d, n));
             }
             Field::IsoYear(n) => {
-                let (v, d) = digits(&mut rest, if n == 4 { width(4) } else { usize::from(n) }, field)?;
+                let (v, d) = digits(
+                    &mut rest,
+                    if n == 4 { width(4) } else { usize::from(n) },
+                    field,
+                )?;
                 r.iso_year = Some(full_year(v, d, n));
             }
             Field::Era { .. } => {
@@ -199,7 +242,11 @@ fn read(text: &str, picture: &str) -> Result<Read> {
                 rest = t.get(len..).unwrap_or("");
             }
             Field::MonthName(_) => {
-                r.month = Some(named(&mut rest, &MONTHS, false, "MONTH").or_else(|e| named(&mut rest, &MONTHS, true, "MONTH").map_err(|_| e))? + 1);
+                r.month = Some(
+                    named(&mut rest, &MONTHS, false, "MONTH")
+                        .or_else(|e| named(&mut rest, &MONTHS, true, "MONTH").map_err(|_| e))?
+                        + 1,
+                );
             }
             Field::MonthShort(_) => r.month = Some(named(&mut rest, &MONTHS, true, "MON")? + 1),
             Field::Month => r.month = Some(digits(&mut rest, width(2), field)?.0),
@@ -240,11 +287,14 @@ fn read(text: &str, picture: &str) -> Result<Read> {
                 let t = rest.trim_start();
                 let mut best: Option<(usize, usize)> = None;
                 for (i, n) in ROMAN.iter().enumerate() {
-                    if t.get(..n.len()).is_some_and(|p| p.eq_ignore_ascii_case(n)) && best.is_none_or(|(_, l)| n.len() > l) {
+                    if t.get(..n.len()).is_some_and(|p| p.eq_ignore_ascii_case(n))
+                        && best.is_none_or(|(_, l)| n.len() > l)
+                    {
                         best = Some((i, n.len()));
                     }
                 }
-                let (i, len) = best.ok_or_else(|| format_error(format!("invalid value \"{t}\" for \"RM\"")))?;
+                let (i, len) =
+                    best.ok_or_else(|| format_error(format!("invalid value \"{t}\" for \"RM\"")))?;
                 r.month = Some(i as i64 + 1);
                 rest = &t[len..];
             }
@@ -259,7 +309,11 @@ fn read(text: &str, picture: &str) -> Result<Read> {
             Field::ZoneMinutes => {
                 let v = digits(&mut rest, 2, field)?.0 * 60;
                 let hours = r.offset.unwrap_or(0);
-                r.offset = Some(if hours < 0 || r.offset_minutes < 0 { hours - v } else { hours + v });
+                r.offset = Some(if hours < 0 || r.offset_minutes < 0 {
+                    hours - v
+                } else {
+                    hours + v
+                });
             }
             Field::Zone { .. } | Field::Offset => {
                 return Err(SqlError::new(
@@ -274,7 +328,10 @@ fn read(text: &str, picture: &str) -> Result<Read> {
 
 impl Read {
     fn out_of_range(text: &str) -> SqlError {
-        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
+        SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date/time field value out of range: \"{text}\""),
+        )
     }
 
     fn day_number(&self, text: &str) -> Result<i64> {
@@ -285,7 +342,10 @@ impl Read {
         if let (Some(y), Some(w)) = (self.iso_year, self.iso_week) {
             return Ok(calendar::iso_week_start(y, w) + self.iso_day.unwrap_or(1) - 1);
         }
-        let mut year = self.year.or(self.iso_year).unwrap_or(if self.bc { 1 } else { 0 });
+        let mut year = self
+            .year
+            .or(self.iso_year)
+            .unwrap_or(if self.bc { 1 } else { 0 });
         if self.bc {
             year = 1 - year;
         } else if year == 0 {
@@ -304,7 +364,10 @@ impl Read {
             return Ok(calendar::days_from_civil(year, 1, 1) + (w - 1) * 7);
         }
         let (m, d) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
-        if !(1..=12).contains(&m) || !(1..=calendar::month_days(year, m)).contains(&d) || year.abs() > 6_000_000 {
+        if !(1..=12).contains(&m)
+            || !(1..=calendar::month_days(year, m)).contains(&d)
+            || year.abs() > 6_000_000
+        {
             return Err(bad());
         }
         Ok(calendar::days_from_civil(year, m, d))
@@ -319,15 +382,20 @@ impl Read {
         }
         let mut hour = self.hour;
         if self.twelve && !(1..=12).contains(&hour) && self.hour != 0 {
-            return Err(format_error(format!("hour \"{hour}\" is invalid for the 12-hour clock"))
-                .hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+            return Err(
+                format_error(format!("hour \"{hour}\" is invalid for the 12-hour clock"))
+                    .hint("Use the 24-hour clock, or give an hour between 1 and 12."),
+            );
         }
         match self.half {
             Some(true) if hour < 12 => hour += 12,
             Some(false) if hour == 12 => hour = 0,
             _ => {}
         }
-        if !(0..24).contains(&hour) || !(0..60).contains(&self.minute) || !(0..60).contains(&self.second) {
+        if !(0..24).contains(&hour)
+            || !(0..60).contains(&self.minute)
+            || !(0..60).contains(&self.second)
+        {
             return Err(Self::out_of_range(text));
         }
         Ok(hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros)
@@ -336,19 +404,26 @@ impl Read {
 
 /// `to_date`
 pub(in crate::func) fn to_date(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Text(text), Datum::Text(picture)] = a else { return Err(bad_args(a)) };
+    let [Datum::Text(text), Datum::Text(picture)] = a else {
+        return Err(bad_args(a));
+    };
     let r = read(text, picture)?;
     let day = r.day_number(text)?;
     r.time(text)?;
     if !(calendar::DATE_MIN..calendar::DATE_END).contains(&day) {
-        return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{text}\"")));
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date out of range: \"{text}\""),
+        ));
     }
     Ok(Datum::Date(day as i32))
 }
 
 /// `to_timestamp(text, picture)`
 pub(in crate::func) fn to_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let [Datum::Text(text), Datum::Text(picture)] = a else { return Err(bad_args(a)) };
+    let [Datum::Text(text), Datum::Text(picture)] = a else {
+        return Err(bad_args(a));
+    };
     let r = read(text, picture)?;
     let local = calendar::combine(r.day_number(text)?, r.time(text)?)?;
     match r.offset {

@@ -7,7 +7,10 @@ use crate::value::{Datum, Numeric};
 use logstead_types::SqlState;
 
 fn range() -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "input is out of range",
+    )
 }
 
 fn float(v: f64, finite_in: bool) -> Result<Datum> {
@@ -50,18 +53,30 @@ fn cosd_to_60(x: f64) -> f64 {
 }
 
 fn sind_quadrant(x: f64) -> f64 {
-    if x <= 30.0 { sind_to_30(x) } else { cosd_to_60(90.0 - x) }
+    if x <= 30.0 {
+        sind_to_30(x)
+    } else {
+        cosd_to_60(90.0 - x)
+    }
 }
 
 fn cosd_quadrant(x: f64) -> f64 {
-    if x <= 60.0 { cosd_to_60(x) } else { sind_to_30(90.0 - x) }
+    if x <= 60.0 {
+        cosd_to_60(x)
+    } else {
+        sind_to_30(90.0 - x)
+    }
 }
 
 /// sind: exact at multiples of 30 degrees.
 pub(super) fn sind(x: f64) -> f64 {
     let r = x % 360.0;
     let (sign, r) = if r < 0.0 { (-1.0, -r) } else { (1.0, r) };
-    let (sign, r) = if r > 180.0 { (-sign, 360.0 - r) } else { (sign, r) };
+    let (sign, r) = if r > 180.0 {
+        (-sign, 360.0 - r)
+    } else {
+        (sign, r)
+    };
     sign * sind_quadrant(if r > 90.0 { 180.0 - r } else { r })
 }
 
@@ -69,40 +84,66 @@ pub(super) fn sind(x: f64) -> f64 {
 pub(super) fn cosd(x: f64) -> f64 {
     let r = (x % 360.0).abs();
     let r = if r > 180.0 { 360.0 - r } else { r };
-    let (sign, r) = if r > 90.0 { (-1.0, 180.0 - r) } else { (1.0, r) };
+    let (sign, r) = if r > 90.0 {
+        (-1.0, 180.0 - r)
+    } else {
+        (1.0, r)
+    };
     sign * cosd_quadrant(r)
 }
 
 fn quarter(x: f64) -> (f64, f64) {
     let r = x % 180.0;
     let (sign, r) = if r < 0.0 { (-1.0, -r) } else { (1.0, r) };
-    if r > 90.0 { (-sign, 180.0 - r) } else { (sign, r) }
+    if r > 90.0 {
+        (-sign, 180.0 - r)
+    } else {
+        (sign, r)
+    }
 }
 
 /// tand
 pub(super) fn tand(x: f64) -> f64 {
     let (sign, r) = quarter(x);
-    let v = sign * (sind_quadrant(r) / cosd_quadrant(r) / (sind_quadrant(45.0) / cosd_quadrant(45.0)));
+    let v =
+        sign * (sind_quadrant(r) / cosd_quadrant(r) / (sind_quadrant(45.0) / cosd_quadrant(45.0)));
     if v == 0.0 { 0.0 } else { v }
 }
 
 /// cotd
 pub(super) fn cotd(x: f64) -> f64 {
     let (sign, r) = quarter(x);
-    let v = sign * (cosd_quadrant(r) / sind_quadrant(r) / (cosd_quadrant(45.0) / sind_quadrant(45.0)));
+    let v =
+        sign * (cosd_quadrant(r) / sind_quadrant(r) / (cosd_quadrant(45.0) / sind_quadrant(45.0)));
     if v == 0.0 { 0.0 } else { v }
 }
 
 /// asind
 pub(super) fn asind(x: f64) -> f64 {
-    let quadrant = |x: f64| if x <= 0.5 { x.asin() / 0.5f64.asin() * 30.0 } else { 90.0 - x.acos() / 0.5f64.acos() * 60.0 };
+    let quadrant = |x: f64| {
+        if x <= 0.5 {
+            x.asin() / 0.5f64.asin() * 30.0
+        } else {
+            90.0 - x.acos() / 0.5f64.acos() * 60.0
+        }
+    };
     if x < 0.0 { -quadrant(-x) } else { quadrant(x) }
 }
 
 /// acosd
 pub(super) fn acosd(x: f64) -> f64 {
-    let quadrant = |x: f64| if x <= 0.5 { 90.0 - x.asin() / 0.5f64.asin() * 30.0 } else { x.acos() / 0.5f64.acos() * 60.0 };
-    if x < 0.0 { 90.0 + asind(-x) } else { quadrant(x) }
+    let quadrant = |x: f64| {
+        if x <= 0.5 {
+            90.0 - x.asin() / 0.5f64.asin() * 30.0
+        } else {
+            x.acos() / 0.5f64.acos() * 60.0
+        }
+    };
+    if x < 0.0 {
+        90.0 + asind(-x)
+    } else {
+        quadrant(x)
+    }
 }
 
 /// `ceil`
@@ -146,7 +187,13 @@ pub(super) fn trunc(a: &[Datum]) -> Result<Datum> {
 /// `sign`
 pub(super) fn sign(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Float8(v)] => Ok(Datum::Float8(if *v > 0.0 { 1.0 } else if *v < 0.0 { -1.0 } else { 0.0 })),
+        [Datum::Float8(v)] => Ok(Datum::Float8(if *v > 0.0 {
+            1.0
+        } else if *v < 0.0 {
+            -1.0
+        } else {
+            0.0
+        })),
         [Datum::Numeric(v)] if v.is_nan() => Ok(Datum::numeric(Numeric::NaN)),
         [Datum::Numeric(v)] => Ok(Datum::numeric(Numeric::from(v.signum()))),
         _ => Err(bad_args(a)),
@@ -156,9 +203,10 @@ pub(super) fn sign(a: &[Datum]) -> Result<Datum> {
 /// `sqrt`, `|/`
 pub(super) fn sqrt(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Float8(v)] if *v < 0.0 => {
-            Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER, "cannot take square root of a negative number"))
-        }
+        [Datum::Float8(v)] if *v < 0.0 => Err(SqlError::new(
+            SqlState::INVALID_ARGUMENT_FOR_POWER,
+            "cannot take square root of a negative number",
+        )),
         [Datum::Float8(v)] => Ok(Datum::Float8(v.sqrt())),
         [Datum::Numeric(v)] => v.sqrt().map(Datum::numeric),
         _ => Err(bad_args(a)),
@@ -171,7 +219,10 @@ pub(super) fn exp(a: &[Datum]) -> Result<Datum> {
         [Datum::Float8(v)] => {
             let r = v.exp();
             if r == 0.0 && v.is_finite() {
-                return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+                return Err(SqlError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    "value out of range: underflow",
+                ));
             }
             float(r, v.is_finite())
         }
@@ -221,7 +272,10 @@ fn float_power(x: f64, y: f64) -> Result<f64> {
     let r = x.powf(y);
     let finite = x.is_finite() && y.is_finite();
     if r == 0.0 && x != 0.0 && finite {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value out of range: underflow",
+        ));
     }
     checked(r, finite)
 }
@@ -242,7 +296,9 @@ pub(super) fn atan2(a: &[Datum]) -> Result<Datum> {
 
 /// `atan2d`
 pub(super) fn atan2d(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Float8(a[0].as_f64()?.atan2(a[1].as_f64()?).to_degrees()))
+    Ok(Datum::Float8(
+        a[0].as_f64()?.atan2(a[1].as_f64()?).to_degrees(),
+    ))
 }
 
 /// `degrees`
@@ -253,13 +309,19 @@ pub(super) fn degrees(a: &[Datum]) -> Result<Datum> {
 
 /// `radians`
 pub(super) fn radians(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Float8(a[0].as_f64()? * (std::f64::consts::PI / 180.0)))
+    Ok(Datum::Float8(
+        a[0].as_f64()? * (std::f64::consts::PI / 180.0),
+    ))
 }
 
 /// `sinh`, `cosh` overflow to infinity without an error, as in PostgreSQL.
 pub(super) fn acosh(a: &[Datum]) -> Result<Datum> {
     let v = a[0].as_f64()?;
-    if v < 1.0 { Err(range()) } else { Ok(Datum::Float8(precise_acosh(v))) }
+    if v < 1.0 {
+        Err(range())
+    } else {
+        Ok(Datum::Float8(precise_acosh(v)))
+    }
 }
 
 fn precise_acosh(x: f64) -> f64 {
@@ -276,12 +338,18 @@ fn precise_acosh(x: f64) -> f64 {
 /// `atanh`
 pub(super) fn atanh(a: &[Datum]) -> Result<Datum> {
     let v = a[0].as_f64()?;
-    if !(-1.0..=1.0).contains(&v) && !v.is_nan() { Err(range()) } else { Ok(Datum::Float8(v.atanh())) }
+    if !(-1.0..=1.0).contains(&v) && !v.is_nan() {
+        Err(range())
+    } else {
+        Ok(Datum::Float8(v.atanh()))
+    }
 }
 
 /// `random`: 53 random bits in [0, 1)
 pub(super) fn random(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Float8((cx.random_u64() >> 11) as f64 / (1u64 << 53) as f64))
+    Ok(Datum::Float8(
+        (cx.random_u64() >> 11) as f64 / (1u64 << 53) as f64,
+    ))
 }
 
 fn gcd_u(mut x: u64, mut y: u64) -> u64 {
@@ -296,10 +364,14 @@ pub(super) fn gcd(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Int4(x), Datum::Int4(y)] => {
             let g = gcd_u(u64::from(x.unsigned_abs()), u64::from(y.unsigned_abs()));
-            i32::try_from(g).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+            i32::try_from(g)
+                .map(Datum::Int4)
+                .map_err(|_| out_of_range("integer"))
         }
         [Datum::Int8(x), Datum::Int8(y)] => {
-            i64::try_from(gcd_u(x.unsigned_abs(), y.unsigned_abs())).map(Datum::Int8).map_err(|_| out_of_range("bigint"))
+            i64::try_from(gcd_u(x.unsigned_abs(), y.unsigned_abs()))
+                .map(Datum::Int8)
+                .map_err(|_| out_of_range("bigint"))
         }
         [Datum::Numeric(x), Datum::Numeric(y)] => numeric_gcd(x, y).map(Datum::numeric),
         _ => Err(bad_args(a)),
@@ -328,7 +400,9 @@ pub(super) fn lcm(a: &[Datum]) -> Result<Datum> {
             }
             let g = gcd_u(u64::from(x.unsigned_abs()), u64::from(y.unsigned_abs()));
             let v = u64::from(x.unsigned_abs()) / g * u64::from(y.unsigned_abs());
-            i32::try_from(v).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+            i32::try_from(v)
+                .map(Datum::Int4)
+                .map_err(|_| out_of_range("integer"))
         }
         [Datum::Int8(x), Datum::Int8(y)] => {
             if *x == 0 || *y == 0 {
@@ -336,7 +410,9 @@ pub(super) fn lcm(a: &[Datum]) -> Result<Datum> {
             }
             let g = gcd_u(x.unsigned_abs(), y.unsigned_abs());
             let v = (x.unsigned_abs() / g).checked_mul(y.unsigned_abs());
-            v.and_then(|v| i64::try_from(v).ok()).map(Datum::Int8).ok_or_else(|| out_of_range("bigint"))
+            v.and_then(|v| i64::try_from(v).ok())
+                .map(Datum::Int8)
+                .ok_or_else(|| out_of_range("bigint"))
         }
         [Datum::Numeric(x), Datum::Numeric(y)] => {
             let scale = x.scale().max(y.scale()).unwrap_or(0) as i32;
@@ -357,10 +433,16 @@ pub(super) fn lcm(a: &[Datum]) -> Result<Datum> {
 pub(super) fn factorial(a: &[Datum]) -> Result<Datum> {
     let n = a[0].as_i64()?;
     if n < 0 {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "factorial of a negative number is undefined"));
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "factorial of a negative number is undefined",
+        ));
     }
     if n > 32_177 {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format"));
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value overflows numeric format",
+        ));
     }
     let mut v = Numeric::new(1, 0);
     for i in 2..=n {
@@ -373,8 +455,18 @@ pub(super) fn factorial(a: &[Datum]) -> Result<Datum> {
 pub(super) fn width_bucket(a: &[Datum]) -> Result<Datum> {
     let bad = |t: &str| SqlError::new(SqlState::new(b"2201G"), t);
     let (v, low, high, count) = match a {
-        [Datum::Float8(v), Datum::Float8(l), Datum::Float8(h), Datum::Int4(c)] => (*v, *l, *h, *c),
-        [Datum::Numeric(v), Datum::Numeric(l), Datum::Numeric(h), Datum::Int4(c)] => {
+        [
+            Datum::Float8(v),
+            Datum::Float8(l),
+            Datum::Float8(h),
+            Datum::Int4(c),
+        ] => (*v, *l, *h, *c),
+        [
+            Datum::Numeric(v),
+            Datum::Numeric(l),
+            Datum::Numeric(h),
+            Datum::Int4(c),
+        ] => {
             if *c > 0 && v.is_finite() && l.is_finite() && h.is_finite() && l.compare(h).is_ne() {
                 return numeric_bucket(v, l, h, *c);
             }
@@ -394,37 +486,64 @@ pub(super) fn width_bucket(a: &[Datum]) -> Result<Datum> {
     if low == high {
         return Err(bad("lower bound cannot equal upper bound"));
     }
-    let (v, low, high) = if low < high { (v, low, high) } else { (-v, -low, -high) };
+    let (v, low, high) = if low < high {
+        (v, low, high)
+    } else {
+        (-v, -low, -high)
+    };
     if v < low {
         return Ok(Datum::Int4(0));
     }
     if v >= high {
-        return count.checked_add(1).map(Datum::Int4).ok_or_else(|| out_of_range("integer"));
+        return count
+            .checked_add(1)
+            .map(Datum::Int4)
+            .ok_or_else(|| out_of_range("integer"));
     }
-    Ok(Datum::Int4((f64::from(count) * ((v - low) / (high - low))).floor() as i32 + 1))
+    Ok(Datum::Int4(
+        (f64::from(count) * ((v - low) / (high - low))).floor() as i32 + 1,
+    ))
 }
 
 fn numeric_bucket(v: &Numeric, low: &Numeric, high: &Numeric, count: i32) -> Result<Datum> {
-    let (v, low, high) =
-        if low.compare(high).is_lt() { (v.clone(), low.clone(), high.clone()) } else { (v.neg(), low.neg(), high.neg()) };
+    let (v, low, high) = if low.compare(high).is_lt() {
+        (v.clone(), low.clone(), high.clone())
+    } else {
+        (v.neg(), low.neg(), high.neg())
+    };
     if v.compare(&low).is_lt() {
         return Ok(Datum::Int4(0));
     }
     if v.compare(&high).is_ge() {
-        return count.checked_add(1).map(Datum::Int4).ok_or_else(|| out_of_range("integer"));
+        return count
+            .checked_add(1)
+            .map(Datum::Int4)
+            .ok_or_else(|| out_of_range("integer"));
     }
-    let part = v.sub(&low)?.mul(&Numeric::from(count))?.div_trunc(&high.sub(&low)?)?;
-    part.add(&Numeric::new(1, 0))?.to_i64("integer").map(|v| Datum::Int4(v as i32))
+    let part = v
+        .sub(&low)?
+        .mul(&Numeric::from(count))?
+        .div_trunc(&high.sub(&low)?)?;
+    part.add(&Numeric::new(1, 0))?
+        .to_i64("integer")
+        .map(|v| Datum::Int4(v as i32))
 }
 
 /// `scale`
 pub(super) fn scale(a: &[Datum]) -> Result<Datum> {
-    Ok(a[0].as_numeric()?.scale().map_or(Datum::Null, |s| Datum::Int4(s as i32)))
+    Ok(a[0]
+        .as_numeric()?
+        .scale()
+        .map_or(Datum::Null, |s| Datum::Int4(s as i32)))
 }
 
 /// `min_scale`
 pub(super) fn min_scale(a: &[Datum]) -> Result<Datum> {
-    Ok(a[0].as_numeric()?.trim_scale().scale().map_or(Datum::Null, |s| Datum::Int4(s as i32)))
+    Ok(a[0]
+        .as_numeric()?
+        .trim_scale()
+        .scale()
+        .map_or(Datum::Null, |s| Datum::Int4(s as i32)))
 }
 
 /// `trim_scale`

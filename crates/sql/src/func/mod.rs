@@ -26,12 +26,13 @@ pub use aggregate::AGGREGATES;
 pub use cast::{apply_cast, find_cast};
 pub use patterns::{like_match, like_prefix};
 pub use registry::{
-    CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid, functions_named, name_of,
-    operator_by_oid,
+    CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
+    functions_named, name_of, operator_by_oid,
 };
 pub use resolve::{
-    Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for, is_aggregate, operator_class,
-    resolve_aggregate, resolve_function, resolve_operator, type_cast_call,
+    Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
+    is_aggregate, operator_class, resolve_aggregate, resolve_function, resolve_operator,
+    type_cast_call,
 };
 pub use typmod::coerce_typmod;
 

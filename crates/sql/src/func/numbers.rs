@@ -8,7 +8,10 @@ use logstead_types::SqlState;
 
 /// "X out of range".
 pub(super) fn out_of_range(name: &str) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("{name} out of range"),
+    )
 }
 
 /// "division by zero".
@@ -77,7 +80,9 @@ pub(super) use compared;
 macro_rules! compared_blank {
     ($f:ident) => {
         |a| match a {
-            [x, y] => Ok(Datum::Bool(crate::value::compare_as(crate::value::oid::BPCHAR, x, y).$f())),
+            [x, y] => Ok(Datum::Bool(
+                crate::value::compare_as(crate::value::oid::BPCHAR, x, y).$f(),
+            )),
             _ => Err(super::numbers::bad_args(a)),
         }
     };
@@ -110,7 +115,11 @@ pub(super) use shift;
 macro_rules! pick {
     ($f:ident) => {
         |a| match a {
-            [x, y] => Ok(if crate::value::compare(x, y).$f() { x.clone() } else { y.clone() }),
+            [x, y] => Ok(if crate::value::compare(x, y).$f() {
+                x.clone()
+            } else {
+                y.clone()
+            }),
             _ => Err(super::numbers::bad_args(a)),
         }
     };
@@ -119,10 +128,16 @@ pub(super) use pick;
 
 fn check_float(v: f64, may_overflow: bool, may_underflow: bool) -> Result<f64> {
     if v.is_infinite() && may_overflow {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value out of range: overflow",
+        ));
     }
     if v == 0.0 && may_underflow {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value out of range: underflow",
+        ));
     }
     Ok(v)
 }
@@ -226,9 +241,18 @@ pub(super) fn numeric_mod(a: &[Datum]) -> Result<Datum> {
 /// Unary minus of any number.
 pub(super) fn negate(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Int2(v)] => v.checked_neg().map(Datum::Int2).ok_or_else(|| out_of_range("smallint")),
-        [Datum::Int4(v)] => v.checked_neg().map(Datum::Int4).ok_or_else(|| out_of_range("integer")),
-        [Datum::Int8(v)] => v.checked_neg().map(Datum::Int8).ok_or_else(|| out_of_range("bigint")),
+        [Datum::Int2(v)] => v
+            .checked_neg()
+            .map(Datum::Int2)
+            .ok_or_else(|| out_of_range("smallint")),
+        [Datum::Int4(v)] => v
+            .checked_neg()
+            .map(Datum::Int4)
+            .ok_or_else(|| out_of_range("integer")),
+        [Datum::Int8(v)] => v
+            .checked_neg()
+            .map(Datum::Int8)
+            .ok_or_else(|| out_of_range("bigint")),
         [Datum::Float4(v)] => Ok(Datum::Float4(-v)),
         [Datum::Float8(v)] => Ok(Datum::Float8(-v)),
         [Datum::Numeric(v)] => Ok(Datum::numeric(v.neg())),
@@ -244,9 +268,18 @@ pub(super) fn same(a: &[Datum]) -> Result<Datum> {
 /// Absolute value of any number.
 pub(super) fn abs(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Int2(v)] => v.checked_abs().map(Datum::Int2).ok_or_else(|| out_of_range("smallint")),
-        [Datum::Int4(v)] => v.checked_abs().map(Datum::Int4).ok_or_else(|| out_of_range("integer")),
-        [Datum::Int8(v)] => v.checked_abs().map(Datum::Int8).ok_or_else(|| out_of_range("bigint")),
+        [Datum::Int2(v)] => v
+            .checked_abs()
+            .map(Datum::Int2)
+            .ok_or_else(|| out_of_range("smallint")),
+        [Datum::Int4(v)] => v
+            .checked_abs()
+            .map(Datum::Int4)
+            .ok_or_else(|| out_of_range("integer")),
+        [Datum::Int8(v)] => v
+            .checked_abs()
+            .map(Datum::Int8)
+            .ok_or_else(|| out_of_range("bigint")),
         [Datum::Float4(v)] => Ok(Datum::Float4(v.abs())),
         [Datum::Float8(v)] => Ok(Datum::Float8(v.abs())),
         [Datum::Numeric(v)] => Ok(Datum::numeric(v.abs())),

@@ -13,7 +13,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 fn escape_at_end() -> SqlError {
-    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
+    SqlError::new(
+        SqlState::INVALID_ESCAPE_SEQUENCE,
+        "LIKE pattern must not end with escape character",
+    )
 }
 
 fn char_len(b: u8) -> usize {
@@ -96,7 +99,7 @@ pub fn like_prefix(pattern: &str) -> (String, bool) {
     (prefix, true)
 }
 
-fn texts<'a>(a: &'a [Datum]) -> Result<(&'a str, &'a str)> {
+fn texts(a: &[Datum]) -> Result<(&str, &str)> {
     match a {
         [Datum::Text(x), Datum::Text(y)] => Ok((x, y)),
         _ => Err(bad_args(a)),
@@ -118,7 +121,11 @@ pub(super) fn not_like(a: &[Datum]) -> Result<Datum> {
 /// `~~*`
 pub(super) fn ilike(a: &[Datum]) -> Result<Datum> {
     let (t, p) = texts(a)?;
-    like_match(&super::strings::lower_text(t), &super::strings::lower_text(p)).map(Datum::Bool)
+    like_match(
+        &super::strings::lower_text(t),
+        &super::strings::lower_text(p),
+    )
+    .map(Datum::Bool)
 }
 
 /// `!~~*`
@@ -135,8 +142,10 @@ pub(super) fn like_escape(a: &[Datum]) -> Result<Datum> {
     let mut chars = escape.chars();
     let e = chars.next();
     if chars.next().is_some() {
-        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-            .hint("Escape string must be empty or one character."));
+        return Err(
+            SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+                .hint("Escape string must be empty or one character."),
+        );
     }
     let mut out = String::with_capacity(pattern.len() + 4);
     let mut after = false;
@@ -167,8 +176,11 @@ pub(super) fn similar_to_escape(a: &[Datum]) -> Result<Datum> {
             let mut chars = e.chars();
             let first = chars.next();
             if chars.next().is_some() {
-                return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-                    .hint("Escape string must be empty or one character."));
+                return Err(SqlError::new(
+                    SqlState::INVALID_ESCAPE_SEQUENCE,
+                    "invalid escape string",
+                )
+                .hint("Escape string must be empty or one character."));
             }
             (p, first)
         }
@@ -212,7 +224,10 @@ pub(super) fn similar_to_escape(a: &[Datum]) -> Result<Datum> {
 }
 
 fn bad_regex(text: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {text}"))
+    SqlError::new(
+        SqlState::INVALID_REGULAR_EXPRESSION,
+        format!("invalid regular expression: {text}"),
+    )
 }
 
 /// Flags of the regexp functions.
@@ -262,15 +277,15 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
     }
     p = p.strip_prefix("***:").unwrap_or(p);
     // Embedded options stand at the very start.
-    if let Some(rest) = p.strip_prefix("(?") {
-        if let Some(end) = rest.find(')') {
-            if end > 0 && rest[..end].bytes().all(|b| b.is_ascii_lowercase()) {
-                let g = flags.global;
-                *flags = parse_flags(&rest[..end])?;
-                flags.global = g;
-                p = &rest[end + 1..];
-            }
-        }
+    if let Some(rest) = p.strip_prefix("(?")
+        && let Some(end) = rest.find(')')
+        && end > 0
+        && rest[..end].bytes().all(|b| b.is_ascii_lowercase())
+    {
+        let g = flags.global;
+        *flags = parse_flags(&rest[..end])?;
+        flags.global = g;
+        p = &rest[end + 1..];
     }
     if flags.literal {
         return Ok(regex::escape(p));
@@ -282,7 +297,9 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
         match c[i] {
             '\\' => {
                 i += 1;
-                let Some(&e) = c.get(i) else { return Err(bad_regex("invalid escape \\ sequence")) };
+                let Some(&e) = c.get(i) else {
+                    return Err(bad_regex("invalid escape \\ sequence"));
+                };
                 match e {
                     'y' => out.push_str("\\b"),
                     'Y' => out.push_str("\\B"),
@@ -292,12 +309,19 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
                     'b' => out.push_str("\\x08"),
                     'B' => out.push_str("\\\\"),
                     'e' => out.push_str("\\x1b"),
-                    '1'..='9' => return Err(SqlError::unsupported("back reference in a regular expression")),
-                    'A' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 't' | 'r' | 'f' | 'v' | 'a' | 'x' | 'u' | 'U' => {
+                    '1'..='9' => {
+                        return Err(SqlError::unsupported(
+                            "back reference in a regular expression",
+                        ));
+                    }
+                    'A' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 't' | 'r' | 'f' | 'v' | 'a'
+                    | 'x' | 'u' | 'U' => {
                         out.push('\\');
                         out.push(e);
                     }
-                    _ if e.is_ascii_alphanumeric() => return Err(bad_regex("invalid escape \\ sequence")),
+                    _ if e.is_ascii_alphanumeric() => {
+                        return Err(bad_regex("invalid escape \\ sequence"));
+                    }
                     _ => out.push_str(&regex::escape(e.encode_utf8(&mut [0; 4]))),
                 }
                 i += 1;
@@ -306,7 +330,9 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
             '(' if c.get(i + 1) == Some(&'?') => {
                 match c.get(i + 2) {
                     Some(':') => out.push_str("(?:"),
-                    Some('=' | '!' | '<') => return Err(SqlError::unsupported("lookaround in a regular expression")),
+                    Some('=' | '!' | '<') => {
+                        return Err(SqlError::unsupported("lookaround in a regular expression"));
+                    }
                     _ => return Err(bad_regex("quantifier operand invalid")),
                 }
                 i += 3;
@@ -318,7 +344,11 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
             '}' => {
                 // The end of a bound is copied with it; a lone one is literal.
                 let open = out.rfind('{').filter(|o| !out[..*o].ends_with('\\'));
-                let bound = open.is_some_and(|o| out[o + 1..].bytes().all(|b| b.is_ascii_digit() || b == b','));
+                let bound = open.is_some_and(|o| {
+                    out[o + 1..]
+                        .bytes()
+                        .all(|b| b.is_ascii_digit() || b == b',')
+                });
                 out.push_str(if bound { "}" } else { "\\}" });
                 i += 1;
             }
@@ -356,11 +386,13 @@ fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> R
                 return Ok(i + 1);
             }
             Some('[') if matches!(c.get(i + 1), Some(':')) => {
-                let end = (i + 2..c.len()).find(|j| c[*j] == ':' && c.get(j + 1) == Some(&']')).ok_or_else(unbalanced)?;
+                let end = (i + 2..c.len())
+                    .find(|j| c[*j] == ':' && c.get(j + 1) == Some(&']'))
+                    .ok_or_else(unbalanced)?;
                 let name: String = c[i + 2..end].iter().collect();
                 match name.as_str() {
-                    "alnum" | "alpha" | "blank" | "cntrl" | "digit" | "graph" | "lower" | "print" | "punct" | "space" | "upper"
-                    | "xdigit" | "word" => {
+                    "alnum" | "alpha" | "blank" | "cntrl" | "digit" | "graph" | "lower"
+                    | "print" | "punct" | "space" | "upper" | "xdigit" | "word" => {
                         out.push_str("[:");
                         out.push_str(&name);
                         out.push_str(":]");
@@ -370,10 +402,14 @@ fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> R
                 i = end + 2;
             }
             Some('[') if matches!(c.get(i + 1), Some('.' | '=')) => {
-                return Err(SqlError::unsupported("collating element in a regular expression"));
+                return Err(SqlError::unsupported(
+                    "collating element in a regular expression",
+                ));
             }
             Some('\\') => {
-                let Some(&e) = c.get(i + 1) else { return Err(unbalanced()) };
+                let Some(&e) = c.get(i + 1) else {
+                    return Err(unbalanced());
+                };
                 out.push('\\');
                 out.push(if e == 'b' { '\u{8}' } else { e });
                 i += 2;
@@ -411,21 +447,23 @@ fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
         .build()
         .map_err(|e| {
             let text = e.to_string();
-            bad_regex(if text.contains("unclosed group") || text.contains("unopened group") {
-                "parentheses () not balanced"
-            } else if text.contains("unclosed character class") {
-                "brackets [] not balanced"
-            } else if text.contains("repetition operator missing") {
-                "quantifier operand invalid"
-            } else if text.contains("invalid character class range") {
-                "invalid character range"
-            } else if text.contains("repetition") {
-                "invalid repetition count(s)"
-            } else if text.contains("size limit") {
-                "regular expression is too complex"
-            } else {
-                "invalid escape \\ sequence"
-            })
+            bad_regex(
+                if text.contains("unclosed group") || text.contains("unopened group") {
+                    "parentheses () not balanced"
+                } else if text.contains("unclosed character class") {
+                    "brackets [] not balanced"
+                } else if text.contains("repetition operator missing") {
+                    "quantifier operand invalid"
+                } else if text.contains("invalid character class range") {
+                    "invalid character range"
+                } else if text.contains("repetition") {
+                    "invalid repetition count(s)"
+                } else if text.contains("size limit") {
+                    "regular expression is too complex"
+                } else {
+                    "invalid escape \\ sequence"
+                },
+            )
         })?;
     let regex = Arc::new(regex);
     COMPILED.with(|c| {
@@ -440,7 +478,10 @@ fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
 
 fn matches(a: &[Datum], ignore_case: bool, wanted: bool) -> Result<Datum> {
     let (t, p) = texts(a)?;
-    let flags = Flags { ignore_case, ..Flags::default() };
+    let flags = Flags {
+        ignore_case,
+        ..Flags::default()
+    };
     Ok(Datum::Bool(compile(p, flags)?.is_match(t) == wanted))
 }
 
@@ -473,7 +514,8 @@ fn int_at(a: &[Datum], i: usize, default: i32) -> Result<i32> {
 }
 
 fn flags_at(a: &[Datum], i: usize) -> Result<Flags> {
-    a.get(i).map_or(Ok(Flags::default()), |d| parse_flags(d.as_str()?))
+    a.get(i)
+        .map_or(Ok(Flags::default()), |d| parse_flags(d.as_str()?))
 }
 
 fn no_global(f: Flags, function: &str) -> Result<Flags> {
@@ -488,22 +530,33 @@ fn no_global(f: Flags, function: &str) -> Result<Flags> {
 
 fn positive(v: i32, name: &str) -> Result<i32> {
     if v < 1 {
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid value for parameter \"{name}\": {v}")));
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{name}\": {v}"),
+        ));
     }
     Ok(v)
 }
 
 /// Byte position of the character with number `start` (from 1); the end if there is none.
 fn offset(text: &str, start: i32) -> usize {
-    text.char_indices().nth(start as usize - 1).map_or(text.len(), |(i, _)| i)
+    text.char_indices()
+        .nth(start as usize - 1)
+        .map_or(text.len(), |(i, _)| i)
 }
 
 /// `substring(text from pattern)`: the first group, or the whole match.
 pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
     let (t, p) = texts(a)?;
     let r = compile(p, Flags::default())?;
-    let Some(c) = r.captures(t) else { return Ok(Datum::Null) };
-    let group = if r.captures_len() > 1 { c.get(1) } else { c.get(0) };
+    let Some(c) = r.captures(t) else {
+        return Ok(Datum::Null);
+    };
+    let group = if r.captures_len() > 1 {
+        c.get(1)
+    } else {
+        c.get(0)
+    };
     Ok(group.map_or(Datum::Null, |m| Datum::text(m.as_str())))
 }
 
@@ -515,7 +568,9 @@ fn append_replacement(with: &str, c: &regex::Captures<'_>, out: &mut String) {
             continue;
         }
         match chars.next() {
-            Some(d @ '1'..='9') => out.push_str(c.get(d as usize - '0' as usize).map_or("", |m| m.as_str())),
+            Some(d @ '1'..='9') => {
+                out.push_str(c.get(d as usize - '0' as usize).map_or("", |m| m.as_str()))
+            }
             Some('&') => out.push_str(c.get(0).map_or("", |m| m.as_str())),
             Some('\\') => out.push('\\'),
             Some(other) => {
@@ -561,7 +616,11 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     let from = offset(text, start);
     let mut out = String::with_capacity(text.len() + with.len());
     let mut last = 0;
-    for (seen, c) in r.captures_iter(text).filter(|c| c.get(0).is_some_and(|m| m.start() >= from)).enumerate() {
+    for (seen, c) in r
+        .captures_iter(text)
+        .filter(|c| c.get(0).is_some_and(|m| m.start() >= from))
+        .enumerate()
+    {
         let Some(m) = c.get(0) else { continue };
         if wanted != 0 && seen as i32 + 1 != wanted {
             continue;
@@ -580,7 +639,9 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
 fn groups(r: &Regex, c: &regex::Captures<'_>) -> Datum {
     let first = usize::from(r.captures_len() > 1);
     let last = if first == 0 { 1 } else { r.captures_len() };
-    let items = (first..last).map(|i| c.get(i).map_or(Datum::Null, |m| Datum::text(m.as_str()))).collect();
+    let items = (first..last)
+        .map(|i| c.get(i).map_or(Datum::Null, |m| Datum::text(m.as_str())))
+        .collect();
     Datum::array(oid::TEXT, items)
 }
 
@@ -588,10 +649,14 @@ fn groups(r: &Regex, c: &regex::Captures<'_>) -> Datum {
 pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
     let flags = flags_at(a, 2)?;
     if flags.global {
-        return Err(no_global(flags, "regexp_match").err().map_or_else(|| bad_args(a), |e| e.hint("Use the regexp_matches function instead.")));
+        return Err(no_global(flags, "regexp_match").err().map_or_else(
+            || bad_args(a),
+            |e| e.hint("Use the regexp_matches function instead."),
+        ));
     }
     let r = compile(text_at(a, 1)?, flags)?;
-    Ok(r.captures(text_at(a, 0)?).map_or(Datum::Null, |c| groups(&r, &c)))
+    Ok(r.captures(text_at(a, 0)?)
+        .map_or(Datum::Null, |c| groups(&r, &c)))
 }
 
 /// `regexp_matches`
@@ -599,13 +664,18 @@ pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Ok(r.captures_iter(text_at(a, 0)?).take(limit).map(|c| vec![groups(&r, &c)]).collect())
+    Ok(r.captures_iter(text_at(a, 0)?)
+        .take(limit)
+        .map(|c| vec![groups(&r, &c)])
+        .collect())
 }
 
 /// `regexp_like`
 pub(super) fn regexp_like(a: &[Datum]) -> Result<Datum> {
     let flags = no_global(flags_at(a, 2)?, "regexp_like")?;
-    Ok(Datum::Bool(compile(text_at(a, 1)?, flags)?.is_match(text_at(a, 0)?)))
+    Ok(Datum::Bool(
+        compile(text_at(a, 1)?, flags)?.is_match(text_at(a, 0)?),
+    ))
 }
 
 /// `regexp_count`
@@ -614,7 +684,10 @@ pub(super) fn regexp_count(a: &[Datum]) -> Result<Datum> {
     let flags = no_global(flags_at(a, 3)?, "regexp_count")?;
     let text = text_at(a, 0)?;
     let from = offset(text, start);
-    let n = compile(text_at(a, 1)?, flags)?.find_iter(text).filter(|m| m.start() >= from).count();
+    let n = compile(text_at(a, 1)?, flags)?
+        .find_iter(text)
+        .filter(|m| m.start() >= from)
+        .count();
     Ok(Datum::Int4(n as i32))
 }
 
@@ -630,8 +703,13 @@ pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
     let text = text_at(a, 0)?;
     let from = offset(text, start);
     let r = compile(text_at(a, 1)?, flags)?;
-    let found = r.captures_iter(text).filter(|c| c.get(0).is_some_and(|m| m.start() >= from)).nth(nth as usize - 1);
-    Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
+    let found = r
+        .captures_iter(text)
+        .filter(|c| c.get(0).is_some_and(|m| m.start() >= from))
+        .nth(nth as usize - 1);
+    Ok(found
+        .and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str())))
+        .unwrap_or(Datum::Null))
 }
 
 fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
@@ -655,10 +733,19 @@ fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
 /// `regexp_split_to_array`
 pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
     let parts = split(a, "regexp_split_to_array")?;
-    Ok(Datum::array(oid::TEXT, parts.into_iter().map(Datum::text).collect()))
+    Ok(Datum::array(
+        oid::TEXT,
+        parts.into_iter().map(Datum::text).collect(),
+    ))
 }
 
 /// `regexp_split_to_table`
-pub(super) fn regexp_split_to_table(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(split(a, "regexp_split_to_table")?.into_iter().map(|p| vec![Datum::text(p)]).collect())
+pub(super) fn regexp_split_to_table(
+    _: &dyn super::Context,
+    a: &[Datum],
+) -> Result<Vec<Vec<Datum>>> {
+    Ok(split(a, "regexp_split_to_table")?
+        .into_iter()
+        .map(|p| vec![Datum::text(p)])
+        .collect())
 }

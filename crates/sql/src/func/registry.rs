@@ -56,7 +56,10 @@ struct Registry {
 }
 
 fn tables() -> impl Iterator<Item = &'static Function> {
-    table_functions::FUNCTIONS.iter().chain(table_operators::FUNCTIONS).chain(table_casts::FUNCTIONS)
+    table_functions::FUNCTIONS
+        .iter()
+        .chain(table_operators::FUNCTIONS)
+        .chain(table_casts::FUNCTIONS)
 }
 
 fn registry() -> &'static Registry {
@@ -112,12 +115,20 @@ pub fn function_by_oid(oid: Oid) -> Option<&'static Function> {
 
 /// Functions of this name.
 pub fn functions_named(name: &str) -> impl Iterator<Item = &'static Function> {
-    registry().functions_by_name.get(name).into_iter().flatten().copied()
+    registry()
+        .functions_by_name
+        .get(name)
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// Operators of this name.
 pub(super) fn operators_named(name: &str) -> &'static [&'static Operator] {
-    registry().operators_by_name.get(name).map_or(&[], |v| v.as_slice())
+    registry()
+        .operators_by_name
+        .get(name)
+        .map_or(&[], |v| v.as_slice())
 }
 
 /// Operator with this OID.
@@ -132,12 +143,19 @@ pub(super) fn all_operators_of(function: Oid) -> Option<&'static Operator> {
 
 /// Aggregates of this name.
 pub fn aggregates_named(name: &str) -> impl Iterator<Item = &'static Aggregate> {
-    registry().aggregates_by_name.get(name).into_iter().flatten().copied()
+    registry()
+        .aggregates_by_name
+        .get(name)
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// Name of the function or aggregate with this OID.
 pub fn name_of(oid: Oid) -> Option<&'static str> {
-    function_by_oid(oid).map(|f| f.name).or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
+    function_by_oid(oid)
+        .map(|f| f.name)
+        .or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
 }
 
 /// `pg_cast` row between two types.

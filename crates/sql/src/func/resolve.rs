@@ -113,16 +113,33 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
     if !declared.iter().any(|d| is_polymorphic(*d)) {
         return true;
     }
-    let known: Vec<(Oid, Oid)> =
-        declared.iter().zip(input).filter(|(_, i)| **i != oid::UNKNOWN).map(|(d, i)| (*d, *i)).collect();
-    let element = |d: Oid, i: Oid| if is_array_poly(d) { info::element_of(i).unwrap_or(0) } else { i };
+    let known: Vec<(Oid, Oid)> = declared
+        .iter()
+        .zip(input)
+        .filter(|(_, i)| **i != oid::UNKNOWN)
+        .map(|(d, i)| (*d, *i))
+        .collect();
+    let element = |d: Oid, i: Oid| {
+        if is_array_poly(d) {
+            info::element_of(i).unwrap_or(0)
+        } else {
+            i
+        }
+    };
     let family = |members: [Oid; 3]| -> Vec<SqlType> {
-        let of = known.iter().filter(|(d, i)| members.contains(d) && *i != oid::ANYARRAY);
+        let of = known
+            .iter()
+            .filter(|(d, i)| members.contains(d) && *i != oid::ANYARRAY);
         of.map(|(d, i)| SqlType::of(element(*d, *i))).collect()
     };
     let same = family([oid::ANYELEMENT, oid::ANYARRAY, oid::ANYNONARRAY]);
-    let common = family([oid::ANYCOMPATIBLE, oid::ANYCOMPATIBLEARRAY, oid::ANYCOMPATIBLENONARRAY]);
-    same.windows(2).all(|w| w[0].oid == w[1].oid) && (common.is_empty() || common_type(&common).is_ok())
+    let common = family([
+        oid::ANYCOMPATIBLE,
+        oid::ANYCOMPATIBLEARRAY,
+        oid::ANYCOMPATIBLENONARRAY,
+    ]);
+    same.windows(2).all(|w| w[0].oid == w[1].oid)
+        && (common.is_empty() || common_type(&common).is_ok())
 }
 
 /// Why no overload was chosen.
@@ -133,7 +150,11 @@ enum Failure {
 
 fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candidate<T>, Failure> {
     let fits = |c: &Candidate<T>, input: &[Oid]| {
-        c.types.iter().zip(input).all(|(t, i)| can_coerce(*i, *t, CastContext::Implicit)) && consistent(&c.types, input)
+        c.types
+            .iter()
+            .zip(input)
+            .all(|(t, i)| can_coerce(*i, *t, CastContext::Implicit))
+            && consistent(&c.types, input)
     };
     let mut cs: Vec<Candidate<T>> = candidates.into_iter().filter(|c| fits(c, input)).collect();
     let single = |cs: &mut Vec<Candidate<T>>| if cs.len() == 1 { cs.pop() } else { None };
@@ -143,18 +164,27 @@ fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candi
     if let Some(c) = single(&mut cs) {
         return Ok(c);
     }
-    let keep_best = |cs: Vec<Candidate<T>>, score: &dyn Fn(&Candidate<T>) -> usize| -> Vec<Candidate<T>> {
-        let best = cs.iter().map(score).max().unwrap_or(0);
-        cs.into_iter().filter(|c| score(c) == best).collect()
-    };
+    let keep_best =
+        |cs: Vec<Candidate<T>>, score: &dyn Fn(&Candidate<T>) -> usize| -> Vec<Candidate<T>> {
+            let best = cs.iter().map(score).max().unwrap_or(0);
+            cs.into_iter().filter(|c| score(c) == best).collect()
+        };
     // Most exact matches.
-    cs = keep_best(cs, &|c| c.types.iter().zip(input).filter(|(t, i)| **i != oid::UNKNOWN && t == i).count());
+    cs = keep_best(cs, &|c| {
+        c.types
+            .iter()
+            .zip(input)
+            .filter(|(t, i)| **i != oid::UNKNOWN && t == i)
+            .count()
+    });
     if let Some(c) = single(&mut cs) {
         return Ok(c);
     }
     // Most exact or preferred matches.
     cs = keep_best(cs, &|c| {
-        let good = |(t, i): &(&Oid, &Oid)| **i != oid::UNKNOWN && (t == i || is_preferred(info::category(**i), **t));
+        let good = |(t, i): &(&Oid, &Oid)| {
+            **i != oid::UNKNOWN && (t == i || is_preferred(info::category(**i), **t))
+        };
         c.types.iter().zip(input).filter(good).count()
     });
     if let Some(c) = single(&mut cs) {
@@ -168,7 +198,8 @@ fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candi
             slots.iter().zip(&c.types).all(|(slot, t)| match slot {
                 None => true,
                 Some((category, preferred)) => {
-                    info::category(*t) == *category && (!preferred || by_oid(*t).is_some_and(|i| i.preferred))
+                    info::category(*t) == *category
+                        && (!preferred || by_oid(*t).is_some_and(|i| i.preferred))
                 }
             })
         };
@@ -181,13 +212,13 @@ fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candi
     }
     // All known arguments of one type: take the unknown ones for the same.
     let mut known = input.iter().filter(|i| **i != oid::UNKNOWN);
-    if let Some(&first) = known.next() {
-        if known.all(|k| *k == first) {
-            let same = vec![first; input.len()];
-            let mut fit: Vec<Candidate<T>> = cs.into_iter().filter(|c| fits(c, &same)).collect();
-            if let Some(c) = single(&mut fit) {
-                return Ok(c);
-            }
+    if let Some(&first) = known.next()
+        && known.all(|k| *k == first)
+    {
+        let same = vec![first; input.len()];
+        let mut fit: Vec<Candidate<T>> = cs.into_iter().filter(|c| fits(c, &same)).collect();
+        if let Some(c) = single(&mut fit) {
+            return Ok(c);
         }
     }
     Err(Failure::Ambiguous)
@@ -204,7 +235,8 @@ fn unknown_categories<T>(cs: &[Candidate<T>], input: &[Oid]) -> Option<Vec<Optio
         let mut slot: Option<(char, bool)> = None;
         let mut conflict = false;
         for c in cs {
-            let (category, preferred) = by_oid(c.types[i]).map_or(('X', false), |t| (t.category, t.preferred));
+            let (category, preferred) =
+                by_oid(c.types[i]).map_or(('X', false), |t| (t.category, t.preferred));
             match &mut slot {
                 None => slot = Some((category, preferred)),
                 Some((have, p)) if *have == category => *p |= preferred,
@@ -233,11 +265,15 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
             oid::ANYELEMENT | oid::ANYNONARRAY => {
                 any = true;
                 if !unknown && *element.get_or_insert(i.oid) != i.oid {
-                    return Err(mismatch("arguments declared \"anyelement\" are not all alike").detail(format!(
-                        "{} versus {}",
-                        format_type_bare(element.unwrap_or(0)),
-                        format_type_bare(i.oid)
-                    )));
+                    return Err(
+                        mismatch("arguments declared \"anyelement\" are not all alike").detail(
+                            format!(
+                                "{} versus {}",
+                                format_type_bare(element.unwrap_or(0)),
+                                format_type_bare(i.oid)
+                            ),
+                        ),
+                    );
                 }
             }
             oid::ANYARRAY => {
@@ -246,7 +282,9 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
                     let e = info::element_of(i.oid).unwrap_or(0);
                     array_like.get_or_insert(i.oid);
                     if i.oid != oid::ANYARRAY && *element.get_or_insert(e) != e {
-                        return Err(mismatch("argument declared anyarray is not consistent with argument declared anyelement"));
+                        return Err(mismatch(
+                            "argument declared anyarray is not consistent with argument declared anyelement",
+                        ));
                     }
                 }
             }
@@ -264,9 +302,15 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
         }
     }
     if any && element.is_none() && array_like.is_none() {
-        return Err(mismatch("could not determine polymorphic type because input has type unknown"));
+        return Err(mismatch(
+            "could not determine polymorphic type because input has type unknown",
+        ));
     }
-    let common = if compat && !compatible.is_empty() { Some(common_type(&compatible)?.oid) } else { None };
+    let common = if compat && !compatible.is_empty() {
+        Some(common_type(&compatible)?.oid)
+    } else {
+        None
+    };
     let common = common.or(compat.then_some(oid::TEXT));
     let array = |e: Option<Oid>| e.and_then(info::array_of);
     let bind = |d: Oid, actual: Option<&SqlType>| -> SqlType {
@@ -275,7 +319,10 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
             // A vector stays what it is: it has no array type of its own kind.
             oid::ANYARRAY => match actual {
                 Some(a) if a.oid != oid::UNKNOWN => a.oid,
-                _ => array_like.filter(|a| info::element_of(*a) == element).or_else(|| array(element)).unwrap_or(oid::TEXT_ARRAY),
+                _ => array_like
+                    .filter(|a| info::element_of(*a) == element)
+                    .or_else(|| array(element))
+                    .unwrap_or(oid::TEXT_ARRAY),
             },
             oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => common.unwrap_or(oid::TEXT),
             oid::ANYCOMPATIBLEARRAY => array(common).unwrap_or(oid::TEXT_ARRAY),
@@ -290,7 +337,11 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
             _ => SqlType::of(ty),
         }
     };
-    let args = declared.iter().zip(input).map(|(d, i)| bind(*d, Some(i))).collect();
+    let args = declared
+        .iter()
+        .zip(input)
+        .map(|(d, i)| bind(*d, Some(i)))
+        .collect();
     let result = if is_array_poly(result) && element.is_some() && result == oid::ANYARRAY {
         SqlType::of(array(element).or(array_like).unwrap_or(oid::TEXT_ARRAY))
     } else {
@@ -338,8 +389,12 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
         return Err(missing(&Failure::None));
     }
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
-    let candidates: Vec<_> = registry::functions_named(name).filter_map(|f| candidate(f, args.len())).collect();
-    let exact = candidates.iter().position(|c| c.types == input && c.what.variadic.is_none());
+    let candidates: Vec<_> = registry::functions_named(name)
+        .filter_map(|f| candidate(f, args.len()))
+        .collect();
+    let exact = candidates
+        .iter()
+        .position(|c| c.types == input && c.what.variadic.is_none());
     let chosen = match exact {
         Some(i) => candidates.into_iter().nth(i).ok_or(Failure::None),
         None => choose(candidates, &input),
@@ -347,20 +402,31 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
     let c = chosen.map_err(|f| missing(&f))?;
     let (types, result) = bind_types(&c.types, c.what.result, args)?;
     let variadic = c.what.variadic.map(|_| c.what.args.len());
-    Ok(Resolved { function: c.what, operator: None, args: types, result, variadic })
+    Ok(Resolved {
+        function: c.what,
+        operator: None,
+        args: types,
+        result,
+        variadic,
+    })
 }
 
 /// `typename(x)` is a cast when no such function fits: the type, if this call is one.
 pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     let [arg] = args else { return None };
-    let target = info::TYPES.iter().find(|t| t.name == name && t.kind == 'b')?.oid;
+    let target = info::TYPES
+        .iter()
+        .find(|t| t.name == name && t.kind == 'b')?
+        .oid;
     if arg.oid == oid::UNKNOWN {
         return Some(target);
     }
     match find_cast(arg.oid, target, CastContext::Explicit)? {
         Cast::Relabel => Some(target),
         // Only between strings and other types, as in PostgreSQL.
-        Cast::ViaText if info::category(target) == 'S' || info::category(arg.oid) == 'S' => Some(target),
+        Cast::ViaText if info::category(target) == 'S' || info::category(arg.oid) == 'S' => {
+            Some(target)
+        }
         _ => None,
     }
 }
@@ -373,7 +439,14 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
     let candidates: Vec<Candidate<&'static Operator>> = registry::operators_named(op)
         .iter()
         .filter(|o| (o.left == 0) == left.is_none())
-        .map(|o| Candidate { what: *o, types: if o.left == 0 { vec![o.right] } else { vec![o.left, o.right] } })
+        .map(|o| Candidate {
+            what: *o,
+            types: if o.left == 0 {
+                vec![o.right]
+            } else {
+                vec![o.left, o.right]
+            },
+        })
         .collect();
     // One side unknown: first try the other side's type for both.
     let mut guess = input.clone();
@@ -404,7 +477,13 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
     let (args, result) = bind_types(&c.types, c.what.result, &actual)?;
     let function = registry::function_by_oid(c.what.function)
         .ok_or_else(|| SqlError::internal(format!("operator {op} has no function")))?;
-    Ok(Resolved { function, operator: Some(c.what), args, result, variadic: None })
+    Ok(Resolved {
+        function,
+        operator: Some(c.what),
+        args,
+        result,
+        variadic: None,
+    })
 }
 
 /// True if some aggregate has this name.
@@ -417,7 +496,10 @@ pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggrega
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<Candidate<&'static Aggregate>> = registry::aggregates_named(name)
         .filter(|a| a.args.len() == args.len())
-        .map(|a| Candidate { what: a, types: a.args.to_vec() })
+        .map(|a| Candidate {
+            what: a,
+            types: a.args.to_vec(),
+        })
         .collect();
     let chosen = match candidates.iter().position(|c| c.types == input) {
         Some(i) => candidates.into_iter().nth(i).ok_or(Failure::None),
@@ -425,7 +507,11 @@ pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggrega
     };
     let c = chosen.map_err(|f| no_function(name, args, &f))?;
     let (types, result) = bind_types(&c.types, c.what.result, args)?;
-    Ok(ResolvedAggregate { aggregate: c.what, args: types, result })
+    Ok(ResolvedAggregate {
+        aggregate: c.what,
+        args: types,
+        result,
+    })
 }
 
 /// The type that values of all these types are brought to (UNION, CASE, VALUES, ARRAY, IN).
@@ -451,7 +537,11 @@ pub fn common_type_for(construct: &str, types: &[SqlType]) -> Result<SqlType> {
         if have.map(|i| i.category) != new.map(|i| i.category) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("{construct} types {} and {} cannot be matched", format_type_bare(b.oid), format_type_bare(t.oid)),
+                format!(
+                    "{construct} types {} and {} cannot be matched",
+                    format_type_bare(b.oid),
+                    format_type_bare(t.oid)
+                ),
             ));
         }
         let take = !have.is_some_and(|i| i.preferred)
@@ -464,7 +554,11 @@ pub fn common_type_for(construct: &str, types: &[SqlType]) -> Result<SqlType> {
         if !can_coerce(t.oid, best.oid, CastContext::Implicit) {
             return Err(SqlError::new(
                 SqlState::CANNOT_COERCE,
-                format!("{construct} could not convert type {} to {}", format_type_bare(t.oid), format_type_bare(best.oid)),
+                format!(
+                    "{construct} could not convert type {} to {}",
+                    format_type_bare(t.oid),
+                    format_type_bare(best.oid)
+                ),
             ));
         }
     }
@@ -480,7 +574,11 @@ pub fn operator_class(function: Oid) -> Option<(Comparison, Oid, Oid)> {
     let integer = |t| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
     let float = |t| matches!(t, oid::FLOAT4 | oid::FLOAT8);
     let text = |t| matches!(t, oid::TEXT | oid::NAME);
-    if left != right && !(integer(left) && integer(right)) && !(float(left) && float(right)) && !(text(left) && text(right)) {
+    if left != right
+        && !(integer(left) && integer(right))
+        && !(float(left) && float(right))
+        && !(text(left) && text(right))
+    {
         return None;
     }
     if f.result != oid::BOOL {

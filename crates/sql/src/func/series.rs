@@ -13,12 +13,18 @@ use logstead_types::SqlState;
 const ROWS_MAX: usize = 20_000_000;
 
 fn zero_step() -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero")
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        "step size cannot equal zero",
+    )
 }
 
 fn push(rows: &mut Vec<Vec<Datum>>, d: Datum) -> Result<()> {
     if rows.len() >= ROWS_MAX {
-        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("a set of more than {ROWS_MAX} rows")));
+        return Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("a set of more than {ROWS_MAX} rows"),
+        ));
     }
     rows.push(vec![d]);
     Ok(())
@@ -42,7 +48,12 @@ fn integers(from: i64, to: i64, step: i64, make: fn(i64) -> Datum) -> Result<Vec
 
 fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Vec<Vec<Datum>>> {
     let check = |n: &Numeric, what: &str| -> Result<()> {
-        let bad = |w: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("{what} {w}")));
+        let bad = |w: &str| {
+            Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("{what} {w}"),
+            ))
+        };
         match n {
             Numeric::NaN => bad("cannot be NaN"),
             Numeric::Infinity | Numeric::NegInfinity => bad("cannot be infinity"),
@@ -57,7 +68,11 @@ fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Vec<Vec<Datu
     }
     let mut rows = Vec::new();
     let mut v = from.clone();
-    while if step.signum() > 0 { v.compare(to).is_le() } else { v.compare(to).is_ge() } {
+    while if step.signum() > 0 {
+        v.compare(to).is_le()
+    } else {
+        v.compare(to).is_ge()
+    } {
         push(&mut rows, Datum::numeric(v.clone()))?;
         v = v.add(step)?;
     }
@@ -67,15 +82,23 @@ fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Vec<Vec<Datu
 /// `generate_series` over integers, numerics and moments
 pub(super) fn generate_series(cx: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     match a {
-        [Datum::Int4(f), Datum::Int4(t)] => integers(i64::from(*f), i64::from(*t), 1, |v| Datum::Int4(v as i32)),
+        [Datum::Int4(f), Datum::Int4(t)] => {
+            integers(i64::from(*f), i64::from(*t), 1, |v| Datum::Int4(v as i32))
+        }
         [Datum::Int4(f), Datum::Int4(t), Datum::Int4(s)] => {
-            integers(i64::from(*f), i64::from(*t), i64::from(*s), |v| Datum::Int4(v as i32))
+            integers(i64::from(*f), i64::from(*t), i64::from(*s), |v| {
+                Datum::Int4(v as i32)
+            })
         }
         [Datum::Int8(f), Datum::Int8(t)] => integers(*f, *t, 1, Datum::Int8),
         [Datum::Int8(f), Datum::Int8(t), Datum::Int8(s)] => integers(*f, *t, *s, Datum::Int8),
         [Datum::Numeric(f), Datum::Numeric(t)] => numerics(f, t, &Numeric::new(1, 0)),
         [Datum::Numeric(f), Datum::Numeric(t), Datum::Numeric(s)] => numerics(f, t, s),
-        [Datum::Timestamp(f), Datum::Timestamp(t), Datum::Interval(step)] => {
+        [
+            Datum::Timestamp(f),
+            Datum::Timestamp(t),
+            Datum::Interval(step),
+        ] => {
             let sign = step.span().signum();
             if sign == 0 {
                 return Err(zero_step());
@@ -87,7 +110,11 @@ pub(super) fn generate_series(cx: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
             }
             Ok(rows)
         }
-        [Datum::TimestampTz(f), Datum::TimestampTz(t), Datum::Interval(step)] => {
+        [
+            Datum::TimestampTz(f),
+            Datum::TimestampTz(t),
+            Datum::Interval(step),
+        ] => {
             let sign = step.span().signum();
             if sign == 0 {
                 return Err(zero_step());
@@ -105,13 +132,20 @@ pub(super) fn generate_series(cx: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
 
 /// `generate_subscripts`
 pub(super) fn generate_subscripts(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    let (Some(Datum::Array(v)), Some(Datum::Int4(dimension))) = (a.first(), a.get(1)) else { return Err(bad_args(a)) };
+    let (Some(Datum::Array(v)), Some(Datum::Int4(dimension))) = (a.first(), a.get(1)) else {
+        return Err(bad_args(a));
+    };
     if *dimension != 1 || v.items.is_empty() {
         return Ok(Vec::new());
     }
-    let mut subscripts: Vec<i64> = (0..v.items.len() as i64).map(|i| i + i64::from(v.lower)).collect();
+    let mut subscripts: Vec<i64> = (0..v.items.len() as i64)
+        .map(|i| i + i64::from(v.lower))
+        .collect();
     if matches!(a.get(2), Some(Datum::Bool(true))) {
         subscripts.reverse();
     }
-    Ok(subscripts.into_iter().map(|i| vec![Datum::Int4(i as i32)]).collect())
+    Ok(subscripts
+        .into_iter()
+        .map(|i| vec![Datum::Int4(i as i32)])
+        .collect())
 }

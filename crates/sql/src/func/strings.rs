@@ -11,7 +11,10 @@ use logstead_types::SqlState;
 const TEXT_MAX: usize = 1 << 30;
 
 fn too_long() -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+    SqlError::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        "requested length too large",
+    )
 }
 
 fn invalid(text: impl Into<String>) -> SqlError {
@@ -31,7 +34,9 @@ fn text(v: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
 }
 
 fn int(v: usize) -> Result<Datum> {
-    i32::try_from(v).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+    i32::try_from(v)
+        .map(Datum::Int4)
+        .map_err(|_| out_of_range("integer"))
 }
 
 /// Type that a value prints as when only the value is known.
@@ -102,7 +107,11 @@ pub(super) fn bit_length(a: &[Datum]) -> Result<Datum> {
 
 fn map_case(t: &str, upper: bool) -> String {
     if t.is_ascii() {
-        return if upper { t.to_ascii_uppercase() } else { t.to_ascii_lowercase() };
+        return if upper {
+            t.to_ascii_uppercase()
+        } else {
+            t.to_ascii_lowercase()
+        };
     }
     t.chars().map(|c| case(c, upper)).collect()
 }
@@ -113,7 +122,12 @@ fn case(c: char, upper: bool) -> char {
         let first = (&mut i).next()?;
         i.next().is_none().then_some(first)
     };
-    if upper { single(&mut c.to_uppercase()) } else { single(&mut c.to_lowercase()) }.unwrap_or(c)
+    if upper {
+        single(&mut c.to_uppercase())
+    } else {
+        single(&mut c.to_lowercase())
+    }
+    .unwrap_or(c)
 }
 
 /// Lower case of a text.
@@ -149,14 +163,23 @@ pub(super) fn initcap(a: &[Datum]) -> Result<Datum> {
 fn slice(t: &str, from: i64, len: Option<i64>) -> Result<&str> {
     let end = match len {
         Some(l) if l < 0 => {
-            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+            return Err(SqlError::new(
+                SqlState::SUBSTRING_ERROR,
+                "negative substring length not allowed",
+            ));
         }
         Some(l) => Some(from.saturating_add(l)),
         None => None,
     };
     let first = from.max(1) - 1;
     let at = |i: i64| -> usize {
-        if t.is_ascii() { (i.max(0) as usize).min(t.len()) } else { t.char_indices().nth(i.max(0) as usize).map_or(t.len(), |(b, _)| b) }
+        if t.is_ascii() {
+            (i.max(0) as usize).min(t.len())
+        } else {
+            t.char_indices()
+                .nth(i.max(0) as usize)
+                .map_or(t.len(), |(b, _)| b)
+        }
     };
     let lo = at(first);
     let hi = end.map_or(t.len(), |e| at(e - 1)).max(lo);
@@ -166,10 +189,17 @@ fn slice(t: &str, from: i64, len: Option<i64>) -> Result<&str> {
 /// `substr`, `substring` of text and bytea
 pub(super) fn substr(a: &[Datum]) -> Result<Datum> {
     let from = i64::from(n(a, 1)?);
-    let len = if a.len() > 2 { Some(i64::from(n(a, 2)?)) } else { None };
+    let len = if a.len() > 2 {
+        Some(i64::from(n(a, 2)?))
+    } else {
+        None
+    };
     if let Some(Datum::Bytea(b)) = a.first() {
         if len.is_some_and(|l| l < 0) {
-            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+            return Err(SqlError::new(
+                SqlState::SUBSTRING_ERROR,
+                "negative substring length not allowed",
+            ));
         }
         let clamp = |i: i64| i.clamp(0, b.len() as i64) as usize;
         let lo = clamp(from - 1);
@@ -182,7 +212,11 @@ pub(super) fn substr(a: &[Datum]) -> Result<Datum> {
 /// `left`
 pub(super) fn left(a: &[Datum]) -> Result<Datum> {
     let (t, k) = (s(a, 0)?, i64::from(n(a, 1)?));
-    let keep = if k < 0 { (t.chars().count() as i64 + k).max(0) } else { k };
+    let keep = if k < 0 {
+        (t.chars().count() as i64 + k).max(0)
+    } else {
+        k
+    };
     text(slice(t, 1, Some(keep))?)
 }
 
@@ -209,7 +243,11 @@ fn pad(a: &[Datum], at_left: bool) -> Result<Datum> {
         return Err(too_long());
     }
     let padding: String = fill.chars().cycle().take(width - have).collect();
-    text(if at_left { padding + t } else { t.to_owned() + &padding })
+    text(if at_left {
+        padding + t
+    } else {
+        t.to_owned() + &padding
+    })
 }
 
 /// `lpad`
@@ -233,7 +271,11 @@ fn trim_ends(a: &[Datum], at_left: bool, at_right: bool) -> Result<Datum> {
         }
         return Ok(Datum::Bytea(v.into()));
     }
-    let set: Vec<char> = if a.len() > 1 { s(a, 1)?.chars().collect() } else { vec![' '] };
+    let set: Vec<char> = if a.len() > 1 {
+        s(a, 1)?.chars().collect()
+    } else {
+        vec![' ']
+    };
     let mut t = s(a, 0)?;
     if at_left {
         t = t.trim_start_matches(&set[..]);
@@ -273,7 +315,8 @@ pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
 
 /// `translate`
 pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
-    let (from, to): (Vec<char>, Vec<char>) = (s(a, 1)?.chars().collect(), s(a, 2)?.chars().collect());
+    let (from, to): (Vec<char>, Vec<char>) =
+        (s(a, 1)?.chars().collect(), s(a, 2)?.chars().collect());
     let out: String = s(a, 0)?
         .chars()
         .filter_map(|c| match from.iter().position(|f| *f == c) {
@@ -287,7 +330,11 @@ pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
 /// `strpos`, and `position` with its arguments already in this order
 pub(super) fn strpos(a: &[Datum]) -> Result<Datum> {
     if let [Datum::Bytea(t), Datum::Bytea(sub)] = a {
-        let at = if sub.is_empty() { Some(0) } else { t.windows(sub.len()).position(|w| w == &sub[..]) };
+        let at = if sub.is_empty() {
+            Some(0)
+        } else {
+            t.windows(sub.len()).position(|w| w == &sub[..])
+        };
         return int(at.map_or(0, |i| i + 1));
     }
     let (t, sub) = (s(a, 0)?, s(a, 1)?);
@@ -318,7 +365,11 @@ pub(super) fn split_part(a: &[Datum]) -> Result<Datum> {
         return text(if k == 1 || k == -1 { t } else { "" });
     }
     let parts: Vec<&str> = t.split(by).collect();
-    let i = if k > 0 { k as usize - 1 } else { parts.len().wrapping_sub(k.unsigned_abs() as usize) };
+    let i = if k > 0 {
+        k as usize - 1
+    } else {
+        parts.len().wrapping_sub(k.unsigned_abs() as usize)
+    };
     text(parts.get(i).copied().unwrap_or(""))
 }
 
@@ -364,7 +415,9 @@ pub(super) fn concat(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 
 /// `concat_ws`
 pub(super) fn concat_ws(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let Some((by, rest)) = a.split_first() else { return Err(bad_args(a)) };
+    let Some((by, rest)) = a.split_first() else {
+        return Err(bad_args(a));
+    };
     if by.is_null() {
         return Ok(Datum::Null);
     }
@@ -394,8 +447,12 @@ pub(super) fn chr(a: &[Datum]) -> Result<Datum> {
         i32::MIN..0 => Err(invalid("character number must be positive")),
         _ => match char::from_u32(v as u32) {
             Some(c) => text(c.to_string()),
-            None if v > 0x10_ffff => Err(limit(format!("requested character too large for encoding: {v}"))),
-            None => Err(limit(format!("requested character not valid for encoding: {v}"))),
+            None if v > 0x10_ffff => Err(limit(format!(
+                "requested character too large for encoding: {v}"
+            ))),
+            None => Err(limit(format!(
+                "requested character not valid for encoding: {v}"
+            ))),
         },
     }
 }
@@ -417,26 +474,169 @@ pub(super) fn starts_with(a: &[Datum]) -> Result<Datum> {
 /// Quotes an identifier if it needs to be: not lower case, or a reserved word.
 pub(super) fn quote_identifier(t: &str) -> String {
     let plain = t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && t.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && t.bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && RESERVED.binary_search(&t).is_err();
-    if plain { t.to_owned() } else { format!("\"{}\"", t.replace('"', "\"\"")) }
+    if plain {
+        t.to_owned()
+    } else {
+        format!("\"{}\"", t.replace('"', "\"\""))
+    }
 }
 
 /// Every keyword that PostgreSQL does not leave to be a name everywhere, sorted.
 const RESERVED: &[&str] = &[
-    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between", "bigint", "binary",
-    "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce", "collate", "collation", "column",
-    "concurrently", "constraint", "create", "cross", "current_catalog", "current_date", "current_role", "current_schema",
-    "current_time", "current_timestamp", "current_user", "dec", "decimal", "default", "deferrable", "desc", "distinct", "do", "else",
-    "end", "except", "exists", "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant", "greatest",
-    "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int", "integer", "intersect", "interval", "into",
-    "is", "isnull", "join", "lateral", "leading", "least", "left", "like", "limit", "localtime", "localtimestamp", "national",
-    "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif", "numeric", "offset", "on", "only", "or", "order",
-    "out", "outer", "overlaps", "overlay", "placing", "position", "precision", "primary", "real", "references", "returning", "right",
-    "row", "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric", "table", "tablesample", "then",
-    "time", "timestamp", "to", "trailing", "treat", "trim", "true", "union", "unique", "user", "using", "values", "varchar",
-    "variadic", "verbose", "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists", "xmlforest",
-    "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable",
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "both",
+    "case",
+    "cast",
+    "char",
+    "character",
+    "check",
+    "coalesce",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "dec",
+    "decimal",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "extract",
+    "false",
+    "fetch",
+    "float",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "greatest",
+    "group",
+    "grouping",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "least",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "not",
+    "notnull",
+    "null",
+    "nullif",
+    "numeric",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "placing",
+    "position",
+    "precision",
+    "primary",
+    "real",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "session_user",
+    "setof",
+    "similar",
+    "smallint",
+    "some",
+    "substring",
+    "symmetric",
+    "table",
+    "tablesample",
+    "then",
+    "time",
+    "timestamp",
+    "to",
+    "trailing",
+    "treat",
+    "trim",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "varchar",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
 ];
 
 fn quoted_literal(t: &str) -> String {
@@ -462,7 +662,10 @@ pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
 
 /// `quote_literal`
 pub(super) fn quote_literal(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    text(quoted_literal(&shown(cx, a.first().ok_or_else(|| bad_args(a))?)))
+    text(quoted_literal(&shown(
+        cx,
+        a.first().ok_or_else(|| bad_args(a))?,
+    )))
 }
 
 /// `quote_nullable`
@@ -476,9 +679,16 @@ pub(super) fn quote_nullable(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 /// `overlay`
 pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
     let (t, new, from) = (s(a, 0)?, s(a, 1)?, i64::from(n(a, 2)?));
-    let len = if a.len() > 3 { i64::from(n(a, 3)?) } else { new.chars().count() as i64 };
+    let len = if a.len() > 3 {
+        i64::from(n(a, 3)?)
+    } else {
+        new.chars().count() as i64
+    };
     if from <= 0 {
-        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        return Err(SqlError::new(
+            SqlState::SUBSTRING_ERROR,
+            "negative substring length not allowed",
+        ));
     }
     let head = slice(t, 1, Some(from - 1))?;
     let tail = slice(t, from + len, None)?;
@@ -487,11 +697,14 @@ pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
 
 /// `format`
 pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let Some((pattern, args)) = a.split_first() else { return Err(bad_args(a)) };
+    let Some((pattern, args)) = a.split_first() else {
+        return Err(bad_args(a));
+    };
     if pattern.is_null() {
         return Ok(Datum::Null);
     }
-    let unterminated = || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
+    let unterminated =
+        || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
     let few = || invalid("too few arguments for format()");
     let mut out = String::new();
     let mut chars = pattern.as_str()?.chars().peekable();
@@ -506,15 +719,24 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
             out.push('%');
             continue;
         }
-        let digits = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
-            let mut v: Option<usize> = None;
-            while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
-                chars.next();
-                let n = v.unwrap_or(0).checked_mul(10).and_then(|v| v.checked_add(d as usize));
-                v = Some(n.filter(|n| *n <= i32::MAX as usize).ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range"))?);
-            }
-            Ok(v)
-        };
+        let digits =
+            |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
+                let mut v: Option<usize> = None;
+                while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
+                    chars.next();
+                    let n = v
+                        .unwrap_or(0)
+                        .checked_mul(10)
+                        .and_then(|v| v.checked_add(d as usize));
+                    v = Some(n.filter(|n| *n <= i32::MAX as usize).ok_or_else(|| {
+                        SqlError::new(
+                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                            "number is out of range",
+                        )
+                    })?);
+                }
+                Ok(v)
+            };
         let mut position: Option<usize> = None;
         let mut width: i64 = 0;
         let mut left = false;
@@ -523,7 +745,9 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
             chars.next();
             position = number;
             if number == Some(0) {
-                return Err(invalid("format specifies argument 0, but arguments are numbered from 1"));
+                return Err(invalid(
+                    "format specifies argument 0, but arguments are numbered from 1",
+                ));
             }
         } else if let Some(w) = number {
             width = w as i64;
@@ -541,7 +765,11 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
                         if chars.next() != Some('$') {
                             return Err(invalid("width argument position must be ended by \"$\""));
                         }
-                        i.checked_sub(1).ok_or_else(|| invalid("format specifies argument 0, but arguments are numbered from 1"))?
+                        i.checked_sub(1).ok_or_else(|| {
+                            invalid(
+                                "format specifies argument 0, but arguments are numbered from 1",
+                            )
+                        })?
                     }
                     None => next,
                 };
@@ -558,7 +786,10 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         }
         let kind = chars.next().ok_or_else(unterminated)?;
         if !matches!(kind, 's' | 'I' | 'L') {
-            return Err(invalid(format!("unrecognized format() type specifier \"{kind}\"")).hint("For a single \"%\" use \"%%\"."));
+            return Err(
+                invalid(format!("unrecognized format() type specifier \"{kind}\""))
+                    .hint("For a single \"%\" use \"%%\"."),
+            );
         }
         let i = position.map_or(next, |p| p - 1);
         next = i + 1;
@@ -566,7 +797,10 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         let piece = match (kind, d) {
             ('s', Datum::Null) => String::new(),
             ('I', Datum::Null) => {
-                return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "null values cannot be formatted as an SQL identifier"));
+                return Err(SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "null values cannot be formatted as an SQL identifier",
+                ));
             }
             (_, Datum::Null) => "NULL".to_owned(),
             ('s', d) => shown(cx, d),
@@ -596,7 +830,9 @@ fn unknown_encoding(name: &str) -> SqlError {
 
 /// `encode`
 pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Text(format)] = a else { return Err(bad_args(a)) };
+    let [Datum::Bytea(b), Datum::Text(format)] = a else {
+        return Err(bad_args(a));
+    };
     let mut out = Vec::with_capacity(b.len() * 2);
     match format.to_ascii_lowercase().as_str() {
         "hex" => text_io::write_hex(b, &mut out),
@@ -605,7 +841,12 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
                 match c {
                     b'\\' => out.extend_from_slice(b"\\\\"),
                     1..=0x7f => out.push(c),
-                    _ => out.extend_from_slice(&[b'\\', b'0' + (c >> 6), b'0' + (c >> 3 & 7), b'0' + (c & 7)]),
+                    _ => out.extend_from_slice(&[
+                        b'\\',
+                        b'0' + (c >> 6),
+                        b'0' + (c >> 3 & 7),
+                        b'0' + (c & 7),
+                    ]),
                 }
             }
         }
@@ -615,9 +856,14 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
                 if i > 0 && i % 19 == 0 {
                     out.push(b'\n');
                 }
-                let v = chunk.iter().fold(0u32, |v, c| v << 8 | u32::from(*c)) << (8 * (3 - chunk.len()));
+                let v = chunk.iter().fold(0u32, |v, c| v << 8 | u32::from(*c))
+                    << (8 * (3 - chunk.len()));
                 for i in 0..4 {
-                    out.push(if i <= chunk.len() { BASE64[(v >> (18 - 6 * i) & 63) as usize] } else { b'=' });
+                    out.push(if i <= chunk.len() {
+                        BASE64[(v >> (18 - 6 * i) & 63) as usize]
+                    } else {
+                        b'='
+                    });
                 }
             }
         }
@@ -631,7 +877,11 @@ pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
     let (t, format) = (s(a, 0)?, s(a, 1)?);
     let bytes = match format.to_ascii_lowercase().as_str() {
         "hex" => text_io::decode_hex(t.as_bytes())?,
-        "escape" => match text_io::input(SqlType::of(oid::BYTEA), &t.replacen("\\x", "\\134x", usize::from(t.starts_with("\\x"))), None)? {
+        "escape" => match text_io::input(
+            SqlType::of(oid::BYTEA),
+            &t.replacen("\\x", "\\134x", usize::from(t.starts_with("\\x"))),
+            None,
+        )? {
             Datum::Bytea(b) => b.to_vec(),
             _ => Vec::new(),
         },
@@ -643,9 +893,16 @@ pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
                     ended += 1;
                     continue;
                 }
-                let d = BASE64.iter().position(|b| *b == c).filter(|_| ended == 0).ok_or_else(|| {
-                    invalid(format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c)))
-                })?;
+                let d = BASE64
+                    .iter()
+                    .position(|b| *b == c)
+                    .filter(|_| ended == 0)
+                    .ok_or_else(|| {
+                        invalid(format!(
+                            "invalid symbol \"{}\" found while decoding base64 sequence",
+                            char::from(c)
+                        ))
+                    })?;
                 v = v << 6 | d as u32;
                 bits += 6;
                 if bits >= 8 {
@@ -656,8 +913,9 @@ pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
             }
             let symbols = t.bytes().filter(|c| !c.is_ascii_whitespace()).count();
             if symbols % 4 != 0 || ended > 2 {
-                return Err(invalid("invalid base64 end sequence")
-                    .hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+                return Err(invalid("invalid base64 end sequence").hint(
+                    "Input data is missing padding, is truncated, or is otherwise corrupted.",
+                ));
             }
             out
         }
@@ -687,25 +945,35 @@ pub(super) fn md5(a: &[Datum]) -> Result<Datum> {
 
 /// `sha256`
 pub(super) fn sha256(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Bytea(super::digests::sha256(input_bytes(a)?).as_slice().into()))
+    Ok(Datum::Bytea(
+        super::digests::sha256(input_bytes(a)?).as_slice().into(),
+    ))
 }
 
 /// `convert_from(bytea, 'UTF8')`
 pub(super) fn convert_from(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Text(enc)] = a else { return Err(bad_args(a)) };
+    let [Datum::Bytea(b), Datum::Text(enc)] = a else {
+        return Err(bad_args(a));
+    };
     utf8_only(enc)?;
     crate::value::binary_io::binary_input(SqlType::of(oid::TEXT), b)
 }
 
 /// `convert_to(text, 'UTF8')`
 pub(super) fn convert_to(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Text(t), Datum::Text(enc)] = a else { return Err(bad_args(a)) };
+    let [Datum::Text(t), Datum::Text(enc)] = a else {
+        return Err(bad_args(a));
+    };
     utf8_only(enc)?;
     Ok(Datum::Bytea(t.as_bytes().into()))
 }
 
 fn utf8_only(name: &str) -> Result<()> {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
     match plain.as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok(()),
         _ => Err(SqlError::unsupported(format!("encoding \"{name}\""))),
@@ -714,7 +982,9 @@ fn utf8_only(name: &str) -> Result<()> {
 
 /// `get_byte`
 pub(super) fn get_byte(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Int4(i)] = a else { return Err(bad_args(a)) };
+    let [Datum::Bytea(b), Datum::Int4(i)] = a else {
+        return Err(bad_args(a));
+    };
     match usize::try_from(*i).ok().and_then(|i| b.get(i)) {
         Some(v) => Ok(Datum::Int4(i32::from(*v))),
         None => Err(SqlError::new(
@@ -726,7 +996,9 @@ pub(super) fn get_byte(a: &[Datum]) -> Result<Datum> {
 
 /// `set_byte`
 pub(super) fn set_byte(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Int4(i), Datum::Int4(v)] = a else { return Err(bad_args(a)) };
+    let [Datum::Bytea(b), Datum::Int4(i), Datum::Int4(v)] = a else {
+        return Err(bad_args(a));
+    };
     get_byte(&a[..2])?;
     let mut out = b.to_vec();
     out[*i as usize] = *v as u8;

@@ -29,7 +29,11 @@ pub(super) fn current_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 /// `current_schema`: the first of the search path
 pub(super) fn current_schema(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     let path = cx.search_path();
-    Ok(path.iter().find(|s| *s != "pg_catalog").or(path.first()).map_or(Datum::Null, |s| Datum::text(s.as_str())))
+    Ok(path
+        .iter()
+        .find(|s| *s != "pg_catalog")
+        .or(path.first())
+        .map_or(Datum::Null, |s| Datum::text(s.as_str())))
 }
 
 /// `current_schemas(include implicit)`
@@ -42,7 +46,10 @@ pub(super) fn current_schemas(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     } else if !implicit {
         names.retain(|n| *n != "pg_catalog");
     }
-    Ok(Datum::array(oid::NAME, names.into_iter().map(Datum::text).collect()))
+    Ok(Datum::array(
+        oid::NAME,
+        names.into_iter().map(Datum::text).collect(),
+    ))
 }
 
 /// `pg_backend_pid`
@@ -58,7 +65,10 @@ pub(super) fn typeof_value(a: &[Datum]) -> Result<Datum> {
 /// `format_type`
 pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(info::format_type(SqlType { oid: *t, typmod: *m }))),
+        [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(info::format_type(SqlType {
+            oid: *t,
+            typmod: *m,
+        }))),
         [Datum::Oid(t), Datum::Null] => Ok(Datum::text(info::format_type_bare(*t))),
         _ => Ok(Datum::Null),
     }
@@ -75,7 +85,12 @@ pub(super) fn encoding_to_char(a: &[Datum]) -> Result<Datum> {
 
 /// `pg_char_to_encoding`
 pub(super) fn char_to_encoding(a: &[Datum]) -> Result<Datum> {
-    let plain: String = a[0].as_str()?.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let plain: String = a[0]
+        .as_str()?
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
     Ok(Datum::Int4(match plain.as_str() {
         "utf8" | "unicode" => 6,
         "sqlascii" => 0,
@@ -98,13 +113,19 @@ pub(super) fn current_setting(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 
 /// `set_config`
 pub(super) fn set_config(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let [name, value, local] = a else { return Err(bad_args(a)) };
+    let [name, value, local] = a else {
+        return Err(bad_args(a));
+    };
     if name.is_null() {
-        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name"));
+        return Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "SET requires parameter name",
+        ));
     }
     let value = if value.is_null() { "" } else { value.as_str()? };
     let local = matches!(local, Datum::Bool(true));
-    cx.set_setting(name.as_str()?, value, local).map(Datum::text)
+    cx.set_setting(name.as_str()?, value, local)
+        .map(Datum::text)
 }
 
 /// `nextval`
@@ -125,7 +146,8 @@ pub(super) fn lastval(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 /// `setval`
 pub(super) fn setval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
-    cx.setval(a[0].as_oid()?, a[1].as_i64()?, called).map(Datum::Int8)
+    cx.setval(a[0].as_oid()?, a[1].as_i64()?, called)
+        .map(Datum::Int8)
 }
 
 /// `gen_random_uuid`: version 4
@@ -133,7 +155,9 @@ pub(super) fn random_uuid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     let mut b = [0u8; 16];
     b[..8].copy_from_slice(&cx.random_u64().to_be_bytes());
     b[8..].copy_from_slice(&cx.random_u64().to_be_bytes());
-    Ok(Datum::Uuid(Box::new(uuid::Builder::from_random_bytes(b).into_uuid().into_bytes())))
+    Ok(Datum::Uuid(Box::new(
+        uuid::Builder::from_random_bytes(b).into_uuid().into_bytes(),
+    )))
 }
 
 /// `pg_column_size`: bytes of the stored form
@@ -166,7 +190,9 @@ pub(super) fn size_pretty(a: &[Datum]) -> Result<Datum> {
 pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
     match text_io::input(SqlType::of(ty), a[0].as_str()?, Some(cx)) {
         Ok(d) => Ok(d),
-        Err(e) if e.code().as_str().starts_with("42") || e.code().as_str().starts_with("3F") => Ok(Datum::Null),
+        Err(e) if e.code().as_str().starts_with("42") || e.code().as_str().starts_with("3F") => {
+            Ok(Datum::Null)
+        }
         Err(e) => Err(e),
     }
 }

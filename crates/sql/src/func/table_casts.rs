@@ -2,15 +2,17 @@
 //!
 //! Functions 9001 to 9003 are ours: PostgreSQL keeps integers and OIDs in one form and needs none.
 
-use super::Volatility::{self, Immutable, Stable};
-use super::{Body, Function, cast, datetime};
-use crate::value::oid::*;
-use crate::value::Oid;
 use super::CastContext::{self, Assignment, Explicit, Implicit};
+use super::Volatility::{self, Immutable, Stable};
 use super::registry::CastRow;
+use super::{Body, Function, cast, datetime};
+use crate::value::Oid;
+use crate::value::oid::*;
 
-
-#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
 const fn f(
     oid: Oid,
     name: &'static str,
@@ -21,11 +23,32 @@ const fn f(
     volatility: Volatility,
     body: Body,
 ) -> Function {
-    Function { oid, name, args, variadic, result, strict, volatility, body }
+    Function {
+        oid,
+        name,
+        args,
+        variadic,
+        result,
+        strict,
+        volatility,
+        body,
+    }
 }
 
-const fn c(source: Oid, target: Oid, function: Oid, context: CastContext, via_text: bool) -> CastRow {
-    CastRow { source, target, function, context, via_text }
+const fn c(
+    source: Oid,
+    target: Oid,
+    function: Oid,
+    context: CastContext,
+    via_text: bool,
+) -> CastRow {
+    CastRow {
+        source,
+        target,
+        function,
+        context,
+        via_text,
+    }
 }
 
 /// Functions behind casts.

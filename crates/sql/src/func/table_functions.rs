@@ -3,14 +3,18 @@
 //! Those with default arguments have one row per number of arguments; the code fills in the rest.
 
 use super::Volatility::{self, Immutable, Stable, Volatile};
-use super::{Body, Function, arrays, datetime, format, math, numbers, patterns, series, strings, system};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
+use super::{
+    Body, Function, arrays, datetime, format, math, numbers, patterns, series, strings, system,
+};
 use crate::value::oid::*;
 use crate::value::{Datum, Oid};
 
-
-#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
 const fn f(
     oid: Oid,
     name: &'static str,
@@ -21,7 +25,16 @@ const fn f(
     volatility: Volatility,
     body: Body,
 ) -> Function {
-    Function { oid, name, args, variadic, result, strict, volatility, body }
+    Function {
+        oid,
+        name,
+        args,
+        variadic,
+        result,
+        strict,
+        volatility,
+        body,
+    }
 }
 
 /// Functions by name.

@@ -3,15 +3,17 @@
 //! Numbers are PostgreSQL's; commutator and negator are kept where they exist here.
 
 use super::Volatility::{self, Immutable, Stable};
-use super::{Body, Function, arrays, datetime, math, numbers, patterns, strings};
-use super::math::{plain};
+use super::math::plain;
 use super::numbers::{arith, bits, compared, compared_blank, divide, modulo, shift};
+use super::registry::Operator;
+use super::{Body, Function, arrays, datetime, math, numbers, patterns, strings};
 use crate::value::oid::*;
 use crate::value::{Datum, Oid};
-use super::registry::Operator;
 
-
-#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
 const fn f(
     oid: Oid,
     name: &'static str,
@@ -22,12 +24,42 @@ const fn f(
     volatility: Volatility,
     body: Body,
 ) -> Function {
-    Function { oid, name, args, variadic, result, strict, volatility, body }
+    Function {
+        oid,
+        name,
+        args,
+        variadic,
+        result,
+        strict,
+        volatility,
+        body,
+    }
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
-const fn o(oid: Oid, name: &'static str, left: Oid, right: Oid, result: Oid, function: Oid, commutator: Oid, negator: Oid) -> Operator {
-    Operator { oid, name, left, right, result, function, commutator, negator }
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
+const fn o(
+    oid: Oid,
+    name: &'static str,
+    left: Oid,
+    right: Oid,
+    result: Oid,
+    function: Oid,
+    commutator: Oid,
+    negator: Oid,
+) -> Operator {
+    Operator {
+        oid,
+        name,
+        left,
+        right,
+        result,
+        function,
+        commutator,
+        negator,
+    }
 }
 
 /// Functions behind operators.

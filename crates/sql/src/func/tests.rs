@@ -7,18 +7,34 @@ use std::collections::HashSet;
 #[test]
 fn rows_point_at_each_other() {
     for o in all_operators() {
-        let f = function_by_oid(o.function).unwrap_or_else(|| panic!("operator {} has no function", o.oid));
-        assert_eq!(f.args.len(), if o.left == 0 { 1 } else { 2 }, "operator {} {}", o.oid, o.name);
+        let f = function_by_oid(o.function)
+            .unwrap_or_else(|| panic!("operator {} has no function", o.oid));
+        assert_eq!(
+            f.args.len(),
+            if o.left == 0 { 1 } else { 2 },
+            "operator {} {}",
+            o.oid,
+            o.name
+        );
         for other in [o.commutator, o.negator] {
             assert!(other == 0 || operator_by_oid(other).is_some());
         }
     }
     for c in cast_rows() {
-        assert!(c.function == 0 || function_by_oid(c.function).is_some(), "cast {} to {}", c.source, c.target);
+        assert!(
+            c.function == 0 || function_by_oid(c.function).is_some(),
+            "cast {} to {}",
+            c.source,
+            c.target
+        );
     }
     let mut seen = HashSet::new();
     for f in all_functions() {
-        assert!(seen.insert((f.name, f.args, f.variadic)), "{} twice", f.name);
+        assert!(
+            seen.insert((f.name, f.args, f.variadic)),
+            "{} twice",
+            f.name
+        );
         for t in f.args.iter().chain(&f.variadic).chain([&f.result]) {
             assert!(info::by_oid(*t).is_some(), "{} names type {t}", f.name);
         }
@@ -31,7 +47,12 @@ fn comparisons_are_known_to_indexes() {
     for (op, l, r, want) in [
         ("=", oid::INT4, oid::INT8, Some(Comparison::Eq)),
         ("<", oid::TEXT, oid::UNKNOWN, Some(Comparison::Lt)),
-        (">=", oid::TIMESTAMPTZ, oid::TIMESTAMPTZ, Some(Comparison::Ge)),
+        (
+            ">=",
+            oid::TIMESTAMPTZ,
+            oid::TIMESTAMPTZ,
+            Some(Comparison::Ge),
+        ),
         ("<", oid::DATE, oid::TIMESTAMP, None),
         ("=", oid::VARCHAR, oid::UNKNOWN, Some(Comparison::Eq)),
         ("~~", oid::TEXT, oid::TEXT, None),
@@ -43,14 +64,35 @@ fn comparisons_are_known_to_indexes() {
 
 #[test]
 fn common_types_follow_the_manual() {
-    let common = |types: &[Oid]| common_type(&types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>()).map(|t| t.oid);
-    assert_eq!(common(&[oid::UNKNOWN, oid::UNKNOWN]).expect("text"), oid::TEXT);
-    assert_eq!(common(&[oid::INT4, oid::NUMERIC]).expect("numeric"), oid::NUMERIC);
-    assert_eq!(common(&[oid::NUMERIC, oid::FLOAT8, oid::INT4]).expect("float8"), oid::FLOAT8);
-    assert_eq!(common(&[oid::VARCHAR, oid::TEXT]).expect("varchar"), oid::VARCHAR);
-    assert_eq!(common(&[oid::DATE, oid::TIMESTAMPTZ]).expect("timestamptz"), oid::TIMESTAMPTZ);
-    let e = common_type_for("UNION", &[SqlType::of(oid::INT4), SqlType::of(oid::TEXT)]).expect_err("mismatch");
-    assert_eq!(e.fields().message, "UNION types integer and text cannot be matched");
+    let common = |types: &[Oid]| {
+        common_type(&types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>()).map(|t| t.oid)
+    };
+    assert_eq!(
+        common(&[oid::UNKNOWN, oid::UNKNOWN]).expect("text"),
+        oid::TEXT
+    );
+    assert_eq!(
+        common(&[oid::INT4, oid::NUMERIC]).expect("numeric"),
+        oid::NUMERIC
+    );
+    assert_eq!(
+        common(&[oid::NUMERIC, oid::FLOAT8, oid::INT4]).expect("float8"),
+        oid::FLOAT8
+    );
+    assert_eq!(
+        common(&[oid::VARCHAR, oid::TEXT]).expect("varchar"),
+        oid::VARCHAR
+    );
+    assert_eq!(
+        common(&[oid::DATE, oid::TIMESTAMPTZ]).expect("timestamptz"),
+        oid::TIMESTAMPTZ
+    );
+    let e = common_type_for("UNION", &[SqlType::of(oid::INT4), SqlType::of(oid::TEXT)])
+        .expect_err("mismatch");
+    assert_eq!(
+        e.fields().message,
+        "UNION types integer and text cannot be matched"
+    );
 }
 
 #[test]

@@ -12,10 +12,12 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
     }
     match (ty.oid, d) {
         (_, Datum::Null) => Ok(Datum::Null),
-        (oid::VARCHAR, Datum::Text(s)) if ty.typmod >= 4 => limit(&s, ty.typmod - 4, explicit, "character varying").map(|cut| match cut {
-            Some(end) => Datum::text(&s[..end]),
-            None => Datum::Text(s),
-        }),
+        (oid::VARCHAR, Datum::Text(s)) if ty.typmod >= 4 => {
+            limit(&s, ty.typmod - 4, explicit, "character varying").map(|cut| match cut {
+                Some(end) => Datum::text(&s[..end]),
+                None => Datum::Text(s),
+            })
+        }
         (oid::BPCHAR, Datum::Text(s)) if ty.typmod >= 4 => {
             let width = ty.typmod - 4;
             if let Some(end) = limit(&s, width, explicit, "character")? {
@@ -31,20 +33,38 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
             Ok(Datum::text(padded))
         }
         (oid::NUMERIC, Datum::Numeric(n)) => n.apply_typmod(ty.typmod).map(Datum::numeric),
-        (oid::TIMESTAMP, Datum::Timestamp(t)) => Ok(Datum::Timestamp(datetime::round_micros(t, ty.typmod))),
-        (oid::TIMESTAMPTZ, Datum::TimestampTz(t)) => Ok(Datum::TimestampTz(datetime::round_micros(t, ty.typmod))),
+        (oid::TIMESTAMP, Datum::Timestamp(t)) => {
+            Ok(Datum::Timestamp(datetime::round_micros(t, ty.typmod)))
+        }
+        (oid::TIMESTAMPTZ, Datum::TimestampTz(t)) => {
+            Ok(Datum::TimestampTz(datetime::round_micros(t, ty.typmod)))
+        }
         (oid::TIME, Datum::Time(t)) => Ok(Datum::Time(datetime::round_micros(t, ty.typmod))),
         (oid::INTERVAL, Datum::Interval(v)) => {
             let precision = ty.typmod & 0xffff;
             if precision > 6 {
                 return Ok(Datum::Interval(v));
             }
-            Ok(Datum::Interval(Box::new(Interval { micros: datetime::round_micros(v.micros, precision), ..*v })))
+            Ok(Datum::Interval(Box::new(Interval {
+                micros: datetime::round_micros(v.micros, precision),
+                ..*v
+            })))
         }
         (array, Datum::Array(a)) if crate::value::info::element_of(array) == Some(a.element) => {
-            let element = SqlType { oid: a.element, typmod: ty.typmod };
-            let items: Result<Vec<Datum>> = a.items.iter().map(|i| coerce_typmod(i.clone(), element, explicit)).collect();
-            Ok(Datum::Array(std::sync::Arc::new(crate::value::Array { element: a.element, lower: a.lower, items: items? })))
+            let element = SqlType {
+                oid: a.element,
+                typmod: ty.typmod,
+            };
+            let items: Result<Vec<Datum>> = a
+                .items
+                .iter()
+                .map(|i| coerce_typmod(i.clone(), element, explicit))
+                .collect();
+            Ok(Datum::Array(std::sync::Arc::new(crate::value::Array {
+                element: a.element,
+                lower: a.lower,
+                items: items?,
+            })))
         }
         (_, d) => Ok(d),
     }
@@ -56,7 +76,9 @@ fn limit(s: &str, width: i32, explicit: bool, name: &str) -> Result<Option<usize
     if s.len() <= width {
         return Ok(None);
     }
-    let Some((end, _)) = s.char_indices().nth(width) else { return Ok(None) };
+    let Some((end, _)) = s.char_indices().nth(width) else {
+        return Ok(None);
+    };
     if !explicit && s[end..].bytes().any(|b| b != b' ') {
         return Err(SqlError::new(
             SqlState::STRING_DATA_RIGHT_TRUNCATION,

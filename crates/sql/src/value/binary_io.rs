@@ -10,11 +10,17 @@ use logstead_types::SqlState;
 use std::sync::Arc;
 
 fn bad_length() -> SqlError {
-    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+    SqlError::new(
+        SqlState::INVALID_BINARY_REPRESENTATION,
+        "incorrect binary data format",
+    )
 }
 
 fn too_short() -> SqlError {
-    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+    SqlError::new(
+        SqlState::PROTOCOL_VIOLATION,
+        "insufficient data left in message",
+    )
 }
 
 fn fixed<const N: usize>(b: &[u8]) -> Result<[u8; N]> {
@@ -29,7 +35,10 @@ fn text(b: &[u8]) -> Result<&str> {
         let list: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
         SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": {}", list.join(" ")),
+            format!(
+                "invalid byte sequence for encoding \"UTF8\": {}",
+                list.join(" ")
+            ),
         )
     };
     if b.contains(&0) {
@@ -52,31 +61,48 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(b)?)),
         oid::BOOL => Datum::Bool(fixed::<1>(b)?[0] != 0),
         oid::CHAR => Datum::Char(fixed::<1>(b)?[0]),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => Datum::text(text(b)?),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => {
+            Datum::text(text(b)?)
+        }
         oid::NAME => {
             let t = text(b)?;
             if t.len() > 63 {
-                return Err(SqlError::new(SqlState::NAME_TOO_LONG, "identifier too long")
-                    .detail("Identifier must be less than 64 characters."));
+                return Err(
+                    SqlError::new(SqlState::NAME_TOO_LONG, "identifier too long")
+                        .detail("Identifier must be less than 64 characters."),
+                );
             }
             Datum::text(t)
         }
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
         oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
-        oid::OID | oid::XID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
-            Datum::Oid(u32::from_be_bytes(fixed(b)?))
-        }
+        oid::OID
+        | oid::XID
+        | oid::REGCLASS
+        | oid::REGTYPE
+        | oid::REGPROC
+        | oid::REGNAMESPACE
+        | oid::REGROLE => Datum::Oid(u32::from_be_bytes(fixed(b)?)),
         oid::DATE => {
             let v = i32::from_be_bytes(fixed(b)?);
-            if v != i32::MIN && v != i32::MAX && !(calendar::DATE_MIN..calendar::DATE_END).contains(&i64::from(v)) {
-                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"));
+            if v != i32::MIN
+                && v != i32::MAX
+                && !(calendar::DATE_MIN..calendar::DATE_END).contains(&i64::from(v))
+            {
+                return Err(SqlError::new(
+                    SqlState::DATETIME_FIELD_OVERFLOW,
+                    "date out of range",
+                ));
             }
             Datum::Date(v)
         }
         oid::TIME => {
             let v = i64::from_be_bytes(fixed(b)?);
             if !(0..=calendar::DAY).contains(&v) {
-                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"));
+                return Err(SqlError::new(
+                    SqlState::DATETIME_FIELD_OVERFLOW,
+                    "time out of range",
+                ));
             }
             Datum::Time(v)
         }
@@ -101,12 +127,20 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             ));
         }
     };
-    if ty.typmod >= 0 { crate::func::coerce_typmod(d, ty, false) } else { Ok(d) }
+    if ty.typmod >= 0 {
+        crate::func::coerce_typmod(d, ty, false)
+    } else {
+        Ok(d)
+    }
 }
 
 fn moment(b: &[u8]) -> Result<i64> {
     let v = i64::from_be_bytes(fixed(b)?);
-    if v == i64::MIN || v == i64::MAX { Ok(v) } else { calendar::check_timestamp(v) }
+    if v == i64::MIN || v == i64::MAX {
+        Ok(v)
+    } else {
+        calendar::check_timestamp(v)
+    }
 }
 
 fn word(b: &mut &[u8]) -> Result<i32> {
@@ -129,7 +163,9 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
     let flags = word(&mut b)?;
     let element = word(&mut b)? as Oid;
     if !(0..=6).contains(&dimensions) {
-        return Err(invalid(format!("invalid number of dimensions: {dimensions}")));
+        return Err(invalid(format!(
+            "invalid number of dimensions: {dimensions}"
+        )));
     }
     if flags != 0 && flags != 1 {
         return Err(invalid(format!("invalid array flags: {flags}")));
@@ -138,14 +174,22 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
     if element != wanted {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!("binary data has array element type {element} ({}) instead of expected {wanted} ({})", info::format_type_bare(element), info::format_type_bare(wanted)),
+            format!(
+                "binary data has array element type {element} ({}) instead of expected {wanted} ({})",
+                info::format_type_bare(element),
+                info::format_type_bare(wanted)
+            ),
         ));
     }
     if dimensions > 1 {
         return Err(SqlError::unsupported("multidimensional array"));
     }
     if dimensions == 0 {
-        return Ok(Datum::Array(Arc::new(Array { element, lower: i32::from(!vector), items: Vec::new() })));
+        return Ok(Datum::Array(Arc::new(Array {
+            element,
+            lower: i32::from(!vector),
+            items: Vec::new(),
+        })));
     }
     let count = word(&mut b)?;
     let lower = word(&mut b)?;
@@ -174,7 +218,11 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
     if !b.is_empty() {
         return Err(bad_length());
     }
-    Ok(Datum::Array(Arc::new(Array { element, lower, items })))
+    Ok(Datum::Array(Arc::new(Array {
+        element,
+        lower,
+        items,
+    })))
 }
 
 const SIGN_NEGATIVE: u16 = 0x4000;
@@ -220,15 +268,23 @@ fn numeric_input(b: &[u8]) -> Result<Numeric> {
     let text = String::from_utf8(text).map_err(|_| bad_length())?;
     let n = Numeric::parse(&text)?;
     // The declared scale cuts (never rounds) the digits, as numeric_recv does.
-    Ok(if scale == 0 || n.scale() != Some(u32::from(scale)) { rescale(&n, scale) } else { n })
+    Ok(if scale == 0 || n.scale() != Some(u32::from(scale)) {
+        rescale(&n, scale)
+    } else {
+        n
+    })
 }
 
 fn rescale(n: &Numeric, scale: u16) -> Numeric {
     match n.big() {
-        Some((m, s)) if s <= u32::from(scale) => {
-            Numeric::from_big(m * super::numeric::pow10(u32::from(scale) - s), u32::from(scale))
-        }
-        Some((m, s)) => Numeric::from_big(m / super::numeric::pow10(s - u32::from(scale)), u32::from(scale)),
+        Some((m, s)) if s <= u32::from(scale) => Numeric::from_big(
+            m * super::numeric::pow10(u32::from(scale) - s),
+            u32::from(scale),
+        ),
+        Some((m, s)) => Numeric::from_big(
+            m / super::numeric::pow10(s - u32::from(scale)),
+            u32::from(scale),
+        ),
         None => n.clone(),
     }
 }
@@ -314,4 +370,3 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         }
     }
 }
-

@@ -112,7 +112,12 @@ pub struct Parts {
 pub fn parts(t: i64) -> Parts {
     let days = t.div_euclid(DAY);
     let (year, month, day) = civil_from_days(days);
-    Parts { year, month, day, time: t - days * DAY }
+    Parts {
+        year,
+        month,
+        day,
+        time: t - days * DAY,
+    }
 }
 
 /// "timestamp out of range".
@@ -122,12 +127,19 @@ pub fn timestamp_out_of_range() -> SqlError {
 
 /// Checks that a finite moment is in range.
 pub fn check_timestamp(t: i64) -> Result<i64> {
-    if (TIMESTAMP_MIN..TIMESTAMP_END).contains(&t) { Ok(t) } else { Err(timestamp_out_of_range()) }
+    if (TIMESTAMP_MIN..TIMESTAMP_END).contains(&t) {
+        Ok(t)
+    } else {
+        Err(timestamp_out_of_range())
+    }
 }
 
 /// Moment of a day number and a time of day.
 pub fn combine(days: i64, time: i64) -> Result<i64> {
-    days.checked_mul(DAY).and_then(|d| d.checked_add(time)).ok_or_else(timestamp_out_of_range).and_then(check_timestamp)
+    days.checked_mul(DAY)
+        .and_then(|d| d.checked_add(time))
+        .ok_or_else(timestamp_out_of_range)
+        .and_then(check_timestamp)
 }
 
 /// Seconds since 1970 brought into the library's range by whole cycles of the calendar (400 years), which keep the rules.
@@ -162,10 +174,18 @@ pub fn utc_to_local(utc: i64, tz: &TimeZone) -> (i64, i64) {
 /// Offset of a local moment: in a gap the one before, in a fold the one after (PostgreSQL's choice).
 pub fn local_offset(local: i64, tz: &TimeZone) -> i64 {
     let p = parts(local);
-    let year = if (-9990..=9990).contains(&p.year) { p.year } else { p.year.rem_euclid(400) + if p.year > 0 { 9200 } else { -9600 } };
+    let year = if (-9990..=9990).contains(&p.year) {
+        p.year
+    } else {
+        p.year.rem_euclid(400) + if p.year > 0 { 9200 } else { -9600 }
+    };
     let (year, day) = (year as i16, p.day);
     let (h, m, s) = (p.time / HOUR, p.time / MINUTE % 60, p.time / SECOND % 60);
-    let Ok(civil) = jiff::civil::DateTime::new(year, p.month as i8, day as i8, h as i8, m as i8, s as i8, 0) else { return 0 };
+    let Ok(civil) =
+        jiff::civil::DateTime::new(year, p.month as i8, day as i8, h as i8, m as i8, s as i8, 0)
+    else {
+        return 0;
+    };
     match tz.to_ambiguous_timestamp(civil).offset() {
         AmbiguousOffset::Unambiguous { offset } => i64::from(offset.seconds()),
         AmbiguousOffset::Gap { before, .. } => i64::from(before.seconds()),
@@ -175,7 +195,10 @@ pub fn local_offset(local: i64, tz: &TimeZone) -> i64 {
 
 /// UTC moment of a local moment.
 pub fn local_to_utc(local: i64, tz: &TimeZone) -> Result<i64> {
-    local.checked_sub(local_offset(local, tz) * SECOND).ok_or_else(timestamp_out_of_range).and_then(check_timestamp)
+    local
+        .checked_sub(local_offset(local, tz) * SECOND)
+        .ok_or_else(timestamp_out_of_range)
+        .and_then(check_timestamp)
 }
 
 /// Time zone by name, abbreviation or offset, as `SET TIME ZONE` and `AT TIME ZONE` take it. A bare or signed offset counts
@@ -193,7 +216,11 @@ pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     if name.starts_with(['+', '-']) || name.starts_with(|c: char| c.is_ascii_digit()) {
         return posix_offset(name).and_then(fixed_zone);
     }
-    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+')) {
+    if name.is_empty()
+        || !name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'))
+    {
         return None;
     }
     if let Ok(tz) = TimeZone::get(name) {

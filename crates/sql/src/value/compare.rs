@@ -11,7 +11,8 @@ use std::hash::{Hash, Hasher};
 /// Order of doubles as PostgreSQL sees it: -0 equals 0, NaN equals NaN and is above everything.
 #[inline]
 pub fn compare_f64(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    a.partial_cmp(&b)
+        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// Total order of two values of the same type; also of two integers or two floats of different widths. NULL is above every value.
@@ -49,7 +50,9 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (Char(x), Char(y)) => x.cmp(y),
         (Bytea(x), Bytea(y)) => x.cmp(y),
         (Date(x), Date(y)) => x.cmp(y),
-        (Time(x), Time(y)) | (Timestamp(x), Timestamp(y)) | (TimestampTz(x), TimestampTz(y)) => x.cmp(y),
+        (Time(x), Time(y)) | (Timestamp(x), Timestamp(y)) | (TimestampTz(x), TimestampTz(y)) => {
+            x.cmp(y)
+        }
         (Uuid(x), Uuid(y)) => x.cmp(y),
         (Interval(x), Interval(y)) => x.span().cmp(&y.span()),
         (Array(x), Array(y)) => compare_arrays(x, y),
@@ -99,7 +102,9 @@ pub fn trim_blanks(s: &str) -> &str {
 #[inline]
 pub fn compare_as(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
     match (ty, a, b) {
-        (oid::BPCHAR, Datum::Text(x), Datum::Text(y)) => trim_blanks(x).as_bytes().cmp(trim_blanks(y).as_bytes()),
+        (oid::BPCHAR, Datum::Text(x), Datum::Text(y)) => {
+            trim_blanks(x).as_bytes().cmp(trim_blanks(y).as_bytes())
+        }
         _ => compare(a, b),
     }
 }

@@ -169,22 +169,39 @@ pub fn write_interval(v: &Interval, out: &mut Vec<u8>) {
 
 /// Rounds microseconds to `precision` digits of a second, half away from zero.
 pub fn round_micros(t: i64, precision: i32) -> i64 {
-    let Some(unit) = 10i64.checked_pow((6 - precision).max(0) as u32).filter(|&u| u > 1) else { return t };
+    let Some(unit) = 10i64
+        .checked_pow((6 - precision).max(0) as u32)
+        .filter(|&u| u > 1)
+    else {
+        return t;
+    };
     if t == i64::MIN || t == i64::MAX {
         return t;
     }
     let half = unit / 2;
-    if t >= 0 { t.saturating_add(half) / unit * unit } else { -((-t).saturating_add(half) / unit * unit) }
+    if t >= 0 {
+        t.saturating_add(half) / unit * unit
+    } else {
+        -((-t).saturating_add(half) / unit * unit)
+    }
 }
 
 /// UTC moment as a timestamp in the zone `tz` (infinities stay).
 pub fn to_local(t: i64, tz: &TimeZone) -> i64 {
-    if t == i64::MIN || t == i64::MAX { t } else { calendar::utc_to_local(t, tz).0 }
+    if t == i64::MIN || t == i64::MAX {
+        t
+    } else {
+        calendar::utc_to_local(t, tz).0
+    }
 }
 
 /// Timestamp in the zone `tz` as a UTC moment (infinities stay).
 pub fn to_utc(t: i64, tz: &TimeZone) -> Result<i64> {
-    if t == i64::MIN || t == i64::MAX { Ok(t) } else { calendar::local_to_utc(t, tz) }
+    if t == i64::MIN || t == i64::MAX {
+        Ok(t)
+    } else {
+        calendar::local_to_utc(t, tz)
+    }
 }
 
 /// Midnight of a date as a timestamp.
@@ -193,7 +210,10 @@ pub fn date_to_timestamp(d: i32) -> Result<i64> {
         i32::MIN => Ok(i64::MIN),
         i32::MAX => Ok(i64::MAX),
         _ => calendar::combine(i64::from(d), 0).map_err(|_| {
-            crate::error::SqlError::new(logstead_types::SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
+            crate::error::SqlError::new(
+                logstead_types::SqlState::DATETIME_FIELD_OVERFLOW,
+                "date out of range for timestamp",
+            )
         }),
     }
 }

@@ -22,16 +22,25 @@ enum Bad {
 
 impl Bad {
     fn error(self, ty: &str, text: &str) -> SqlError {
-        let overflow = || SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
+        let overflow = || {
+            SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("date/time field value out of range: \"{text}\""),
+            )
+        };
         match self {
-            Bad::Syntax => {
-                SqlError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\""))
-            }
+            Bad::Syntax => SqlError::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                format!("invalid input syntax for type {ty}: \"{text}\""),
+            ),
             Bad::Field => overflow(),
-            Bad::FieldHint => overflow().hint("Perhaps you need a different \"datestyle\" setting."),
-            Bad::Zone(name) => {
-                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized"))
+            Bad::FieldHint => {
+                overflow().hint("Perhaps you need a different \"datestyle\" setting.")
             }
+            Bad::Zone(name) => SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("time zone \"{name}\" not recognized"),
+            ),
             Bad::Displacement => SqlError::new(
                 SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
                 format!("time zone displacement out of range: \"{text}\""),
@@ -73,20 +82,47 @@ struct Fields {
     separated: bool,
 }
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const MONTHS_LONG: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
-const WEEKDAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+const MONTHS_LONG: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const WEEKDAYS: [&str; 7] = [
+    "sunday",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+];
 
 /// Month 1..=12 of an English name or its abbreviation (lower case).
 pub fn month_by_name(w: &str) -> Option<i64> {
-    let i = MONTHS.iter().position(|m| *m == w).or_else(|| MONTHS_LONG.iter().position(|m| *m == w));
-    i.or_else(|| (w == "sept").then_some(8)).map(|i| i as i64 + 1)
+    let i = MONTHS
+        .iter()
+        .position(|m| *m == w)
+        .or_else(|| MONTHS_LONG.iter().position(|m| *m == w));
+    i.or_else(|| (w == "sept").then_some(8))
+        .map(|i| i as i64 + 1)
 }
 
 fn is_weekday(w: &str) -> bool {
-    w.len() >= 3 && (WEEKDAYS.iter().any(|d| *d == w || &d[..3] == w) || matches!(w, "tues" | "weds" | "wedn" | "thur" | "thurs"))
+    w.len() >= 3
+        && (WEEKDAYS.iter().any(|d| *d == w || &d[..3] == w)
+            || matches!(w, "tues" | "weds" | "wedn" | "thur" | "thurs"))
 }
 
 /// Fraction of a second in microseconds, rounded.
@@ -146,8 +182,11 @@ fn scan(text: &str) -> Result<Fields, Bad> {
     let mut f = Fields::default();
     let mut any = false;
     loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == '\u{b}');
-        let Some(&c) = rest.as_bytes().first() else { break };
+        rest =
+            rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == '\u{b}');
+        let Some(&c) = rest.as_bytes().first() else {
+            break;
+        };
         any = true;
         match c {
             b'0'..=b'9' => rest = number(rest, &mut f)?,
@@ -165,7 +204,8 @@ fn scan(text: &str) -> Result<Fields, Bad> {
                 if f.zone.is_some() {
                     return Err(Bad::Syntax);
                 }
-                let seconds = calendar::parse_offset(&rest[..1 + tail.len()]).ok_or(Bad::Displacement)?;
+                let seconds =
+                    calendar::parse_offset(&rest[..1 + tail.len()]).ok_or(Bad::Displacement)?;
                 f.zone = Some(Zone::Offset(seconds));
                 rest = after;
             }
@@ -176,11 +216,19 @@ fn scan(text: &str) -> Result<Fields, Bad> {
 }
 
 fn set_special(f: &mut Fields, s: Special) -> Result<(), Bad> {
-    if f.special.replace(s).is_some() { Err(Bad::Syntax) } else { Ok(()) }
+    if f.special.replace(s).is_some() {
+        Err(Bad::Syntax)
+    } else {
+        Ok(())
+    }
 }
 
 fn set_time(f: &mut Fields, t: i64) -> Result<(), Bad> {
-    if f.time.replace(t).is_some() { Err(Bad::Syntax) } else { Ok(()) }
+    if f.time.replace(t).is_some() {
+        Err(Bad::Syntax)
+    } else {
+        Ok(())
+    }
 }
 
 fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
@@ -192,11 +240,15 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         set_time(f, read_time(t)?)?;
         return Ok(after);
     }
-    let date_known = f.day_number.is_some() || f.relative.is_some() || f.numbers.len() + usize::from(f.month.is_some()) >= 3;
-    if matches!(next, b'-' | b'/' | b'.') && (second.is_ascii_digit() || second.is_ascii_lowercase()) && !date_known {
-        if !(next == b'.' && digits.len() >= 6) {
-            return separated(rest, f, next);
-        }
+    let date_known = f.day_number.is_some()
+        || f.relative.is_some()
+        || f.numbers.len() + usize::from(f.month.is_some()) >= 3;
+    if matches!(next, b'-' | b'/' | b'.')
+        && (second.is_ascii_digit() || second.is_ascii_lowercase())
+        && !date_known
+        && !(next == b'.' && digits.len() >= 6)
+    {
+        return separated(rest, f, next);
     }
     let value = calendar::parse_digits(digits).ok_or(Bad::Field)?;
     let (frac, after) = match after.strip_prefix('.') {
@@ -209,10 +261,15 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     if date_known && f.time.is_none() {
         let us = fraction_micros(frac.unwrap_or("")).ok_or(Bad::Syntax)?;
         match digits.len() {
-            6 => set_time(f, clock(value / 10_000, value / 100 % 100, value % 100, us)?)?,
+            6 => set_time(
+                f,
+                clock(value / 10_000, value / 100 % 100, value % 100, us)?,
+            )?,
             4 if frac.is_none() => set_time(f, clock(value / 100, value % 100, 0, 0)?)?,
             // "8 pm"
-            1 | 2 if after.trim_start().starts_with(['a', 'p']) => set_time(f, clock(value, 0, 0, 0)?)?,
+            1 | 2 if after.trim_start().starts_with(['a', 'p']) => {
+                set_time(f, clock(value, 0, 0, 0)?)?
+            }
             _ => return Err(Bad::Syntax),
         }
         return Ok(after);
@@ -222,11 +279,19 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     }
     if f.numbers.is_empty() && f.month.is_none() && f.day_number.is_none() {
         if digits.len() == 8 {
-            f.numbers = vec![(value / 10_000, 4), (value / 100 % 100, 2), (value % 100, 2)];
+            f.numbers = vec![
+                (value / 10_000, 4),
+                (value / 100 % 100, 2),
+                (value % 100, 2),
+            ];
             return Ok(after);
         }
         if digits.len() == 6 {
-            f.numbers = vec![(value / 10_000, 2), (value / 100 % 100, 2), (value % 100, 2)];
+            f.numbers = vec![
+                (value / 10_000, 2),
+                (value / 100 % 100, 2),
+                (value % 100, 2),
+            ];
             f.separated = true;
             let year = f.numbers[0].0;
             f.numbers[0] = (if year < 70 { 2000 + year } else { 1900 + year }, 4);
@@ -256,7 +321,8 @@ fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a
             rest = after;
         } else {
             let (d, after) = take_while(rest, |b| b.is_ascii_digit());
-            f.numbers.push((calendar::parse_digits(d).ok_or(Bad::Syntax)?, d.len()));
+            f.numbers
+                .push((calendar::parse_digits(d).ok_or(Bad::Syntax)?, d.len()));
             rest = after;
         }
         if i < 2 {
@@ -272,14 +338,27 @@ fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a
 fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     let (w, after) = take_while(rest, |b| b.is_ascii_lowercase() || b == b'_');
     let next = after.as_bytes().first().copied().unwrap_or(0);
-    if matches!(next, b'-' | b'/' | b'.') && month_by_name(w).is_some() && after.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
+    if matches!(next, b'-' | b'/' | b'.')
+        && month_by_name(w).is_some()
+        && after.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+    {
         return separated(rest, f, next);
     }
     if let Some(m) = month_by_name(w) {
-        return if f.month.replace(m).is_some() { Err(Bad::Syntax) } else { Ok(after) };
+        return if f.month.replace(m).is_some() {
+            Err(Bad::Syntax)
+        } else {
+            Ok(after)
+        };
     }
-    if next == b'/' || (next == b'-' && calendar::abbreviation(w).is_none() && after[1..].starts_with(|c: char| c.is_ascii_lowercase())) {
-        let (name, after) = take_while(rest, |b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'));
+    if next == b'/'
+        || (next == b'-'
+            && calendar::abbreviation(w).is_none()
+            && after[1..].starts_with(|c: char| c.is_ascii_lowercase()))
+    {
+        let (name, after) = take_while(rest, |b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+')
+        });
         return named_zone(name, after, f);
     }
     match w {
@@ -290,7 +369,8 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         "t" => return Err(Bad::Syntax),
         "j" | "julian" if next.is_ascii_digit() => {
             let (d, after) = take_while(after, |b| b.is_ascii_digit());
-            f.day_number = Some(calendar::parse_digits(d).ok_or(Bad::Syntax)? - calendar::EPOCH_JULIAN);
+            f.day_number =
+                Some(calendar::parse_digits(d).ok_or(Bad::Syntax)? - calendar::EPOCH_JULIAN);
             return Ok(after);
         }
         "now" => set_special(f, Special::Now)?,
@@ -339,7 +419,10 @@ fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str,
 
 impl Fields {
     fn has_date(&self) -> bool {
-        !self.numbers.is_empty() || self.month.is_some() || self.day_number.is_some() || self.relative.is_some()
+        !self.numbers.is_empty()
+            || self.month.is_some()
+            || self.day_number.is_some()
+            || self.relative.is_some()
     }
 
     /// Day number of the date fields.
@@ -350,15 +433,27 @@ impl Fields {
         let n = &self.numbers;
         let (year, month, day) = match (self.month, n.as_slice()) {
             (Some(m), &[a, b]) => {
-                if a.1 >= 3 || a.0 > 31 { (a, m, b.0) } else { (b, m, a.0) }
+                if a.1 >= 3 || a.0 > 31 {
+                    (a, m, b.0)
+                } else {
+                    (b, m, a.0)
+                }
             }
             // 2024 followed by the day of the year: 2024.031
             (None, &[y, d]) if y.1 >= 3 && d.1 == 3 => {
                 let first = calendar::days_from_civil(self.year(y)?, 1, 1);
-                return if (1..=366).contains(&d.0) { Ok(first + d.0 - 1) } else { Err(Bad::Field) };
+                return if (1..=366).contains(&d.0) {
+                    Ok(first + d.0 - 1)
+                } else {
+                    Err(Bad::Field)
+                };
             }
             (None, &[a, b, c]) => {
-                if a.1 >= 3 { (a, b.0, c.0) } else { (c, a.0, b.0) }
+                if a.1 >= 3 {
+                    (a, b.0, c.0)
+                } else {
+                    (c, a.0, b.0)
+                }
             }
             _ => return Err(Bad::Syntax),
         };
@@ -428,12 +523,18 @@ fn moment(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Option<Zone>), B
         None => f.day()?,
     };
     let time = f.time_of_day()?;
-    let t = day.checked_mul(DAY).and_then(|d| d.checked_add(time)).ok_or(Bad::Field)?;
+    let t = day
+        .checked_mul(DAY)
+        .and_then(|d| d.checked_add(time))
+        .ok_or(Bad::Field)?;
     Ok((t, f.zone.take()))
 }
 
 fn out_of_range(ty: &str, text: &str) -> SqlError {
-    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("{ty} out of range: \"{text}\""))
+    SqlError::new(
+        SqlState::DATETIME_FIELD_OVERFLOW,
+        format!("{ty} out of range: \"{text}\""),
+    )
 }
 
 fn is_infinite(t: i64) -> bool {
@@ -479,7 +580,11 @@ pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
     })()
     .map_err(|e| e.error("date", text))?;
     if let Some(d) = day {
-        return if (calendar::DATE_MIN..calendar::DATE_END).contains(&d) { Ok(d as i32) } else { Err(out_of_range("date", text)) };
+        return if (calendar::DATE_MIN..calendar::DATE_END).contains(&d) {
+            Ok(d as i32)
+        } else {
+            Err(out_of_range("date", text))
+        };
     }
     let (t, _) = moment(text, cx).map_err(|e| e.error("date", text))?;
     Ok(super::timestamp_to_date(t))
@@ -503,7 +608,9 @@ pub fn parse_time(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
                 _ => return Err(Bad::Syntax),
             };
             f.numbers.clear();
-        } else if let (None, true, [(a, _), (b, _), (c, _)]) = (f.time, f.separated, f.numbers.as_slice()) {
+        } else if let (None, true, [(a, _), (b, _), (c, _)]) =
+            (f.time, f.separated, f.numbers.as_slice())
+        {
             // Six digits were taken for a date; the year was completed.
             f.time = Some(clock(a % 100, *b, *c, 0)?);
             f.numbers.clear();

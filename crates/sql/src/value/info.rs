@@ -58,13 +58,17 @@ impl TypeInfo {
         match (self.oid, self.elem) {
             (oid::NAME, _) | (_, oid::NAME) => 950,
             (oid::CHAR, _) | (oid::NAME_ARRAY, _) => 0,
-            (oid::TEXT | oid::VARCHAR | oid::BPCHAR, _) | (_, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => 100,
+            (oid::TEXT | oid::VARCHAR | oid::BPCHAR, _)
+            | (_, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => 100,
             _ => 0,
         }
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call per row of a literal table")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
 const fn t(
     oid: Oid,
     name: &'static str,
@@ -80,7 +84,25 @@ const fn t(
     io: [&'static str; 6],
 ) -> TypeInfo {
     let [input, output, receive, send, modin, modout] = io;
-    TypeInfo { oid, name, len, by_value, kind, category, preferred, array, elem, align, storage, input, output, receive, send, modin, modout }
+    TypeInfo {
+        oid,
+        name,
+        len,
+        by_value,
+        kind,
+        category,
+        preferred,
+        array,
+        elem,
+        align,
+        storage,
+        input,
+        output,
+        receive,
+        send,
+        modin,
+        modout,
+    }
 }
 
 /// All built-in types, by OID.
@@ -249,12 +271,24 @@ fn format_with(ty: SqlType, given: bool) -> String {
         return "???".to_owned();
     };
     if info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
-        let mut s = format_with(SqlType { oid: info.elem, typmod: ty.typmod }, given);
+        let mut s = format_with(
+            SqlType {
+                oid: info.elem,
+                typmod: ty.typmod,
+            },
+            given,
+        );
         s.push_str("[]");
         return s;
     }
     let m = ty.typmod;
-    let precision = |word: &str, tail: &str| if m >= 0 { format!("{word}({m}){tail}") } else { format!("{word}{tail}") };
+    let precision = |word: &str, tail: &str| {
+        if m >= 0 {
+            format!("{word}({m}){tail}")
+        } else {
+            format!("{word}{tail}")
+        }
+    };
     match ty.oid {
         oid::BOOL => "boolean".into(),
         oid::INT2 => "smallint".into(),
@@ -311,22 +345,38 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
     match (ty, args) {
         (_, []) => Ok(-1),
         (oid::VARCHAR | oid::BPCHAR, &[n]) => {
-            let word = if ty == oid::VARCHAR { "varchar" } else { "char" };
+            let word = if ty == oid::VARCHAR {
+                "varchar"
+            } else {
+                "char"
+            };
             if n < 1 {
-                return bad(invalid, format!("length for type {word} must be at least 1"));
+                return bad(
+                    invalid,
+                    format!("length for type {word} must be at least 1"),
+                );
             }
             if n > 10_485_760 {
-                return bad(invalid, format!("length for type {word} cannot exceed 10485760"));
+                return bad(
+                    invalid,
+                    format!("length for type {word} cannot exceed 10485760"),
+                );
             }
             Ok(n as i32 + 4)
         }
         (oid::NUMERIC, &[p] | &[p, _]) => {
             let s = args.get(1).copied().unwrap_or(0);
             if !(1..=1000).contains(&p) {
-                return bad(invalid, format!("NUMERIC precision {p} must be between 1 and 1000"));
+                return bad(
+                    invalid,
+                    format!("NUMERIC precision {p} must be between 1 and 1000"),
+                );
             }
             if !(-1000..=1000).contains(&s) {
-                return bad(invalid, format!("NUMERIC scale {s} must be between -1000 and 1000"));
+                return bad(
+                    invalid,
+                    format!("NUMERIC scale {s} must be between -1000 and 1000"),
+                );
             }
             Ok((((p as i32) << 16) | (s as i32 & 0x7ff)) + 4)
         }
@@ -337,17 +387,40 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
                 oid::INTERVAL => "INTERVAL",
                 _ => "TIMESTAMP",
             };
-            let zone = if ty == oid::TIMESTAMPTZ { " WITH TIME ZONE" } else { "" };
+            let zone = if ty == oid::TIMESTAMPTZ {
+                " WITH TIME ZONE"
+            } else {
+                ""
+            };
             if p < 0 {
-                return bad(invalid, format!("{word}({p}){zone} precision must not be negative"));
+                return bad(
+                    invalid,
+                    format!("{word}({p}){zone} precision must not be negative"),
+                );
             }
             // PostgreSQL warns and reduces a larger one to 6.
             let p = p.min(6) as i32;
-            Ok(if ty == oid::INTERVAL { (0x7fff << 16) | p } else { p })
+            Ok(if ty == oid::INTERVAL {
+                (0x7fff << 16) | p
+            } else {
+                p
+            })
         }
-        (oid::VARCHAR | oid::BPCHAR | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, _) => {
-            bad(invalid, "invalid type modifier".into())
-        }
-        _ => bad(SqlState::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", type_name(ty))),
+        (
+            oid::VARCHAR
+            | oid::BPCHAR
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::INTERVAL,
+            _,
+        ) => bad(invalid, "invalid type modifier".into()),
+        _ => bad(
+            SqlState::SYNTAX_ERROR,
+            format!(
+                "type modifier is not allowed for type \"{}\"",
+                type_name(ty)
+            ),
+        ),
     }
 }

@@ -30,17 +30,43 @@ fn number(s: &str) -> Option<Number> {
         _ => (false, s),
     };
     let (whole, frac) = body.split_once('.').unwrap_or((body, ""));
-    if (whole.is_empty() && frac.is_empty()) || !whole.bytes().chain(frac.bytes()).all(|b| b.is_ascii_digit()) {
+    if (whole.is_empty() && frac.is_empty())
+        || !whole
+            .bytes()
+            .chain(frac.bytes())
+            .all(|b| b.is_ascii_digit())
+    {
         return None;
     }
-    let w: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let f: f64 = if frac.is_empty() { 0.0 } else { format!("0.{frac}").parse().ok()? };
-    Some(if neg { Number { whole: -w, fraction: -f } } else { Number { whole: w, fraction: f } })
+    let w: i64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let f: f64 = if frac.is_empty() {
+        0.0
+    } else {
+        format!("0.{frac}").parse().ok()?
+    };
+    Some(if neg {
+        Number {
+            whole: -w,
+            fraction: -f,
+        }
+    } else {
+        Number {
+            whole: w,
+            fraction: f,
+        }
+    })
 }
 
 impl Sum {
     fn micros(&mut self, n: i64, unit: i64) -> Result<(), Bad> {
-        self.micros = n.checked_mul(unit).and_then(|v| v.checked_add(self.micros)).ok_or(Bad::Range)?;
+        self.micros = n
+            .checked_mul(unit)
+            .and_then(|v| v.checked_add(self.micros))
+            .ok_or(Bad::Range)?;
         Ok(())
     }
 
@@ -56,7 +82,11 @@ impl Sum {
 
     fn add(&mut self, n: &Number, unit: &str) -> Result<(), Bad> {
         let months = |s: &mut Sum, per: i64| -> Result<(), Bad> {
-            s.months = n.whole.checked_mul(per).and_then(|v| v.checked_add(s.months)).ok_or(Bad::Range)?;
+            s.months = n
+                .whole
+                .checked_mul(per)
+                .and_then(|v| v.checked_add(s.months))
+                .ok_or(Bad::Range)?;
             // Fractions of years and longer count whole months.
             s.months += (n.fraction * per as f64).round_ties_even() as i64;
             Ok(())
@@ -87,7 +117,11 @@ impl Sum {
                 self.micros_fraction(n.fraction, DAY)
             }
             "week" | "weeks" | "w" => {
-                self.days = n.whole.checked_mul(7).and_then(|v| v.checked_add(self.days)).ok_or(Bad::Range)?;
+                self.days = n
+                    .whole
+                    .checked_mul(7)
+                    .and_then(|v| v.checked_add(self.days))
+                    .ok_or(Bad::Range)?;
                 self.days_fraction(n.fraction * 7.0)
             }
             "month" | "months" | "mon" | "mons" => {
@@ -121,7 +155,11 @@ fn clock(t: &str, sum: &mut Sum) -> Result<(), Bad> {
     };
     let parts: Vec<&str> = body.split(':').collect();
     let int = |s: &str| -> Result<i64, Bad> {
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) { Err(Bad::Syntax) } else { s.parse().map_err(|_| Bad::Range) }
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
+            Err(Bad::Syntax)
+        } else {
+            s.parse().map_err(|_| Bad::Range)
+        }
     };
     let (h, m, s) = match parts.as_slice() {
         [m, s] if s.contains('.') => (0, int(m)?, *s),
@@ -140,14 +178,20 @@ fn clock(t: &str, sum: &mut Sum) -> Result<(), Bad> {
 }
 
 fn iso(body: &str) -> Result<Sum, Bad> {
-    let mut sum = Sum { months: 0, days: 0, micros: 0 };
+    let mut sum = Sum {
+        months: 0,
+        days: 0,
+        micros: 0,
+    };
     let (mut rest, mut time, mut any) = (body, false, false);
     while !rest.is_empty() {
         if let Some(r) = rest.strip_prefix('t') {
             (rest, time) = (r, true);
             continue;
         }
-        let end = rest.find(|c: char| c.is_ascii_lowercase()).ok_or(Bad::Syntax)?;
+        let end = rest
+            .find(|c: char| c.is_ascii_lowercase())
+            .ok_or(Bad::Syntax)?;
         let n = number(&rest[..end]).ok_or(Bad::Syntax)?;
         let unit = match (rest.as_bytes()[end], time) {
             (b'y', false) => "year",
@@ -167,7 +211,11 @@ fn iso(body: &str) -> Result<Sum, Bad> {
 }
 
 fn verbose(text: &str) -> Result<Sum, Bad> {
-    let mut sum = Sum { months: 0, days: 0, micros: 0 };
+    let mut sum = Sum {
+        months: 0,
+        days: 0,
+        micros: 0,
+    };
     let mut rest = text.trim_start_matches('@').trim_start();
     let mut any = false;
     loop {
@@ -185,7 +233,9 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
             continue;
         }
         let signed = usize::from(rest.starts_with(['+', '-']));
-        let end = rest[signed..].find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).map_or(rest.len(), |i| i + signed);
+        let end = rest[signed..]
+            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))
+            .map_or(rest.len(), |i| i + signed);
         let token = &rest[..end];
         rest = &rest[end..];
         any = true;
@@ -196,7 +246,9 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
         let n = number(token).ok_or(Bad::Syntax)?;
         // SQL style years-months: 1-2
         if let Some(tail) = rest.strip_prefix('-') {
-            let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+            let end = tail
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(tail.len());
             let m: i64 = tail[..end].parse().map_err(|_| Bad::Syntax)?;
             if m > 11 {
                 return Err(Bad::Range);
@@ -208,11 +260,17 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
             continue;
         }
         let tail = rest.trim_start();
-        let end = tail.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(tail.len());
+        let end = tail
+            .find(|c: char| !c.is_ascii_lowercase())
+            .unwrap_or(tail.len());
         let unit = &tail[..end];
         if unit.is_empty() {
             // "1 04:05:06" counts days; a lone number at the end counts seconds.
-            if tail.contains(':') { sum.add(&n, "day")? } else { sum.add(&n, "second")? }
+            if tail.contains(':') {
+                sum.add(&n, "day")?
+            } else {
+                sum.add(&n, "second")?
+            }
             if !tail.is_empty() && !tail.contains(':') {
                 return Err(Bad::Syntax);
             }
@@ -235,9 +293,13 @@ pub fn parse_interval(text: &str) -> Result<Interval> {
         verbose(&lower)
     };
     read.and_then(Sum::done).map_err(|e| match e {
-        Bad::Syntax => SqlError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\"")),
-        Bad::Range => {
-            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("interval field value out of range: \"{text}\""))
-        }
+        Bad::Syntax => SqlError::new(
+            SqlState::INVALID_DATETIME_FORMAT,
+            format!("invalid input syntax for type interval: \"{text}\""),
+        ),
+        Bad::Range => SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("interval field value out of range: \"{text}\""),
+        ),
     })
 }

@@ -31,7 +31,13 @@ pub fn encode_key(ty: Oid, d: &Datum, desc: bool, nulls_first: bool, out: &mut V
 }
 
 /// Appends one column of a key from the value's stored form (`None` for NULL).
-pub fn encode_key_stored(ty: Oid, stored: Option<&[u8]>, desc: bool, nulls_first: bool, out: &mut Vec<u8>) -> Result<()> {
+pub fn encode_key_stored(
+    ty: Oid,
+    stored: Option<&[u8]>,
+    desc: bool,
+    nulls_first: bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let Some(b) = stored else {
         out.push(if nulls_first { NULL_FIRST } else { NULL_LAST });
         return Ok(());
@@ -80,9 +86,19 @@ fn bytes(b: &[u8], out: &mut Vec<u8>) {
 }
 
 fn float(v: f64, out: &mut Vec<u8>) {
-    let v = if v == 0.0 { 0.0 } else if v.is_nan() { f64::NAN.copysign(1.0) } else { v };
+    let v = if v == 0.0 {
+        0.0
+    } else if v.is_nan() {
+        f64::NAN.copysign(1.0)
+    } else {
+        v
+    };
     let bits = v.to_bits();
-    let ordered = if bits >> 63 == 1 { !bits } else { bits | (1 << 63) };
+    let ordered = if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | (1 << 63)
+    };
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
@@ -103,10 +119,16 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Date(v) => out.extend_from_slice(&((*v as u32) ^ (1 << 31)).to_be_bytes()),
         Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => integer(*v, out),
         Datum::Uuid(v) => out.extend_from_slice(&**v),
-        Datum::Interval(v) => out.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes()),
+        Datum::Interval(v) => {
+            out.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes())
+        }
         Datum::Numeric(n) => numeric(n, out),
         Datum::Array(a) => {
-            let element = if a.element != 0 { a.element } else { info::element_of(ty).unwrap_or(0) };
+            let element = if a.element != 0 {
+                a.element
+            } else {
+                info::element_of(ty).unwrap_or(0)
+            };
             for item in &a.items {
                 encode_key(element, item, false, false, out);
             }

@@ -118,7 +118,11 @@ impl Datum {
 
     /// A one-dimensional array with subscripts from 1.
     pub fn array(element: Oid, items: Vec<Datum>) -> Datum {
-        Datum::Array(Arc::new(Array { element, lower: 1, items }))
+        Datum::Array(Arc::new(Array {
+            element,
+            lower: 1,
+            items,
+        }))
     }
 
     /// True for SQL NULL.
@@ -221,7 +225,8 @@ impl Datum {
 impl Interval {
     /// The length used for comparisons: months of 30 days, days of 24 hours.
     pub fn span(&self) -> i128 {
-        (i128::from(self.months) * 30 + i128::from(self.days)) * 86_400_000_000 + i128::from(self.micros)
+        (i128::from(self.months) * 30 + i128::from(self.days)) * 86_400_000_000
+            + i128::from(self.micros)
     }
 }
 

@@ -63,7 +63,10 @@ pub(super) fn pow10(n: u32) -> BigInt {
 }
 
 fn overflow() -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "value overflows numeric format",
+    )
 }
 
 /// Number of decimal digits of a magnitude; 0 for zero.
@@ -95,7 +98,11 @@ pub(super) fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
     let r = a - &q * b;
     let twice: BigInt = r * 2;
     if twice.magnitude() >= b.magnitude() {
-        if (a.sign() == Sign::Minus) == (b.sign() == Sign::Minus) { q + 1 } else { q - 1 }
+        if (a.sign() == Sign::Minus) == (b.sign() == Sign::Minus) {
+            q + 1
+        } else {
+            q - 1
+        }
     } else {
         q
     }
@@ -113,7 +120,10 @@ fn div_round_i128(a: i128, b: i128) -> i128 {
 
 impl Numeric {
     /// Zero with scale 0.
-    pub const ZERO: Numeric = Numeric::Small { mantissa: 0, scale: 0 };
+    pub const ZERO: Numeric = Numeric::Small {
+        mantissa: 0,
+        scale: 0,
+    };
 
     /// `mantissa * 10^-scale`.
     pub const fn new(mantissa: i128, scale: u16) -> Numeric {
@@ -123,12 +133,15 @@ impl Numeric {
     /// From a big mantissa, kept small if it fits.
     pub(super) fn from_big(mantissa: BigInt, scale: u32) -> Numeric {
         let scale = scale.min(SCALE_MAX) as u16;
-        if mantissa.bits() <= 127 {
-            if let Ok(m) = i128::try_from(&mantissa) {
-                return Numeric::Small { mantissa: m, scale };
-            }
+        if mantissa.bits() <= 127
+            && let Ok(m) = i128::try_from(&mantissa)
+        {
+            return Numeric::Small { mantissa: m, scale };
         }
-        Numeric::Big { mantissa: Box::new(mantissa), scale }
+        Numeric::Big {
+            mantissa: Box::new(mantissa),
+            scale,
+        }
     }
 
     /// Checks the range of a computed value.
@@ -145,7 +158,9 @@ impl Numeric {
     /// Mantissa as a big integer; `None` for NaN and infinities.
     pub(super) fn big(&self) -> Option<(BigInt, u32)> {
         match self {
-            Numeric::Small { mantissa, scale } => Some((BigInt::from(*mantissa), u32::from(*scale))),
+            Numeric::Small { mantissa, scale } => {
+                Some((BigInt::from(*mantissa), u32::from(*scale)))
+            }
             Numeric::Big { mantissa, scale } => Some(((**mantissa).clone(), u32::from(*scale))),
             _ => None,
         }
@@ -165,7 +180,13 @@ impl Numeric {
     pub fn signum(&self) -> i32 {
         match self {
             Numeric::Small { mantissa, .. } => mantissa.signum() as i32,
-            Numeric::Big { mantissa, .. } => if mantissa.sign() == Sign::Minus { -1 } else { 1 },
+            Numeric::Big { mantissa, .. } => {
+                if mantissa.sign() == Sign::Minus {
+                    -1
+                } else {
+                    1
+                }
+            }
             Numeric::NaN | Numeric::Infinity => 1,
             Numeric::NegInfinity => -1,
         }
@@ -185,14 +206,20 @@ impl Numeric {
     }
 
     fn infinity(sign: i32) -> Numeric {
-        if sign < 0 { Numeric::NegInfinity } else { Numeric::Infinity }
+        if sign < 0 {
+            Numeric::NegInfinity
+        } else {
+            Numeric::Infinity
+        }
     }
 
     /// Decimal exponent of the leading digit (value in `[10^e, 10^(e+1))`); `None` for zero and specials.
     pub(super) fn exponent(&self) -> Option<i64> {
         match self {
             Numeric::Small { mantissa: 0, .. } => None,
-            Numeric::Small { mantissa, scale } => Some(digits_i128(*mantissa) - 1 - i64::from(*scale)),
+            Numeric::Small { mantissa, scale } => {
+                Some(digits_i128(*mantissa) - 1 - i64::from(*scale))
+            }
             Numeric::Big { mantissa, scale } => Some(digits_big(mantissa) - 1 - i64::from(*scale)),
             _ => None,
         }
@@ -200,7 +227,9 @@ impl Numeric {
 
     /// Weight and value of the leading base-10000 digit, on which PostgreSQL bases result scales; (0, 0) for zero.
     pub(super) fn leading(&self) -> (i64, u32) {
-        let Some(e) = self.exponent() else { return (0, 0) };
+        let Some(e) = self.exponent() else {
+            return (0, 0);
+        };
         let weight = e.div_euclid(4);
         let wanted = e - weight * 4 + 1;
         let text = match self {
@@ -219,7 +248,10 @@ impl Numeric {
     /// Parses PostgreSQL's input syntax (surrounding blanks allowed).
     pub fn parse(text: &str) -> Result<Numeric> {
         let syntax = || {
-            SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type numeric: \"{text}\""))
+            SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                format!("invalid input syntax for type numeric: \"{text}\""),
+            )
         };
         let t = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
         let b = t.as_bytes();
@@ -254,14 +286,16 @@ impl Numeric {
                     let d = c - b'0';
                     match &mut big {
                         Some(v) => v.push(c),
-                        None => match m.checked_mul(10).and_then(|x| x.checked_add(i128::from(d))) {
-                            Some(x) => m = x,
-                            None => {
-                                let mut v = m.to_string().into_bytes();
-                                v.push(c);
-                                big = Some(v);
+                        None => {
+                            match m.checked_mul(10).and_then(|x| x.checked_add(i128::from(d))) {
+                                Some(x) => m = x,
+                                None => {
+                                    let mut v = m.to_string().into_bytes();
+                                    v.push(c);
+                                    big = Some(v);
+                                }
                             }
-                        },
+                        }
                     }
                 }
                 b'.' if !point => point = true,
@@ -311,7 +345,10 @@ impl Numeric {
             if drop > digits + 1 {
                 return Ok(Numeric::new(0, SCALE_MAX as u16));
             }
-            return Ok(Numeric::from_big(div_round(&n, &pow10(drop as u32)), SCALE_MAX));
+            return Ok(Numeric::from_big(
+                div_round(&n, &pow10(drop as u32)),
+                SCALE_MAX,
+            ));
         }
         Numeric::from_big(n, scale as u32).checked()
     }
@@ -341,7 +378,12 @@ impl Numeric {
             }
             Numeric::Big { mantissa, scale } => {
                 let text = mantissa.magnitude().to_string();
-                write_digits(mantissa.sign() == Sign::Minus, text.as_bytes(), usize::from(*scale), out);
+                write_digits(
+                    mantissa.sign() == Sign::Minus,
+                    text.as_bytes(),
+                    usize::from(*scale),
+                    out,
+                );
             }
         }
     }
@@ -368,7 +410,9 @@ impl Numeric {
                 Some(m) => Numeric::new(m, *scale),
                 None => Numeric::from_big(-BigInt::from(*mantissa), u32::from(*scale)),
             },
-            Numeric::Big { mantissa, scale } => Numeric::from_big(-(**mantissa).clone(), u32::from(*scale)),
+            Numeric::Big { mantissa, scale } => {
+                Numeric::from_big(-(**mantissa).clone(), u32::from(*scale))
+            }
             Numeric::NaN => Numeric::NaN,
             Numeric::Infinity => Numeric::NegInfinity,
             Numeric::NegInfinity => Numeric::Infinity,
@@ -377,7 +421,11 @@ impl Numeric {
 
     /// Absolute value.
     pub fn abs(&self) -> Numeric {
-        if self.signum() < 0 { self.neg() } else { self.clone() }
+        if self.signum() < 0 {
+            self.neg()
+        } else {
+            self.clone()
+        }
     }
 
     /// Both mantissas at the larger scale.
@@ -392,11 +440,25 @@ impl Numeric {
 
     /// Sum.
     pub fn add(&self, other: &Numeric) -> Result<Numeric> {
-        if let (Numeric::Small { mantissa: a, scale: s }, Numeric::Small { mantissa: b, scale: t }) = (self, other) {
+        if let (
+            Numeric::Small {
+                mantissa: a,
+                scale: s,
+            },
+            Numeric::Small {
+                mantissa: b,
+                scale: t,
+            },
+        ) = (self, other)
+        {
             let sum = match s.cmp(t) {
                 Ordering::Equal => a.checked_add(*b),
-                Ordering::Less => POW10.get(usize::from(t - s)).and_then(|p| a.checked_mul(*p)?.checked_add(*b)),
-                Ordering::Greater => POW10.get(usize::from(s - t)).and_then(|p| b.checked_mul(*p)?.checked_add(*a)),
+                Ordering::Less => POW10
+                    .get(usize::from(t - s))
+                    .and_then(|p| a.checked_mul(*p)?.checked_add(*b)),
+                Ordering::Greater => POW10
+                    .get(usize::from(s - t))
+                    .and_then(|p| b.checked_mul(*p)?.checked_add(*a)),
             };
             if let Some(m) = sum {
                 return Ok(Numeric::new(m, *s.max(t)));
@@ -406,7 +468,8 @@ impl Numeric {
             Some((a, b, s)) => Numeric::from_big(a + b, s).checked(),
             None => Ok(match (self, other) {
                 (Numeric::NaN, _) | (_, Numeric::NaN) => Numeric::NaN,
-                (Numeric::Infinity, Numeric::NegInfinity) | (Numeric::NegInfinity, Numeric::Infinity) => Numeric::NaN,
+                (Numeric::Infinity, Numeric::NegInfinity)
+                | (Numeric::NegInfinity, Numeric::Infinity) => Numeric::NaN,
                 (Numeric::Infinity | Numeric::NegInfinity, _) => self.clone(),
                 _ => other.clone(),
             }),
@@ -420,7 +483,17 @@ impl Numeric {
 
     /// Product; its scale is the sum of the scales.
     pub fn mul(&self, other: &Numeric) -> Result<Numeric> {
-        if let (Numeric::Small { mantissa: a, scale: s }, Numeric::Small { mantissa: b, scale: t }) = (self, other) {
+        if let (
+            Numeric::Small {
+                mantissa: a,
+                scale: s,
+            },
+            Numeric::Small {
+                mantissa: b,
+                scale: t,
+            },
+        ) = (self, other)
+        {
             let scale = u32::from(*s) + u32::from(*t);
             if let (Some(m), true) = (a.checked_mul(*b), scale <= SCALE_MAX) {
                 return Ok(Numeric::new(m, scale as u16));
@@ -431,7 +504,8 @@ impl Numeric {
                 let n = a * b;
                 let scale = s + t;
                 if scale > SCALE_MAX {
-                    return Numeric::from_big(div_round(&n, &pow10(scale - SCALE_MAX)), SCALE_MAX).checked();
+                    return Numeric::from_big(div_round(&n, &pow10(scale - SCALE_MAX)), SCALE_MAX)
+                        .checked();
                 }
                 Numeric::from_big(n, scale).checked()
             }
@@ -466,8 +540,12 @@ impl Numeric {
             return Ok(match (self, other) {
                 (Numeric::NaN, _) | (_, Numeric::NaN) => Numeric::NaN,
                 (Numeric::Infinity | Numeric::NegInfinity, b) if !b.is_finite() => Numeric::NaN,
-                (Numeric::Infinity | Numeric::NegInfinity, b) if b.is_zero() => return Err(Self::div_by_zero()),
-                (Numeric::Infinity | Numeric::NegInfinity, b) => Self::infinity(self.signum() * b.signum()),
+                (Numeric::Infinity | Numeric::NegInfinity, b) if b.is_zero() => {
+                    return Err(Self::div_by_zero());
+                }
+                (Numeric::Infinity | Numeric::NegInfinity, b) => {
+                    Self::infinity(self.signum() * b.signum())
+                }
                 _ => Numeric::ZERO,
             });
         }
@@ -480,20 +558,28 @@ impl Numeric {
 
     /// Finite quotient rounded at `rscale`; `other` is not zero.
     pub(super) fn div_at(&self, other: &Numeric, rscale: u32) -> Numeric {
-        let (s, t) = (i64::from(self.scale().unwrap_or(0)), i64::from(other.scale().unwrap_or(0)));
+        let (s, t) = (
+            i64::from(self.scale().unwrap_or(0)),
+            i64::from(other.scale().unwrap_or(0)),
+        );
         let shift = i64::from(rscale) + t - s;
-        if let (Numeric::Small { mantissa: a, .. }, Numeric::Small { mantissa: b, .. }) = (self, other) {
-            if *b != 0 && shift >= 0 {
-                if let Some(n) = POW10.get(shift as usize).and_then(|p| a.checked_mul(*p)) {
-                    if n != i128::MIN && *b != i128::MIN {
-                        return Numeric::new(div_round_i128(n, *b), rscale as u16);
-                    }
-                }
-            }
+        if let (Numeric::Small { mantissa: a, .. }, Numeric::Small { mantissa: b, .. }) =
+            (self, other)
+            && *b != 0
+            && shift >= 0
+            && let Some(n) = POW10.get(shift as usize).and_then(|p| a.checked_mul(*p))
+            && n != i128::MIN
+            && *b != i128::MIN
+        {
+            return Numeric::new(div_round_i128(n, *b), rscale as u16);
         }
         match (self.big(), other.big()) {
             (Some((a, _)), Some((b, _))) if b.sign() != Sign::NoSign => {
-                let (a, b) = if shift >= 0 { (a * pow10(shift as u32), b) } else { (a, b * pow10((-shift) as u32)) };
+                let (a, b) = if shift >= 0 {
+                    (a * pow10(shift as u32), b)
+                } else {
+                    (a, b * pow10((-shift) as u32))
+                };
                 Numeric::from_big(div_round(&a, &b), rscale)
             }
             _ => Numeric::NaN,
@@ -502,10 +588,21 @@ impl Numeric {
 
     /// Remainder with the sign of the dividend.
     pub fn rem(&self, other: &Numeric) -> Result<Numeric> {
-        if let (Numeric::Small { mantissa: a, scale: s }, Numeric::Small { mantissa: b, scale: t }) = (self, other) {
-            if s == t && *b != 0 && *b != -1 {
-                return Ok(Numeric::new(a % b, *s));
-            }
+        if let (
+            Numeric::Small {
+                mantissa: a,
+                scale: s,
+            },
+            Numeric::Small {
+                mantissa: b,
+                scale: t,
+            },
+        ) = (self, other)
+            && s == t
+            && *b != 0
+            && *b != -1
+        {
+            return Ok(Numeric::new(a % b, *s));
         }
         match self.aligned(other) {
             Some((a, b, s)) => {
@@ -516,7 +613,9 @@ impl Numeric {
             }
             None => match (self, other) {
                 (Numeric::NaN, _) | (_, Numeric::NaN) => Ok(Numeric::NaN),
-                (Numeric::Infinity | Numeric::NegInfinity, b) if b.is_zero() => Err(Self::div_by_zero()),
+                (Numeric::Infinity | Numeric::NegInfinity, b) if b.is_zero() => {
+                    Err(Self::div_by_zero())
+                }
                 (Numeric::Infinity | Numeric::NegInfinity, _) => Ok(Numeric::NaN),
                 _ => Ok(self.clone()),
             },
@@ -546,14 +645,16 @@ impl Numeric {
 
     fn rescale(&self, scale: i32, round: bool) -> Numeric {
         let wanted = scale.clamp(-2000, 2000);
-        let Some(have) = self.scale().map(|s| s as i32) else { return self.clone() };
+        let Some(have) = self.scale().map(|s| s as i32) else {
+            return self.clone();
+        };
         let shown = wanted.max(0) as u32;
         if wanted >= have {
             let up = (wanted - have) as usize;
-            if let Numeric::Small { mantissa, .. } = self {
-                if let Some(m) = POW10.get(up).and_then(|p| mantissa.checked_mul(*p)) {
-                    return Numeric::new(m, shown as u16);
-                }
+            if let Numeric::Small { mantissa, .. } = self
+                && let Some(m) = POW10.get(up).and_then(|p| mantissa.checked_mul(*p))
+            {
+                return Numeric::new(m, shown as u16);
             }
             return match self.big() {
                 Some((m, _)) => Numeric::from_big(m * pow10(up as u32), shown),
@@ -576,7 +677,14 @@ impl Numeric {
             Some((m, _)) => {
                 let p = pow10(down);
                 let cut = if round { div_round(&m, &p) } else { m / p };
-                Numeric::from_big(if wanted < 0 { cut * pow10((-wanted) as u32) } else { cut }, shown)
+                Numeric::from_big(
+                    if wanted < 0 {
+                        cut * pow10((-wanted) as u32)
+                    } else {
+                        cut
+                    },
+                    shown,
+                )
             }
             None => self.clone(),
         }
@@ -585,33 +693,54 @@ impl Numeric {
     /// Smallest integer not below.
     pub fn ceil(&self) -> Numeric {
         let t = self.trunc(0);
-        if self.is_finite() && self.compare(&t) == Ordering::Greater { t.add(&Numeric::new(1, 0)).unwrap_or(t) } else { t }
+        if self.is_finite() && self.compare(&t) == Ordering::Greater {
+            t.add(&Numeric::new(1, 0)).unwrap_or(t)
+        } else {
+            t
+        }
     }
 
     /// Largest integer not above.
     pub fn floor(&self) -> Numeric {
         let t = self.trunc(0);
-        if self.is_finite() && self.compare(&t) == Ordering::Less { t.sub(&Numeric::new(1, 0)).unwrap_or(t) } else { t }
+        if self.is_finite() && self.compare(&t) == Ordering::Less {
+            t.sub(&Numeric::new(1, 0)).unwrap_or(t)
+        } else {
+            t
+        }
     }
 
     /// Without trailing zeros after the decimal point.
     pub fn trim_scale(&self) -> Numeric {
-        let Some(scale) = self.scale() else { return self.clone() };
+        let Some(scale) = self.scale() else {
+            return self.clone();
+        };
         let (digits, e) = self.digits();
         // The last digit kept is at exponent e - (n - 1).
         let need = (digits.len() as i64 - 1 - e).max(0).min(i64::from(scale));
-        if digits.is_empty() { Numeric::ZERO } else { self.trunc(need as i32) }
+        if digits.is_empty() {
+            Numeric::ZERO
+        } else {
+            self.trunc(need as i32)
+        }
     }
 
     /// Applies `numeric(precision, scale)`.
     pub fn apply_typmod(&self, typmod: i32) -> Result<Numeric> {
-        let Some((precision, scale)) = super::info::numeric_typmod(typmod) else { return Ok(self.clone()) };
+        let Some((precision, scale)) = super::info::numeric_typmod(typmod) else {
+            return Ok(self.clone());
+        };
         if self.is_nan() {
             return Ok(self.clone());
         }
         let overflow = |d: String| {
-            Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
-                .detail(format!("A field with precision {precision}, scale {scale} {d}")))
+            Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "numeric field overflow",
+            )
+            .detail(format!(
+                "A field with precision {precision}, scale {scale} {d}"
+            )))
         };
         if !self.is_finite() {
             return overflow("cannot hold an infinite value.".into());
@@ -619,19 +748,41 @@ impl Numeric {
         let r = self.round(scale);
         let whole = precision - scale;
         if r.exponent().is_some_and(|e| e + 1 > i64::from(whole)) {
-            let bound = if whole == 0 { "1".to_owned() } else { format!("10^{whole}") };
-            return overflow(format!("must round to an absolute value less than {bound}."));
+            let bound = if whole == 0 {
+                "1".to_owned()
+            } else {
+                format!("10^{whole}")
+            };
+            return overflow(format!(
+                "must round to an absolute value less than {bound}."
+            ));
         }
         Ok(r)
     }
 
     /// Total order: -Infinity, finite values, Infinity, NaN.
     pub fn compare(&self, other: &Numeric) -> Ordering {
-        if let (Numeric::Small { mantissa: a, scale: s }, Numeric::Small { mantissa: b, scale: t }) = (self, other) {
+        if let (
+            Numeric::Small {
+                mantissa: a,
+                scale: s,
+            },
+            Numeric::Small {
+                mantissa: b,
+                scale: t,
+            },
+        ) = (self, other)
+        {
             let scaled = match s.cmp(t) {
                 Ordering::Equal => return a.cmp(b),
-                Ordering::Less => POW10.get(usize::from(t - s)).and_then(|p| a.checked_mul(*p)).map(|a| a.cmp(b)),
-                Ordering::Greater => POW10.get(usize::from(s - t)).and_then(|p| b.checked_mul(*p)).map(|b| a.cmp(&b)),
+                Ordering::Less => POW10
+                    .get(usize::from(t - s))
+                    .and_then(|p| a.checked_mul(*p))
+                    .map(|a| a.cmp(b)),
+                Ordering::Greater => POW10
+                    .get(usize::from(s - t))
+                    .and_then(|p| b.checked_mul(*p))
+                    .map(|b| a.cmp(&b)),
             };
             if let Some(o) = scaled {
                 return o;
@@ -668,15 +819,24 @@ impl Numeric {
     /// Rounded to a 64-bit integer; `name` names the target type in errors.
     pub fn to_i64(&self, name: &str) -> Result<i64> {
         match self {
-            Numeric::NaN => Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot convert NaN to {name}"))),
-            Numeric::Infinity | Numeric::NegInfinity => {
-                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot convert infinity to {name}")))
-            }
+            Numeric::NaN => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot convert NaN to {name}"),
+            )),
+            Numeric::Infinity | Numeric::NegInfinity => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot convert infinity to {name}"),
+            )),
             _ => match self.round(0) {
                 Numeric::Small { mantissa, .. } => i64::try_from(mantissa).ok(),
                 _ => None,
             }
-            .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))),
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!("{name} out of range"),
+                )
+            }),
         }
     }
 
@@ -687,7 +847,9 @@ impl Numeric {
             Numeric::Infinity => f64::INFINITY,
             Numeric::NegInfinity => f64::NEG_INFINITY,
             // Both operands exact in a double: one correctly rounded division.
-            Numeric::Small { mantissa, scale } if mantissa.unsigned_abs() < 1 << 53 && *scale <= 22 => {
+            Numeric::Small { mantissa, scale }
+                if mantissa.unsigned_abs() < 1 << 53 && *scale <= 22 =>
+            {
                 *mantissa as f64 / POW10[usize::from(*scale)] as f64
             }
             _ => self.to_string().parse().unwrap_or(f64::NAN),
@@ -713,7 +875,11 @@ impl Numeric {
         }
         let s = format!("{:.*e}", digits - 1, v);
         let (m, e) = s.split_once('e').unwrap_or((&s, "0"));
-        let m = if m.contains('.') { m.trim_end_matches('0').trim_end_matches('.') } else { m };
+        let m = if m.contains('.') {
+            m.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            m
+        };
         Numeric::parse(&format!("{m}e{e}")).unwrap_or(Numeric::NaN)
     }
 }

@@ -8,7 +8,10 @@ use logstead_types::SqlState;
 use num_bigint::{BigInt, Sign};
 
 fn overflow() -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "value overflows numeric format",
+    )
 }
 
 fn log_error(text: &str) -> SqlError {
@@ -160,7 +163,11 @@ impl Numeric {
         let (m, s) = self.big().unwrap_or((BigInt::ZERO, 0));
         // One digit more than wanted, then round: the root is cut, and a cut 5 is a 5 or more.
         let p = rscale + 1;
-        let scaled = if 2 * p >= s { m * pow10(2 * p - s) } else { m / pow10(s - 2 * p) };
+        let scaled = if 2 * p >= s {
+            m * pow10(2 * p - s)
+        } else {
+            m / pow10(s - 2 * p)
+        };
         Ok(unfix(&scaled.sqrt(), p, rscale))
     }
 
@@ -180,7 +187,11 @@ impl Numeric {
         let x = self.to_f64();
         // NUMERIC_MAX_RESULT_SCALE * 3 in PostgreSQL.
         if x.abs() >= 6000.0 {
-            return if x > 0.0 { Err(overflow()) } else { Ok(Numeric::new(0, rscale as u16)) };
+            return if x > 0.0 {
+                Err(overflow())
+            } else {
+                Ok(Numeric::new(0, rscale as u16))
+            };
         }
         let digits = (x.abs() * std::f64::consts::LOG10_E) as u32;
         let p = rscale + digits + 20;
@@ -202,7 +213,10 @@ impl Numeric {
         if !self.is_finite() {
             return Ok(self.clone());
         }
-        Ok(ln_at(self, choose(SIG_DIGITS_MIN - ln_weight(self), &[self])))
+        Ok(ln_at(
+            self,
+            choose(SIG_DIGITS_MIN - ln_weight(self), &[self]),
+        ))
     }
 
     /// Logarithm to `base`.
@@ -220,10 +234,16 @@ impl Numeric {
         }
         let weight = ln_weight(self) - ln_weight(base);
         let rscale = choose(SIG_DIGITS_MIN - weight, &[self, base]);
-        let p = rscale + 25 + ln_weight(base).unsigned_abs().min(2000) as u32 + ln_weight(self).unsigned_abs().min(2000) as u32;
+        let p = rscale
+            + 25
+            + ln_weight(base).unsigned_abs().min(2000) as u32
+            + ln_weight(self).unsigned_abs().min(2000) as u32;
         let (a, b) = (ln_at(self, p), ln_at(base, p));
         if b.is_zero() {
-            return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
+            return Err(SqlError::new(
+                SqlState::DIVISION_BY_ZERO,
+                "division by zero",
+            ));
         }
         Ok(a.div_at(&b, rscale))
     }
@@ -239,13 +259,18 @@ impl Numeric {
         }
         let integral = exp.compare(&exp.trunc(0)).is_eq();
         if self.signum() < 0 && !integral {
-            return Err(power_error("a negative number raised to a non-integer power yields a complex result"));
+            return Err(power_error(
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
         }
-        if integral {
-            if let Ok(n) = exp.to_i64("bigint").map_err(|_| ()).and_then(|n| i32::try_from(n).map_err(|_| ())) {
-                let rscale = choose(SIG_DIGITS_MIN, &[self]);
-                return self.power_int(n, rscale);
-            }
+        if integral
+            && let Ok(n) = exp
+                .to_i64("bigint")
+                .map_err(|_| ())
+                .and_then(|n| i32::try_from(n).map_err(|_| ()))
+        {
+            let rscale = choose(SIG_DIGITS_MIN, &[self]);
+            return self.power_int(n, rscale);
         }
         if self.is_zero() {
             return Ok(Numeric::new(0, SIG_DIGITS_MIN as u16));
@@ -256,9 +281,15 @@ impl Numeric {
             let r = one.round(choose(SIG_DIGITS_MIN, &[self, exp]) as i32);
             return Ok(if odd && self.signum() < 0 { r.neg() } else { r });
         }
-        let rough = ln_at(&base, choose(8 - ln_weight(&base), &[])).mul(exp)?.to_f64();
+        let rough = ln_at(&base, choose(8 - ln_weight(&base), &[]))
+            .mul(exp)?
+            .to_f64();
         if rough.abs() > 2000.0 * 3.01 {
-            return if rough > 0.0 { Err(overflow()) } else { Ok(Numeric::new(0, RESULT_SCALE_MAX as u16)) };
+            return if rough > 0.0 {
+                Err(overflow())
+            } else {
+                Ok(Numeric::new(0, RESULT_SCALE_MAX as u16))
+            };
         }
         let weight = (rough * std::f64::consts::LOG10_E) as i64;
         let rscale = choose(SIG_DIGITS_MIN - weight, &[self, exp]);
@@ -274,14 +305,20 @@ impl Numeric {
             return Ok(if exp.is_zero() { one } else { Numeric::NaN });
         }
         if exp.is_nan() {
-            return Ok(if self.compare(&one).is_eq() { one } else { Numeric::NaN });
+            return Ok(if self.compare(&one).is_eq() {
+                one
+            } else {
+                Numeric::NaN
+            });
         }
         if self.is_zero() && exp.signum() < 0 {
             return Err(power_error("zero raised to a negative power is undefined"));
         }
         let integral = !exp.is_finite() || exp.compare(&exp.trunc(0)).is_eq();
         if self.signum() < 0 && !integral {
-            return Err(power_error("a negative number raised to a non-integer power yields a complex result"));
+            return Err(power_error(
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
         }
         if self.compare(&one).is_eq() || exp.is_zero() {
             return Ok(one);
@@ -293,7 +330,9 @@ impl Numeric {
             let magnitude = self.abs().compare(&one);
             return Ok(match (magnitude, exp.signum()) {
                 (std::cmp::Ordering::Equal, _) => one,
-                (std::cmp::Ordering::Greater, 1) | (std::cmp::Ordering::Less, -1) => Numeric::Infinity,
+                (std::cmp::Ordering::Greater, 1) | (std::cmp::Ordering::Less, -1) => {
+                    Numeric::Infinity
+                }
                 _ => Numeric::ZERO,
             });
         }
@@ -301,7 +340,11 @@ impl Numeric {
             return Ok(Numeric::ZERO);
         }
         let odd = !exp.rem(&Numeric::new(2, 0))?.is_zero();
-        Ok(if self.signum() < 0 && odd { Numeric::NegInfinity } else { Numeric::Infinity })
+        Ok(if self.signum() < 0 && odd {
+            Numeric::NegInfinity
+        } else {
+            Numeric::Infinity
+        })
     }
 
     fn power_int(&self, n: i32, rscale: u32) -> Result<Numeric> {

@@ -65,9 +65,18 @@ fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
         Numeric::Small { mantissa, scale } => {
             out.extend_from_slice(&scale.to_le_bytes());
             let bytes = mantissa.to_le_bytes();
-            let bits = 128 - if *mantissa < 0 { (!mantissa).leading_zeros() } else { mantissa.leading_zeros() };
+            let bits = 128
+                - if *mantissa < 0 {
+                    (!mantissa).leading_zeros()
+                } else {
+                    mantissa.leading_zeros()
+                };
             // One bit more for the sign; zero needs no byte at all.
-            let len = if *mantissa == 0 { 0 } else { bits as usize / 8 + 1 };
+            let len = if *mantissa == 0 {
+                0
+            } else {
+                bits as usize / 8 + 1
+            };
             out.extend_from_slice(&bytes[..len]);
         }
         Numeric::Big { mantissa, scale } => {
@@ -78,7 +87,10 @@ fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
 }
 
 fn damaged(ty: Oid) -> SqlError {
-    SqlError::internal(format!("stored value of type {} is damaged", info::type_name(ty)))
+    SqlError::internal(format!(
+        "stored value of type {} is damaged",
+        info::type_name(ty)
+    ))
 }
 
 fn fixed<const N: usize>(ty: Oid, b: &[u8]) -> Result<[u8; N]> {
@@ -86,7 +98,9 @@ fn fixed<const N: usize>(ty: Oid, b: &[u8]) -> Result<[u8; N]> {
 }
 
 pub(super) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
-    let Some((head, tail)) = b.split_first_chunk::<2>() else { return Err(damaged(oid::NUMERIC)) };
+    let Some((head, tail)) = b.split_first_chunk::<2>() else {
+        return Err(damaged(oid::NUMERIC));
+    };
     let scale = u16::from_le_bytes(*head);
     match scale {
         NAN => Ok(Numeric::NaN),
@@ -94,12 +108,22 @@ pub(super) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
         NEG_INF => Ok(Numeric::NegInfinity),
         _ if u32::from(scale) > super::numeric::SCALE_MAX => Err(damaged(oid::NUMERIC)),
         _ if tail.len() <= 16 => {
-            let fill = if tail.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 };
+            let fill = if tail.last().is_some_and(|b| b & 0x80 != 0) {
+                0xff
+            } else {
+                0
+            };
             let mut bytes = [fill; 16];
             bytes[..tail.len()].copy_from_slice(tail);
-            Ok(Numeric::Small { mantissa: i128::from_le_bytes(bytes), scale })
+            Ok(Numeric::Small {
+                mantissa: i128::from_le_bytes(bytes),
+                scale,
+            })
         }
-        _ => Ok(Numeric::from_big(BigInt::from_signed_bytes_le(tail), u32::from(scale))),
+        _ => Ok(Numeric::from_big(
+            BigInt::from_signed_bytes_le(tail),
+            u32::from(scale),
+        )),
     }
 }
 
@@ -109,16 +133,25 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::INT4 => Datum::Int4(i32::from_le_bytes(fixed(ty, b)?)),
         oid::INT8 => Datum::Int8(i64::from_le_bytes(fixed(ty, b)?)),
         oid::INT2 => Datum::Int2(i16::from_le_bytes(fixed(ty, b)?)),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::PG_NODE_TREE | oid::ACLITEM | oid::CSTRING => {
-            Datum::Text(Arc::from(std::str::from_utf8(b).map_err(|_| damaged(ty))?))
-        }
+        oid::TEXT
+        | oid::VARCHAR
+        | oid::BPCHAR
+        | oid::NAME
+        | oid::UNKNOWN
+        | oid::PG_NODE_TREE
+        | oid::ACLITEM
+        | oid::CSTRING => Datum::Text(Arc::from(std::str::from_utf8(b).map_err(|_| damaged(ty))?)),
         oid::BOOL => Datum::Bool(fixed::<1>(ty, b)?[0] != 0),
         oid::CHAR => Datum::Char(fixed::<1>(ty, b)?[0]),
         oid::FLOAT4 => Datum::Float4(f32::from_le_bytes(fixed(ty, b)?)),
         oid::FLOAT8 => Datum::Float8(f64::from_le_bytes(fixed(ty, b)?)),
-        oid::OID | oid::XID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
-            Datum::Oid(u32::from_le_bytes(fixed(ty, b)?))
-        }
+        oid::OID
+        | oid::XID
+        | oid::REGCLASS
+        | oid::REGTYPE
+        | oid::REGPROC
+        | oid::REGNAMESPACE
+        | oid::REGROLE => Datum::Oid(u32::from_le_bytes(fixed(ty, b)?)),
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
         oid::DATE => Datum::Date(i32::from_le_bytes(fixed(ty, b)?)),
         oid::TIME => Datum::Time(i64::from_le_bytes(fixed(ty, b)?)),
@@ -130,10 +163,19 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
             let v: [u8; 16] = fixed(ty, b)?;
             let word = |i: usize| i32::from_le_bytes([v[i], v[i + 1], v[i + 2], v[i + 3]]);
             let micros = i64::from(word(8) as u32) | (i64::from(word(12)) << 32);
-            Datum::Interval(Box::new(Interval { months: word(0), days: word(4), micros }))
+            Datum::Interval(Box::new(Interval {
+                months: word(0),
+                days: word(4),
+                micros,
+            }))
         }
         _ if info::category(ty) == 'A' || ty == oid::ANYARRAY => decode_array(ty, b)?,
-        _ => return Err(SqlError::internal(format!("type {} has no stored form", info::type_name(ty)))),
+        _ => {
+            return Err(SqlError::internal(format!(
+                "type {} has no stored form",
+                info::type_name(ty)
+            )));
+        }
     })
 }
 
@@ -168,17 +210,30 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
         items.push(decode(element, item)?);
         rest = tail;
     }
-    Ok(Datum::Array(Arc::new(Array { element, lower, items })))
+    Ok(Datum::Array(Arc::new(Array {
+        element,
+        lower,
+        items,
+    })))
 }
 
 /// Text output straight from the stored form; common types make no [`Datum`].
-pub fn stored_text_output(ty: SqlType, stored: &[u8], style: &OutputStyle<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub fn stored_text_output(
+    ty: SqlType,
+    stored: &[u8],
+    style: &OutputStyle<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match ty.oid {
         oid::INT4 => text_io::write_int(i64::from(i32::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::INT8 => text_io::write_int(i64::from_le_bytes(fixed(ty.oid, stored)?), out),
         oid::INT2 => text_io::write_int(i64::from(i16::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => out.extend_from_slice(stored),
-        oid::BOOL => out.push(if fixed::<1>(ty.oid, stored)?[0] != 0 { b't' } else { b'f' }),
+        oid::BOOL => out.push(if fixed::<1>(ty.oid, stored)?[0] != 0 {
+            b't'
+        } else {
+            b'f'
+        }),
         oid::NUMERIC => decode_numeric(stored)?.write(out),
         _ => text_io::output(&decode(ty.oid, stored)?, ty, style, out),
     }
@@ -188,9 +243,24 @@ pub fn stored_text_output(ty: SqlType, stored: &[u8], style: &OutputStyle<'_>, o
 /// Binary output straight from the stored form.
 pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match ty.oid {
-        oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::OID | oid::DATE | oid::TIME | oid::TIMESTAMP
+        oid::INT2
+        | oid::INT4
+        | oid::INT8
+        | oid::FLOAT4
+        | oid::FLOAT8
+        | oid::OID
+        | oid::DATE
+        | oid::TIME
+        | oid::TIMESTAMP
         | oid::TIMESTAMPTZ => out.extend(stored.iter().rev()),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::BYTEA | oid::BOOL | oid::UUID | oid::CHAR => {
+        oid::TEXT
+        | oid::VARCHAR
+        | oid::BPCHAR
+        | oid::NAME
+        | oid::BYTEA
+        | oid::BOOL
+        | oid::UUID
+        | oid::CHAR => {
             out.extend_from_slice(stored);
         }
         _ => binary_io::binary_output(&decode(ty.oid, stored)?, ty, out),

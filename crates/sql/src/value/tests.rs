@@ -36,9 +36,12 @@ impl Seeded {
             0 => Numeric::NaN,
             1 => Numeric::Infinity,
             2 => Numeric::NegInfinity,
-            3 => Numeric::parse(&format!("{}e{}", self.small(), self.below(60) as i64 - 20)).expect("numeric"),
+            3 => Numeric::parse(&format!("{}e{}", self.small(), self.below(60) as i64 - 20))
+                .expect("numeric"),
             4 => {
-                let digits: String = (0..=self.below(60)).map(|_| char::from(b'0' + self.below(10) as u8)).collect();
+                let digits: String = (0..=self.below(60))
+                    .map(|_| char::from(b'0' + self.below(10) as u8))
+                    .collect();
                 Numeric::parse(&format!("-1{digits}.{}", self.below(100))).expect("numeric")
             }
             _ => Numeric::new(i128::from(self.small()), self.below(6) as u16),
@@ -47,7 +50,9 @@ impl Seeded {
 
     fn text(&mut self) -> String {
         let letters = ['a', 'b', ' ', '\0', '\u{1}', 'ä', '\u{ffff}', 'z'];
-        (0..self.below(5)).map(|_| letters[self.below(8) as usize]).collect()
+        (0..self.below(5))
+            .map(|_| letters[self.below(8) as usize])
+            .collect()
     }
 
     fn value(&mut self, ty: Oid) -> Datum {
@@ -76,10 +81,22 @@ impl Seeded {
             oid::UUID => Datum::Uuid(Box::new((u128::from(self.next()) << 3).to_be_bytes())),
             oid::OID => Datum::Oid(v as u32),
             oid::CHAR => Datum::Char(v as u8),
-            oid::INTERVAL => Datum::Interval(Box::new(Interval { months: (v % 3) as i32, days: (v % 40) as i32, micros: v / 1000 })),
+            oid::INTERVAL => Datum::Interval(Box::new(Interval {
+                months: (v % 3) as i32,
+                days: (v % 40) as i32,
+                micros: v / 1000,
+            })),
             _ => {
                 let n = self.below(4);
-                let items = (0..n).map(|_| if self.below(5) == 0 { Datum::Null } else { self.value(oid::INT4) }).collect();
+                let items = (0..n)
+                    .map(|_| {
+                        if self.below(5) == 0 {
+                            Datum::Null
+                        } else {
+                            self.value(oid::INT4)
+                        }
+                    })
+                    .collect();
                 Datum::array(oid::INT4, items)
             }
         }
@@ -125,7 +142,11 @@ fn keys_order_as_values_do() {
             let first = compare_as(ty, &a, &b);
             let first = if desc { first.reverse() } else { first };
             let want = first.then(compare(&tails.0, &tails.1));
-            assert_eq!(key(&a, &tails.0).cmp(&key(&b, &tails.1)), want, "{ty} {a:?} {b:?} desc {desc}");
+            assert_eq!(
+                key(&a, &tails.0).cmp(&key(&b, &tails.1)),
+                want,
+                "{ty} {a:?} {b:?} desc {desc}"
+            );
         }
     }
 }
@@ -147,7 +168,10 @@ fn stored_form_reads_back_and_makes_the_same_keys() {
             let style = OutputStyle::UTC;
             let mut out = Vec::new();
             stored::stored_text_output(SqlType::of(ty), &bytes, &style, &mut out).expect("text");
-            assert_eq!(String::from_utf8_lossy(&out), to_text(&d, SqlType::of(ty), &style));
+            assert_eq!(
+                String::from_utf8_lossy(&out),
+                to_text(&d, SqlType::of(ty), &style)
+            );
             let (mut x, mut y) = (Vec::new(), Vec::new());
             binary_io::binary_output(&d, SqlType::of(ty), &mut x);
             stored::stored_binary_output(SqlType::of(ty), &bytes, &mut y).expect("binary");
@@ -171,7 +195,11 @@ fn equal_values_hash_alike() {
         (oid::FLOAT8, Datum::Float8(0.0), Datum::Float8(-0.0)),
         (oid::BPCHAR, Datum::text("ab"), Datum::text("ab   ")),
         (oid::INT8, Datum::Int4(5), Datum::Int8(5)),
-        (oid::INTERVAL, input(SqlType::of(oid::INTERVAL), "1 mon", None).expect("i"), input(SqlType::of(oid::INTERVAL), "30 days", None).expect("i")),
+        (
+            oid::INTERVAL,
+            input(SqlType::of(oid::INTERVAL), "1 mon", None).expect("i"),
+            input(SqlType::of(oid::INTERVAL), "30 days", None).expect("i"),
+        ),
     ] {
         assert_eq!(compare_as(ty, &a, &b), Ordering::Equal);
         assert_eq!(hashed(ty, &a), hashed(ty, &b));
@@ -212,7 +240,11 @@ const BINARY: &[(&str, &str, &str)] = &[
     ("numeric", "10000", "00010001000000000001"),
     ("numeric", "0.0001", "0001ffff000000040001"),
     ("numeric", "-0.00001234", "0001fffe4000000804d2"),
-    ("numeric", "99999999999999999999999999999999999999999999.5", "000c000a00000001270f270f270f270f270f270f270f270f270f270f270f1388"),
+    (
+        "numeric",
+        "99999999999999999999999999999999999999999999.5",
+        "000c000a00000001270f270f270f270f270f270f270f270f270f270f270f1388",
+    ),
     ("numeric", "1e20", "00010005000000000001"),
     ("numeric", "NaN", "00000000c0000000"),
     ("numeric", "Infinity", "00000000d0000020"),
@@ -229,20 +261,52 @@ const BINARY: &[(&str, &str, &str)] = &[
     ("date", "infinity", "7fffffff"),
     ("date", "0044-03-15 BC", "fff49d7b"),
     ("time", "13:14:15.678901", "0000000b187ff3b5"),
-    ("timestamp", "2024-02-29 13:14:15.678901", "0002b583ce0c53b5"),
+    (
+        "timestamp",
+        "2024-02-29 13:14:15.678901",
+        "0002b583ce0c53b5",
+    ),
     ("timestamp", "-infinity", "8000000000000000"),
     ("timestamptz", "2024-02-29 13:14:15+02", "0002b58220daafc0"),
-    ("interval", "1 year 2 days 03:04:05.6", "00000002925e7b00000000020000000c"),
+    (
+        "interval",
+        "1 year 2 days 03:04:05.6",
+        "00000002925e7b00000000020000000c",
+    ),
     ("interval", "-1 mon", "000000000000000000000000ffffffff"),
-    ("uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "a0eebc999c0b4ef8bb6d6bb9bd380a11"),
+    (
+        "uuid",
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "a0eebc999c0b4ef8bb6d6bb9bd380a11",
+    ),
     ("oid", "4294967295", "ffffffff"),
-    ("int4[]", "{1,NULL,3}", "00000001000000010000001700000003000000010000000400000001ffffffff0000000400000003"),
+    (
+        "int4[]",
+        "{1,NULL,3}",
+        "00000001000000010000001700000003000000010000000400000001ffffffff0000000400000003",
+    ),
     ("int4[]", "{}", "000000000000000000000017"),
-    ("text[]", "{a,\"b c\"}", "0000000100000000000000190000000200000001000000016100000003622063"),
-    ("int2vector", "1 2", "0000000100000000000000150000000200000000000000020001000000020002"),
-    ("oidvector", "5 6", "00000001000000000000001a000000020000000000000004000000050000000400000006"),
+    (
+        "text[]",
+        "{a,\"b c\"}",
+        "0000000100000000000000190000000200000001000000016100000003622063",
+    ),
+    (
+        "int2vector",
+        "1 2",
+        "0000000100000000000000150000000200000000000000020001000000020002",
+    ),
+    (
+        "oidvector",
+        "5 6",
+        "00000001000000000000001a000000020000000000000004000000050000000400000006",
+    ),
     ("oidvector", "", "00000001000000000000001a0000000000000000"),
-    ("numeric[]", "{1.5,NULL}", "0000000100000001000006a400000002000000010000000c000200000000000100011388ffffffff"),
+    (
+        "numeric[]",
+        "{1.5,NULL}",
+        "0000000100000001000006a400000002000000010000000c000200000000000100011388ffffffff",
+    ),
 ];
 
 #[test]
@@ -256,7 +320,11 @@ fn binary_form_is_postgresqls() {
         text_io::write_hex(&out, &mut shown);
         assert_eq!(String::from_utf8_lossy(&shown), *hex, "{name} {text}");
         let back = binary_io::binary_input(ty, &out).expect("binary input");
-        assert_eq!(to_text(&back, ty, &OutputStyle::UTC), to_text(&d, ty, &OutputStyle::UTC), "{name} {text}");
+        assert_eq!(
+            to_text(&back, ty, &OutputStyle::UTC),
+            to_text(&d, ty, &OutputStyle::UTC),
+            "{name} {text}"
+        );
     }
 }
 
@@ -265,14 +333,23 @@ fn hostile_bytes_are_errors_not_panics() {
     let mut r = Seeded(99);
     for t in info::TYPES {
         for _ in 0..200 {
-            let bytes: Vec<u8> = (0..r.below(40)).map(|_| if r.below(3) == 0 { 0 } else { r.next() as u8 }).collect();
+            let bytes: Vec<u8> = (0..r.below(40))
+                .map(|_| if r.below(3) == 0 { 0 } else { r.next() as u8 })
+                .collect();
             let _ = binary_io::binary_input(SqlType::of(t.oid), &bytes);
             if let Ok(d) = stored::decode(t.oid, &bytes) {
                 to_text(&d, SqlType::of(t.oid), &OutputStyle::UTC);
             }
             let text = String::from_utf8_lossy(&bytes);
             let _ = input(SqlType::of(t.oid), &text, None);
-            let near: String = (0..r.below(14)).map(|_| "0123456789-:+. {},\"eJanPT/"[r.below(25) as usize..].chars().next().unwrap_or('x')).collect();
+            let near: String = (0..r.below(14))
+                .map(|_| {
+                    "0123456789-:+. {},\"eJanPT/"[r.below(25) as usize..]
+                        .chars()
+                        .next()
+                        .unwrap_or('x')
+                })
+                .collect();
             let _ = input(SqlType::of(t.oid), &near, None);
         }
     }
@@ -285,7 +362,10 @@ fn datum_stays_small() {
 
 #[test]
 fn numeric_modifiers_round_or_refuse() {
-    let ty = |p, s| SqlType { oid: oid::NUMERIC, typmod: info::typmod_in(oid::NUMERIC, &[p, s]).expect("modifier") };
+    let ty = |p, s| SqlType {
+        oid: oid::NUMERIC,
+        typmod: info::typmod_in(oid::NUMERIC, &[p, s]).expect("modifier"),
+    };
     assert_eq!(format_type(ty(5, 2)), "numeric(5,2)");
     assert_eq!(format_type(ty(3, -2)), "numeric(3,-2)");
     let d = input(ty(5, 2), "123.456", None).expect("fits");
@@ -296,6 +376,17 @@ fn numeric_modifiers_round_or_refuse() {
         e.fields().detail.as_deref(),
         Some("A field with precision 5, scale 2 must round to an absolute value less than 10^3.")
     );
-    let e = input(SqlType { oid: oid::VARCHAR, typmod: 7 }, "abcd", None).expect_err("too long");
-    assert_eq!(e.fields().message, "value too long for type character varying(3)");
+    let e = input(
+        SqlType {
+            oid: oid::VARCHAR,
+            typmod: 7,
+        },
+        "abcd",
+        None,
+    )
+    .expect_err("too long");
+    assert_eq!(
+        e.fields().message,
+        "value too long for type character varying(3)"
+    );
 }

@@ -27,8 +27,12 @@ pub struct OutputStyle<'a> {
 
 impl OutputStyle<'static> {
     /// Defaults in UTC.
-    pub const UTC: OutputStyle<'static> =
-        OutputStyle { time_zone: &TimeZone::UTC, extra_float_digits: 1, bytea_escape: false, names: None };
+    pub const UTC: OutputStyle<'static> = OutputStyle {
+        time_zone: &TimeZone::UTC,
+        extra_float_digits: 1,
+        bytea_escape: false,
+        names: None,
+    };
 }
 
 impl<'a> OutputStyle<'a> {
@@ -36,8 +40,13 @@ impl<'a> OutputStyle<'a> {
     pub fn of(cx: &'a dyn Context) -> OutputStyle<'a> {
         OutputStyle {
             time_zone: cx.time_zone(),
-            extra_float_digits: cx.setting("extra_float_digits").and_then(|s| s.parse().ok()).unwrap_or(1),
-            bytea_escape: cx.setting("bytea_output").is_some_and(|s| s.eq_ignore_ascii_case("escape")),
+            extra_float_digits: cx
+                .setting("extra_float_digits")
+                .and_then(|s| s.parse().ok())
+                .unwrap_or(1),
+            bytea_escape: cx
+                .setting("bytea_output")
+                .is_some_and(|s| s.eq_ignore_ascii_case("escape")),
             names: Some(cx),
         }
     }
@@ -45,7 +54,10 @@ impl<'a> OutputStyle<'a> {
 
 /// "invalid input syntax for type T".
 pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {type_name}: \"{text}\""))
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {type_name}: \"{text}\""),
+    )
 }
 
 fn is_space(b: u8) -> bool {
@@ -76,11 +88,15 @@ fn integer(text: &str, name: &str, min: i64, max: i64) -> Result<i64> {
         };
     }
     let v = if neg { Some(v) } else { v.checked_neg() };
-    v.filter(|v| (min..=max).contains(v)).ok_or_else(|| out_of_range_value(text, name))
+    v.filter(|v| (min..=max).contains(v))
+        .ok_or_else(|| out_of_range_value(text, name))
 }
 
 fn out_of_range_value(text: &str, name: &str) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value \"{text}\" is out of range for type {name}"))
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value \"{text}\" is out of range for type {name}"),
+    )
 }
 
 fn float(text: &str, name: &str) -> Result<f64> {
@@ -92,14 +108,25 @@ fn float(text: &str, name: &str) -> Result<f64> {
         return Ok(f64::NAN);
     }
     if body.eq_ignore_ascii_case("infinity") || body.eq_ignore_ascii_case("inf") {
-        return Ok(if neg { f64::NEG_INFINITY } else { f64::INFINITY });
+        return Ok(if neg {
+            f64::NEG_INFINITY
+        } else {
+            f64::INFINITY
+        });
     }
     // Rust would also take words that PostgreSQL does not.
-    if body.is_empty() || !body.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-')) {
+    if body.is_empty()
+        || !body
+            .bytes()
+            .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+    {
         return Err(bad());
     }
     let v: f64 = t.parse().map_err(|_| bad())?;
-    let nonzero = body.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'));
+    let nonzero = body
+        .bytes()
+        .take_while(|b| !matches!(b, b'e' | b'E'))
+        .any(|b| matches!(b, b'1'..=b'9'));
     if v.is_infinite() || (v == 0.0 && nonzero) {
         let message = format!("\"{}\" is out of range for type {name}", t);
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
@@ -134,11 +161,16 @@ fn bytea(text: &str) -> Result<Datum> {
         } else if b.get(i + 1) == Some(&b'\\') {
             out.push(b'\\');
             i += 2;
-        } else if let Some([x @ b'0'..=b'3', y @ b'0'..=b'7', z @ b'0'..=b'7']) = b.get(i + 1..i + 4) {
+        } else if let Some([x @ b'0'..=b'3', y @ b'0'..=b'7', z @ b'0'..=b'7']) =
+            b.get(i + 1..i + 4)
+        {
             out.push((x - b'0') << 6 | (y - b'0') << 3 | (z - b'0'));
             i += 4;
         } else {
-            return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type bytea"));
+            return Err(SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                "invalid input syntax for type bytea",
+            ));
         }
     }
     Ok(Datum::Bytea(out.into()))
@@ -152,7 +184,10 @@ pub fn decode_hex(hex: &[u8]) -> Result<Vec<u8>> {
         b'0'..=b'9' => Ok(c - b'0'),
         b'a'..=b'f' => Ok(c - b'a' + 10),
         b'A'..=b'F' => Ok(c - b'A' + 10),
-        _ => Err(invalid(format!("invalid hexadecimal digit: \"{}\"", String::from_utf8_lossy(&[c])))),
+        _ => Err(invalid(format!(
+            "invalid hexadecimal digit: \"{}\"",
+            String::from_utf8_lossy(&[c])
+        ))),
     };
     let mut i = 0;
     while i < hex.len() {
@@ -163,7 +198,11 @@ pub fn decode_hex(hex: &[u8]) -> Result<Vec<u8>> {
         let hi = digit(hex[i])?;
         let lo = match hex.get(i + 1) {
             Some(&c) => digit(c)?,
-            None => return Err(invalid("invalid hexadecimal data: odd number of digits".into())),
+            None => {
+                return Err(invalid(
+                    "invalid hexadecimal data: odd number of digits".into(),
+                ));
+            }
         };
         out.push(hi << 4 | lo);
         i += 2;
@@ -220,35 +259,55 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
     if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) {
         return object_id(t, "oid").map(Datum::Oid);
     }
-    let no_session = || SqlError::internal(format!("reading {} needs a session", info::type_name(ty)));
+    let no_session =
+        || SqlError::internal(format!("reading {} needs a session", info::type_name(ty)));
     match ty {
         oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
             Some(o) => Ok(Datum::Oid(o)),
-            None => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{t}\" does not exist"))),
+            None => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{t}\" does not exist"),
+            )),
         },
         oid::REGTYPE => {
             let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
             let name = name.to_ascii_lowercase();
-            let base = name.split_once('(').map_or(name.as_str(), |(b, _)| b.trim_end());
+            let base = name
+                .split_once('(')
+                .map_or(name.as_str(), |(b, _)| b.trim_end());
             match info::by_name(base) {
                 Some(o) => Ok(Datum::Oid(o)),
-                None => Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{t}\" does not exist"))),
+                None => Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("type \"{t}\" does not exist"),
+                )),
             }
         }
         oid::REGPROC => {
             let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
-            let mut found = func::functions_named(name).map(|f| f.oid).chain(func::aggregates_named(name).map(|a| a.oid));
+            let mut found = func::functions_named(name)
+                .map(|f| f.oid)
+                .chain(func::aggregates_named(name).map(|a| a.oid));
             match (found.next(), found.next()) {
                 (Some(o), None) => Ok(Datum::Oid(o)),
-                (Some(_), Some(_)) => {
-                    Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("more than one function named \"{t}\"")))
-                }
-                (None, _) => Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{t}\" does not exist"))),
+                (Some(_), Some(_)) => Err(SqlError::new(
+                    SqlState::AMBIGUOUS_FUNCTION,
+                    format!("more than one function named \"{t}\""),
+                )),
+                (None, _) => Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!("function \"{t}\" does not exist"),
+                )),
             }
         }
         _ => {
-            let call = if ty == oid::REGROLE { "regrolein" } else { "regnamespacein" };
-            cx.ok_or_else(no_session)?.catalog_call(call, &[Datum::text(t)])
+            let call = if ty == oid::REGROLE {
+                "regrolein"
+            } else {
+                "regnamespacein"
+            };
+            cx.ok_or_else(no_session)?
+                .catalog_call(call, &[Datum::text(t)])
         }
     }
 }
@@ -257,12 +316,20 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
 /// `cx` gives the clock, the time zone and names; without it zone-less input is UTC and `now` is refused.
 pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
     let d = match ty.oid {
-        oid::INT4 => Datum::Int4(integer(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32),
-        oid::INT8 => Datum::Int8(integer(text, "bigint", i64::MIN, i64::MAX)?),
-        oid::INT2 => Datum::Int2(integer(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::PG_NODE_TREE | oid::ACLITEM | oid::CSTRING => {
-            Datum::text(text)
+        oid::INT4 => {
+            Datum::Int4(integer(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32)
         }
+        oid::INT8 => Datum::Int8(integer(text, "bigint", i64::MIN, i64::MAX)?),
+        oid::INT2 => {
+            Datum::Int2(integer(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16)
+        }
+        oid::TEXT
+        | oid::VARCHAR
+        | oid::BPCHAR
+        | oid::UNKNOWN
+        | oid::PG_NODE_TREE
+        | oid::ACLITEM
+        | oid::CSTRING => Datum::text(text),
         oid::NAME => Datum::text(truncate_name(text)),
         oid::BOOL => Datum::Bool(parse_bool(text).ok_or_else(|| invalid_syntax("boolean", text))?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text)?),
@@ -288,15 +355,37 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::UUID => uuid(text)?,
         oid::OID => Datum::Oid(object_id(text, "oid")?),
         oid::XID => Datum::Oid(object_id(text, "xid")?),
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => named_object(ty.oid, text, cx)?,
+        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
+            named_object(ty.oid, text, cx)?
+        }
         oid::INT2VECTOR | oid::OIDVECTOR => {
-            let element = if ty.oid == oid::INT2VECTOR { oid::INT2 } else { oid::OID };
-            let items: Result<Vec<Datum>> = text.split_ascii_whitespace().map(|t| input(SqlType::of(element), t, cx)).collect();
-            Datum::Array(Arc::new(Array { element, lower: 0, items: items? }))
+            let element = if ty.oid == oid::INT2VECTOR {
+                oid::INT2
+            } else {
+                oid::OID
+            };
+            let items: Result<Vec<Datum>> = text
+                .split_ascii_whitespace()
+                .map(|t| input(SqlType::of(element), t, cx))
+                .collect();
+            Datum::Array(Arc::new(Array {
+                element,
+                lower: 0,
+                items: items?,
+            }))
         }
         oid::VOID => Datum::Null,
         _ => match info::element_of(ty.oid) {
-            Some(element) => return array_input(SqlType { oid: element, typmod: ty.typmod }, text, cx),
+            Some(element) => {
+                return array_input(
+                    SqlType {
+                        oid: element,
+                        typmod: ty.typmod,
+                    },
+                    text,
+                    cx,
+                );
+            }
             None => {
                 let name = info::format_type_bare(ty.oid);
                 return Err(SqlError::new(
@@ -306,27 +395,45 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             }
         },
     };
-    if ty.typmod >= 0 { func::coerce_typmod(d, ty, false) } else { Ok(d) }
+    if ty.typmod >= 0 {
+        func::coerce_typmod(d, ty, false)
+    } else {
+        Ok(d)
+    }
 }
 
 /// "char": the first byte, or `\ooo`.
 fn char_input(text: &str) -> u8 {
     match text.as_bytes() {
-        [b'\\', x @ b'0'..=b'3', y @ b'0'..=b'7', z @ b'0'..=b'7'] => (x - b'0') << 6 | (y - b'0') << 3 | (z - b'0'),
+        [b'\\', x @ b'0'..=b'3', y @ b'0'..=b'7', z @ b'0'..=b'7'] => {
+            (x - b'0') << 6 | (y - b'0') << 3 | (z - b'0')
+        }
         b => b.first().copied().unwrap_or(0),
     }
 }
 
 fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
     let malformed = |detail: &str| {
-        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{text}\"")).detail(detail)
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("malformed array literal: \"{text}\""),
+        )
+        .detail(detail)
     };
     let mut t = trim(text);
     let mut lower = 1i32;
     if t.starts_with('[') {
-        let (bounds, rest) = t.split_once('=').ok_or_else(|| malformed("Missing \"=\" after array dimensions."))?;
-        let inner = bounds.trim().strip_prefix('[').and_then(|b| b.strip_suffix(']')).unwrap_or("");
-        let (lo, hi) = inner.split_once(':').ok_or_else(|| malformed("Missing array dimension value."))?;
+        let (bounds, rest) = t
+            .split_once('=')
+            .ok_or_else(|| malformed("Missing \"=\" after array dimensions."))?;
+        let inner = bounds
+            .trim()
+            .strip_prefix('[')
+            .and_then(|b| b.strip_suffix(']'))
+            .unwrap_or("");
+        let (lo, hi) = inner
+            .split_once(':')
+            .ok_or_else(|| malformed("Missing array dimension value."))?;
         let (lo, _hi): (i32, i32) = match (lo.trim().parse(), hi.trim().parse()) {
             (Ok(l), Ok(h)) => (l, h),
             _ => return Err(malformed("Missing array dimension value.")),
@@ -335,7 +442,9 @@ fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result
         t = rest.trim();
     }
     let Some(body) = t.strip_prefix('{') else {
-        return Err(malformed("Array value must start with \"{\" or dimension information."));
+        return Err(malformed(
+            "Array value must start with \"{\" or dimension information.",
+        ));
     };
     let b = body.as_bytes();
     let mut items = Vec::new();
@@ -381,7 +490,12 @@ fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result
                     while let Some(&c) = b.get(i) {
                         match c {
                             b',' | b'}' => break,
-                            b'"' | b'{' => return Err(malformed(&format!("Unexpected \"{}\" character.", c as char))),
+                            b'"' | b'{' => {
+                                return Err(malformed(&format!(
+                                    "Unexpected \"{}\" character.",
+                                    c as char
+                                )));
+                            }
                             b'\\' => {
                                 i += 1;
                                 word.push(*b.get(i).ok_or_else(unexpected)?);
@@ -407,7 +521,8 @@ fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result
             if !quoted && word.eq_ignore_ascii_case(b"null") {
                 items.push(Datum::Null);
             } else {
-                let s = String::from_utf8(word).map_err(|_| malformed("Unexpected array element."))?;
+                let s =
+                    String::from_utf8(word).map_err(|_| malformed("Unexpected array element."))?;
                 items.push(input(element, &s, cx)?);
             }
             i = skip(i);
@@ -425,7 +540,11 @@ fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result
     if skip(i) != b.len() {
         return Err(malformed("Junk after closing right brace."));
     }
-    Ok(Datum::Array(Arc::new(Array { element: element.oid, lower, items })))
+    Ok(Datum::Array(Arc::new(Array {
+        element: element.oid,
+        lower,
+        items,
+    })))
 }
 
 /// Appends a decimal integer.
@@ -545,7 +664,12 @@ pub fn write_escaped(b: &[u8], out: &mut Vec<u8>) {
         match c {
             b'\\' => out.extend_from_slice(b"\\\\"),
             0x20..=0x7e => out.push(c),
-            _ => out.extend_from_slice(&[b'\\', b'0' + (c >> 6), b'0' + (c >> 3 & 7), b'0' + (c & 7)]),
+            _ => out.extend_from_slice(&[
+                b'\\',
+                b'0' + (c >> 6),
+                b'0' + (c >> 3 & 7),
+                b'0' + (c & 7),
+            ]),
         }
     }
 }
@@ -568,8 +692,15 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             None => number(out),
         },
         oid::REGNAMESPACE | oid::REGROLE => {
-            let call = if ty == oid::REGROLE { "regroleout" } else { "regnamespaceout" };
-            match style.names.and_then(|cx| cx.catalog_call(call, &[Datum::Oid(v)]).ok()) {
+            let call = if ty == oid::REGROLE {
+                "regroleout"
+            } else {
+                "regnamespaceout"
+            };
+            match style
+                .names
+                .and_then(|cx| cx.catalog_call(call, &[Datum::Oid(v)]).ok())
+            {
                 Some(Datum::Text(name)) => out.extend_from_slice(name.as_bytes()),
                 _ => number(out),
             }
@@ -592,7 +723,9 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Oid(v) => write_object(*v, ty.oid, style, out),
         Datum::Char(0) => {}
         Datum::Char(v) if *v < 0x80 => out.push(*v),
-        Datum::Char(v) => out.extend_from_slice(&[b'\\', b'0' + (v >> 6), b'0' + (v >> 3 & 7), b'0' + (v & 7)]),
+        Datum::Char(v) => {
+            out.extend_from_slice(&[b'\\', b'0' + (v >> 6), b'0' + (v >> 3 & 7), b'0' + (v & 7)])
+        }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
         Datum::Bytea(v) if style.bytea_escape => write_escaped(v, out),
         Datum::Bytea(v) => {
@@ -618,7 +751,9 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
 
 fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     let element = SqlType::of(a.element);
-    if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR) || (a.lower == 0 && matches!(a.element, oid::INT2 | oid::OID)) {
+    if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR)
+        || (a.lower == 0 && matches!(a.element, oid::INT2 | oid::OID))
+    {
         for (i, item) in a.items.iter().enumerate() {
             if i > 0 {
                 out.push(b' ');
@@ -645,7 +780,9 @@ fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) 
         output(item, element, style, &mut word);
         let quote = word.is_empty()
             || word.eq_ignore_ascii_case(b"null")
-            || word.iter().any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
+            || word
+                .iter()
+                .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
         if !quote {
             out.extend_from_slice(&word);
             continue;
