@@ -63,8 +63,8 @@ need_clients() {
     command -v pgbench > /dev/null || fail "no pgbench on the PATH (Debian keeps a wrapper in postgresql-client-common)"
 
     local jdbc_version=42.7.4
-    export LOGSTEAD_JDBC_JAR="$cache/postgresql-$jdbc_version.jar"
-    if [ ! -s "$LOGSTEAD_JDBC_JAR" ]; then
+    export E2E_JDBC_JAR="$cache/postgresql-$jdbc_version.jar"
+    if [ ! -s "$E2E_JDBC_JAR" ]; then
         packages mvn:maven
         say "JDBC driver $jdbc_version"
         mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
@@ -72,8 +72,8 @@ need_clients() {
     fi
 
     local package="$repository/tests/e2e/clients/node/package.json"
-    export LOGSTEAD_NODE_MODULES="$cache/node/node_modules"
-    if ! cmp -s "$package" "$cache/node/package.json" || [ ! -d "$LOGSTEAD_NODE_MODULES/pg" ]; then
+    export E2E_NODE_MODULES="$cache/node/node_modules"
+    if ! cmp -s "$package" "$cache/node/package.json" || [ ! -d "$E2E_NODE_MODULES/pg" ]; then
         say "node-postgres"
         mkdir -p "$cache/node"
         cp "$package" "$cache/node/package.json"

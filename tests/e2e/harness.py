@@ -185,14 +185,14 @@ class LogsteadServer(Server):
 
     @staticmethod
     def binary() -> str:
-        """The program: $LOGSTEAD_BIN, else the newest build."""
-        given = os.environ.get("LOGSTEAD_BIN")
+        """The program: $E2E_SERVER_BIN, else the newest build."""
+        given = os.environ.get("E2E_SERVER_BIN")
         if given:
             return given
         target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
         built = [path for path in (target / "release/logstead", target / "debug/logstead") if path.exists()]
         if not built:
-            raise ServerError(f"no logstead program under {target}: run `cargo build --release`, or set LOGSTEAD_BIN")
+            raise ServerError(f"no logstead program under {target}: run `cargo build --release`, or set E2E_SERVER_BIN")
         return str(max(built, key=lambda path: path.stat().st_mtime))
 
     @property
@@ -202,7 +202,8 @@ class LogsteadServer(Server):
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of `logstead serve` for this data directory."""
-        return [self.binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data), *arguments]
+        listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+        return [self.binary(), "serve", *listen, "--data", str(self.data), *arguments]
 
     def start(self, arguments=(), env=None, timeout_s: float = TIMEOUT_S, wait: bool = True) -> "LogsteadServer":
         """Starts and, unless told otherwise, waits for the line that names the port."""

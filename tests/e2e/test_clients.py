@@ -16,7 +16,7 @@ CLIENTS = Path(__file__).parent / "clients"
 
 @pytest.mark.parametrize("preference", ["simple", "extended"])
 def test_jdbc(server, preference):
-    jar = os.environ.get("LOGSTEAD_JDBC_JAR")
+    jar = os.environ.get("E2E_JDBC_JAR")
     if not jar:
         pytest.skip("no JDBC driver: run through ./test")
     url = f"jdbc:postgresql://{server.host}:{server.port}/postgres?preferQueryMode={preference}"
@@ -25,7 +25,7 @@ def test_jdbc(server, preference):
 
 
 def test_node_postgres(server):
-    modules = os.environ.get("LOGSTEAD_NODE_MODULES")
+    modules = os.environ.get("E2E_NODE_MODULES")
     if not modules:
         pytest.skip("no node-postgres: run through ./test")
     done = server.run("node", CLIENTS / "node/script.js", env={"NODE_PATH": modules})
