@@ -13,7 +13,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Plan, Update};
 use crate::value::Datum;
-use logstead_engine::{RowBuilder, RowRef, Table, WriteError};
+use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -23,9 +23,10 @@ pub(crate) struct UpdateWriter {
     builder: RowBuilder,
     /// The source row without its row id; the target's columns as of the version being updated.
     pub(super) row: Vec<Datum>,
-    /// New values, in the order of the assignments; computed already while `computed`.
+    /// New values, in the order of the assignments, as computed from the version `computed`. A wait may end with a newer
+    /// version: what was computed from the one before would lose an update.
     assigned: Vec<Datum>,
-    computed: bool,
+    computed: Option<VersionId>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
     /// `row` holds only the columns that are read; an error that shows the whole row decodes the rest.
@@ -52,7 +53,7 @@ impl UpdateWriter {
         let (rid, row) = split_source(source)?;
         self.row.clear();
         self.row.extend_from_slice(row);
-        self.computed = false;
+        self.computed = None;
         self.newest = false;
         self.sparse = false;
         Ok(rid)
@@ -60,7 +61,7 @@ impl UpdateWriter {
 
     /// Starts with a row of which the caller decodes only the columns that are read.
     pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
-        self.computed = false;
+        self.computed = None;
         self.newest = false;
         self.sparse = true;
         &mut self.row
@@ -92,7 +93,7 @@ impl UpdateWriter {
             let Some(current) = current else {
                 return Ok(Outcome::Skipped);
             };
-            if !self.computed {
+            if self.computed != Some(current.version) {
                 if self.newest {
                     fill(relation, current.bytes, &mut self.row)?;
                     self.sparse = false;
@@ -103,6 +104,7 @@ impl UpdateWriter {
                     }
                 }
                 self.compute(update, current.bytes, cx)?;
+                self.computed = Some(current.version);
             }
             let assigned = &self.assigned;
             let datum = |position: usize| {
@@ -122,10 +124,7 @@ impl UpdateWriter {
                     return Ok(Outcome::Written);
                 }
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
-                Err(WriteError::Changed) => {
-                    self.newest = true;
-                    self.computed = false;
-                }
+                Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
                 Err(WriteError::Unique { index, .. }) => {
                     if self.sparse {
@@ -155,7 +154,6 @@ impl UpdateWriter {
         for (_, expr) in &update.assignments {
             self.assigned.push(eval_in(expr, &self.row, cx)?);
         }
-        self.computed = true;
         let relation = &update.table;
         let null_assigned =
             update
