@@ -40,9 +40,10 @@ impl Binder<'_> {
                     if depends_on_session(target.oid) {
                         self.session_dependent = true;
                     }
-                    let value = text_io::input(read, &text, Some(self.cx.session)).map_err(|e| e.at(at))?;
+                    let value = text_io::input(read, &text, Some(self.cx.session))
+                        .map_err(|e| e.at(self.literal_at(&text, at)))?;
                     let value = Expr::Const(value, SqlType::of(target.oid));
-                    self.with_typmod(value, target, context).map(Some).map_err(|e| e.at(at))
+                    self.with_typmod(value, target, context).map(Some)
                 }
                 Expr::Param(index, _) => {
                     let known = self.params.get(index).copied().flatten();
@@ -87,7 +88,7 @@ impl Binder<'_> {
             Cast::Function(function) => self.call(function, vec![expr], plain).map_err(|e| e.at(at))?,
             Cast::ViaText => Expr::CastViaText(Box::new(expr), plain),
         };
-        self.with_typmod(cast, target, context).map(Some).map_err(|e| e.at(at))
+        self.with_typmod(cast, target, context).map(Some)
     }
 
     /// Brings `expr` to `target` or says that it cannot be cast.

@@ -83,7 +83,7 @@ impl Binder<'_> {
             return super::standalone::column_default(self, relation, position);
         }
         let at = self.at(expr.span());
-        refuse_generated(column, overriding).map_err(|e| e.at(at))?;
+        refuse_generated(column, overriding)?;
         let bound = self.expr(expr)?;
         self.assign(bound, column, at)
     }
@@ -341,7 +341,6 @@ impl Binder<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!("constraint \"{constraint}\" for table \"{}\" does not exist", relation.name),
                     )
-                    .at(self.at(name_span(name)))
                 })?]
             }
         };
@@ -484,8 +483,7 @@ impl Binder<'_> {
                 GENERATED_ALWAYS,
                 format!("column \"{}\" can only be updated to DEFAULT", column.name),
             )
-            .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
-            .at(at));
+            .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name)));
         }
         let bound = self.in_clause(Clause::Assign, |b| b.expr(value))?;
         self.assign(bound, column, at)

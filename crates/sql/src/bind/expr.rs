@@ -116,7 +116,7 @@ impl Binder<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
                     )
-                    .at(self.at(super::names::name_span(collation))));
+                    .at(self.operator_at(operand)));
                 }
                 let operand = self.expr(operand)?;
                 self.settle(operand)
@@ -160,16 +160,17 @@ impl Binder<'_> {
             U::PGAbs => "@",
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
-        // A signed number is one literal: -2147483648 is an integer as in PostgreSQL's lexer-level folding of results.
-        let at = self.at(whole.span());
+        // The tree's span leaves the sign out.
+        let at = crate::parse::before(self.text, whole.span(), name);
         let operand = self.expr(operand)?;
         self.prefix_operator(name, operand, at)
     }
 
     /// CAST(x AS t), x::t.
     fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
-        let at = self.at(operand.span());
-        let ty = types::sql_type(data_type).map_err(|e| e.at(self.type_at(operand)))?;
+        let type_at = self.type_at(operand);
+        let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
+        let ty = types::sql_type(data_type).map_err(|e| e.at(type_at))?;
         if let Ast::Array(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)
         {
@@ -189,9 +190,7 @@ impl Binder<'_> {
         let byte = crate::parse::byte_of(self.text, end);
         let rest = self.text.get(byte..)?;
         let colons = rest.find("::")?;
-        let after = &rest[colons + 2..];
-        let blank = after.len() - after.trim_start().len();
-        Some(self.text[..byte + colons + 2 + blank].chars().count() + 1)
+        Some(self.text[..byte + colons + 2].chars().count() + 1)
     }
 
     fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {

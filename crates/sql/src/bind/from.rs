@@ -200,7 +200,6 @@ impl Binder<'_> {
                 SqlState::UNDEFINED_COLUMN,
                 format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
             )
-            .at(at)
         })
     }
 

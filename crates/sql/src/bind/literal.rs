@@ -6,14 +6,18 @@ use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::value::{Datum, Numeric, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Value};
+use sqlparser::ast::{self, Spanned, Value};
 
 /// Highest parameter number the protocol can carry.
 const PARAMS_MAX: usize = 65_535;
 
 impl Binder<'_> {
     pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
-        let unknown = |text: &str| Ok(Expr::Const(Datum::Text(text.into()), SqlType::of(oid::UNKNOWN)));
+        let mut unknown = |text: &str| {
+            let text: std::sync::Arc<str> = text.into();
+            self.literals.push((text.as_ptr().addr(), value.span));
+            Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
+        };
         match &value.value {
             Value::Number(digits, _) => number(digits).map_err(|e| e.at(self.at(value.span))),
             Value::SingleQuotedString(text)
@@ -68,7 +72,7 @@ impl Binder<'_> {
             }
             None => SqlType::of(oid::INTERVAL),
         };
-        let at = None;
+        let at = self.at(interval.value.span());
         self.coerce(expr, ty, CastContext::Explicit, at)
     }
 }

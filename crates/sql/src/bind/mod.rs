@@ -198,6 +198,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) session_dependent: bool,
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
+    /// Where string literals stand, by the address of their text: errors of their input point there.
+    pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
     depth: usize,
 }
 
@@ -224,6 +226,7 @@ impl<'a> Binder<'a> {
             session_dependent: false,
             tables_read: Vec::new(),
             tables_written: Vec::new(),
+            literals: Vec::new(),
             depth: 0,
         }
     }
@@ -231,6 +234,13 @@ impl<'a> Binder<'a> {
     /// Position of a span's start, for errors.
     pub(crate) fn at(&self, span: Span) -> Option<usize> {
         crate::parse::span_position(self.text, span)
+    }
+
+    /// Position of a string literal, else `at`.
+    pub(crate) fn literal_at(&self, text: &Arc<str>, at: Option<usize>) -> Option<usize> {
+        let address = text.as_ptr().addr();
+        let span = self.literals.iter().find(|(known, _)| *known == address).map(|(_, span)| *span);
+        span.and_then(|span| self.at(span)).or(at)
     }
 
     pub(crate) fn info(&self, id: ColId) -> &ColumnInfo {

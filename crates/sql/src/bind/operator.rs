@@ -34,7 +34,17 @@ impl Binder<'_> {
         }
         let byte = crate::parse::byte_of(self.text, end);
         let rest = &self.text[byte..];
-        let skipped = rest.find(|c: char| !(c.is_whitespace() || c == ')')).unwrap_or(0);
+        // Spans leave out closing brackets and the empty parentheses of a call.
+        let mut skipped = 0;
+        while let Some(c) = rest[skipped..].chars().next() {
+            if rest[skipped..].starts_with("()") {
+                skipped += 2;
+            } else if c.is_whitespace() || c == ')' || c == ']' {
+                skipped += c.len_utf8();
+            } else {
+                break;
+            }
+        }
         Some(self.text[..byte + skipped].chars().count() + 1)
     }
 
@@ -57,7 +67,15 @@ impl Binder<'_> {
     }
 
     pub(crate) fn prefix_operator(&mut self, op: &str, arg0: Expr, at: Option<usize>) -> Result<Expr> {
-        let resolved = func::resolve_operator(op, None, arg0.ty()).map_err(|e| e.at(at))?;
+        let resolved = func::resolve_operator(op, None, arg0.ty()).map_err(|mut e| {
+            if e.code() == SqlState::UNDEFINED_FUNCTION {
+                e.fields_mut().hint = Some(
+                    "No operator matches the given name and argument type. You might need to add an explicit type cast."
+                        .to_owned(),
+                );
+            }
+            e.at(at)
+        })?;
         let operand = self.coerce(arg0, arg(&resolved, 0), CastContext::Implicit, at)?;
         self.call(resolved.function, vec![operand], resolved.result)
     }

@@ -256,20 +256,33 @@ impl Binder<'_> {
                 ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
                 _ => return Err(SqlError::unsupported(format!("{word} BY NAME"))),
             };
+            let right_ast = right;
             let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
             let (l, r) = (left.types(), right.types());
             if l.len() != r.len() {
-                return Err(columns_differ(word));
+                return Err(columns_differ(word).at(self.item_at(right_ast, 0)));
             }
             let mut types = Vec::with_capacity(l.len());
-            for (l, r) in l.iter().zip(&r) {
-                types.push(self.common(&[(*l, None), (*r, None)], word)?);
+            for (i, (l, r)) in l.iter().zip(&r).enumerate() {
+                let at = self.item_at(right_ast, i);
+                types.push(self.common(&[(*l, None), (*r, at)], word)?);
             }
             let left_plan = self.finish_as(left, &types)?;
             let right_plan = self.finish_as(right, &types)?;
             left = Body::Plan(Box::new(build::set_operation(kind, all, left_plan, right_plan, &types)));
         }
         self.finish(left)
+    }
+
+    /// Where item `i` of a query's first select list stands.
+    fn item_at(&self, query: &SetExpr, i: usize) -> Option<usize> {
+        match query {
+            SetExpr::Select(select) => select.projection.get(i).and_then(|item| self.at(item.span())),
+            SetExpr::Values(values) => {
+                values.rows.first().and_then(|row| row.content.get(i)).and_then(|e| self.at(e.span()))
+            }
+            _ => None,
+        }
     }
 
     /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
@@ -458,7 +471,7 @@ impl Binder<'_> {
         let plan = self.subquery(query)?;
         let [column] = plan.columns.as_slice() else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(self.at(query.span())));
+                .at(crate::parse::before(self.text, query.span(), "(")));
         };
         let ty = column.ty;
         Ok(self.expression_subquery(plan, SubqueryKind::Scalar, ty))
@@ -473,7 +486,7 @@ impl Binder<'_> {
         let plan = self.subquery(query)?;
         let [column] = plan.columns.as_slice() else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(self.at(query.span())));
+                .at(crate::parse::before(self.text, query.span(), "(")));
         };
         let element = column.ty;
         let array = info::array_of(element.oid).ok_or_else(|| {

@@ -241,5 +241,16 @@ pub(crate) fn span_position(text: &str, span: Span) -> Option<usize> {
     (span.start.line > 0).then(|| position_of(text, span.start))
 }
 
+/// Position of the last `what` in front of a span: operators and parentheses are in no span of the tree.
+pub(crate) fn before(text: &str, span: Span, what: &str) -> Option<usize> {
+    if span.start.line == 0 {
+        return None;
+    }
+    let start = byte_of(text, span.start);
+    // The span may include it.
+    let from = if text[start..].starts_with(what) { start } else { text[..start].rfind(what)? };
+    Some(text[..from].chars().count() + 1)
+}
+
 #[cfg(test)]
 mod tests;

@@ -398,3 +398,6 @@ pub struct Delete {
     /// RETURNING, over the old full row followed by the source row's other columns.
     pub returning: Option<Vec<Expr>>,
 }
+
+#[cfg(test)]
+mod tests;

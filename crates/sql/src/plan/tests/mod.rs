@@ -1,0 +1,5 @@
+//! Golden plans and errors, over a small catalog without an engine.
+
+mod errors;
+mod plans;
+mod world;

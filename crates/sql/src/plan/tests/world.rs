@@ -1,0 +1,247 @@
+//! A catalog with a few tables, and a session that stands still.
+
+use crate::catalog::{
+    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind, SequenceDef,
+};
+use crate::error::Result;
+use crate::func::Context;
+use crate::parse::parse;
+use crate::plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
+use crate::value::{Datum, Oid, SqlType, oid};
+use logstead_types::{IndexId, TableId};
+use std::sync::Arc;
+
+pub(super) struct Fixed;
+
+impl Context for Fixed {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn random_u64(&self) -> u64 {
+        4
+    }
+    fn database(&self) -> &str {
+        "postgres"
+    }
+    fn user(&self) -> &str {
+        "postgres"
+    }
+    fn backend_pid(&self) -> i32 {
+        1
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
+        Ok(value.to_owned())
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn nextval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn currval(&self, _: Oid) -> Result<i64> {
+        Ok(1)
+    }
+    fn lastval(&self) -> Result<i64> {
+        Ok(1)
+    }
+    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
+        Ok(value)
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        Ok((name == "pg_class").then_some(1259))
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+}
+
+fn column(name: &str, ty: Oid, typmod: i32) -> Column {
+    Column {
+        name: name.to_owned(),
+        ty: SqlType { oid: ty, typmod },
+        not_null: false,
+        default: None,
+        identity: None,
+        sequence: None,
+        dropped: false,
+        missing: Datum::Null,
+    }
+}
+
+fn index(oid: Oid, name: &str, table: Oid, positions: &[usize], unique: bool, primary: bool) -> Arc<IndexDef> {
+    Arc::new(IndexDef {
+        oid,
+        name: name.to_owned(),
+        table,
+        storage: IndexId(oid),
+        unique,
+        primary,
+        columns: positions
+            .iter()
+            .map(|&position| IndexColumn { position, desc: false, nulls_first: false })
+            .collect(),
+    })
+}
+
+fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>) -> Relation {
+    let constraints = indexes
+        .iter()
+        .filter(|i| i.primary)
+        .map(|i| {
+            Arc::new(Constraint {
+                oid: i.oid + 1_000,
+                name: i.name.clone(),
+                kind: ConstraintKind::PrimaryKey(i.oid),
+            })
+        })
+        .collect();
+    Relation {
+        oid,
+        name: name.to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::Table,
+        columns,
+        indexes,
+        constraints,
+        storage: TableId(oid),
+        schema_version: 1,
+    }
+}
+
+/// create table t (id int primary key, a int, b text, c varchar(3), d numeric(10,2), e timestamptz default now(), check (a > 0));
+/// create index t_a_b_idx on t (a, b); create table u (id bigint primary key, t_id int, x text); create index u_t_id_idx on u
+/// (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int generated always as
+/// identity, gone text, n int); alter table g drop column gone;
+pub(super) fn catalog() -> Arc<Catalog> {
+    let mut catalog = Catalog::empty(5, "postgres");
+    let mut t = table(
+        16_400,
+        "t",
+        vec![
+            Column { not_null: true, ..column("id", oid::INT4, -1) },
+            column("a", oid::INT4, -1),
+            column("b", oid::TEXT, -1),
+            column("c", oid::VARCHAR, 7),
+            column("d", oid::NUMERIC, (10 << 16) + 2 + 4),
+            Column { default: Some("now()".to_owned()), ..column("e", oid::TIMESTAMPTZ, -1) },
+        ],
+        vec![
+            index(16_401, "t_pkey", 16_400, &[0], true, true),
+            index(16_402, "t_a_b_idx", 16_400, &[1, 2], false, false),
+        ],
+    );
+    t.constraints.push(Arc::new(Constraint {
+        oid: 17_500,
+        name: "t_a_check".to_owned(),
+        kind: ConstraintKind::Check("a > 0".to_owned()),
+    }));
+    catalog.put_relation(Arc::new(t));
+    catalog.put_relation(Arc::new(table(
+        16_410,
+        "u",
+        vec![
+            Column { not_null: true, ..column("id", oid::INT8, -1) },
+            column("t_id", oid::INT4, -1),
+            column("x", oid::TEXT, -1),
+        ],
+        vec![
+            index(16_411, "u_pkey", 16_410, &[0], true, true),
+            index(16_412, "u_t_id_idx", 16_410, &[1], false, false),
+        ],
+    )));
+    catalog.put_relation(Arc::new(table(
+        16_420,
+        "v",
+        vec![column("k1", oid::INT4, -1), column("k2", oid::INT4, -1), column("val", oid::TEXT, -1)],
+        vec![index(16_421, "v_pkey", 16_420, &[0, 1], true, true)],
+    )));
+    catalog.put_relation(Arc::new(table(
+        16_430,
+        "g",
+        vec![
+            Column { identity: Some(true), sequence: Some(16_439), ..column("id", oid::INT4, -1) },
+            Column { dropped: true, ..column("........pg.dropped.2........", oid::TEXT, -1) },
+            column("n", oid::INT4, -1),
+        ],
+        Vec::new(),
+    )));
+    let mut sequence = table(16_439, "g_id_seq", Vec::new(), Vec::new());
+    sequence.kind = RelationKind::Sequence(SequenceDef {
+        ty: oid::INT4,
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: i64::from(i32::MAX),
+        cache: 1,
+        cycle: false,
+    });
+    catalog.put_relation(Arc::new(sequence));
+    Arc::new(catalog)
+}
+
+pub(super) fn planned(sql: &str) -> Result<Planned> {
+    let catalog = catalog();
+    let parsed = parse(sql)?;
+    let rows = |relation: &Relation| match relation.name.as_str() {
+        "t" => 100_000.0,
+        "u" => 1_000_000.0,
+        _ => 500.0,
+    };
+    let path = ["public".to_owned()];
+    let cx = PlanContext {
+        catalog: &catalog,
+        search_path: &path,
+        param_types: &[],
+        session: &Fixed,
+        rows_of: &rows,
+    };
+    plan_statement(&parsed[0].statement, sql, &cx)
+}
+
+/// EXPLAIN (COSTS OFF), one string; the error in one line if there is one.
+pub(super) fn plan(sql: &str) -> String {
+    match planned(sql) {
+        Ok(planned) => {
+            let options = ExplainOptions { costs: false, ..ExplainOptions::default() };
+            explain(&planned.plan, &options).join("\n")
+        }
+        Err(error) => format!("ERROR: {error} at {:?}", error.fields().position),
+    }
+}
+
+/// "code position message | DETAIL | HINT" of the error that `sql` gives.
+pub(super) fn error(sql: &str) -> String {
+    match planned(sql) {
+        Ok(planned) => format!("planned: {:?}", planned.columns),
+        Err(error) => {
+            let fields = error.fields();
+            let mut text = format!(
+                "{} {} {}",
+                fields.code,
+                fields.position.map_or_else(|| "-".to_owned(), |p| p.to_string()),
+                fields.message
+            );
+            for extra in [&fields.detail, &fields.hint].into_iter().flatten() {
+                text.push_str(" | ");
+                text.push_str(extra);
+            }
+            text
+        }
+    }
+}
