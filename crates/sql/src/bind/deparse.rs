@@ -55,9 +55,8 @@ fn print(expr: &Ast, typed: bool) -> String {
             ast::UnaryOperator::Not => format!("(NOT {})", print(inner, true)),
             ast::UnaryOperator::Minus | ast::UnaryOperator::Plus => match super::operator::strip(inner) {
                 Ast::Value(value) if matches!(value.value, Value::Number(..)) => {
-                    format!("'{op}{}'::{}", print(inner, false), number_type(&value.value))
-                        .replace("'+", "'")
-                        .replace("'::integer", "'::integer")
+                    let sign = if *op == ast::UnaryOperator::Minus { "-" } else { "" };
+                    format!("'{sign}{}'::{}", print(inner, false), number_type(&value.value))
                 }
                 other => format!("({op} {})", print(other, true)),
             },

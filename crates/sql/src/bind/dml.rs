@@ -4,7 +4,7 @@ use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList, Output};
 use super::scope::NsItem;
 use super::select::push_conjuncts;
-use super::setop::{Body, is_default};
+use super::setop::is_default;
 use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
@@ -231,10 +231,6 @@ impl Binder<'_> {
                 *ty = SqlType::of(relation.columns[position].ty.oid);
             }
         }
-        let body = match body {
-            Body::Plan(plan) => Body::Plan(plan),
-            other => other,
-        };
         let source = self.finish_as(body, &types)?;
         for (i, (&position, column)) in targets.iter().zip(&source.columns).enumerate() {
             let target = &relation.columns[position];
@@ -604,7 +600,7 @@ impl Binder<'_> {
         from: &[ast::TableWithJoins],
         selection: Option<&Ast>,
     ) -> Result<FromList> {
-        let mut list = self.from_clause(from)?;
+        let mut list = self.bind_from(from)?;
         list.items.insert(0, From::Rel(rel));
         if let Some(selection) = selection {
             let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;

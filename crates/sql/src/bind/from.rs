@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     /// Binds the whole FROM list; the innermost frame's names grow as it goes.
-    pub(crate) fn from_clause(&mut self, from: &[ast::TableWithJoins]) -> Result<FromList> {
+    pub(crate) fn bind_from(&mut self, from: &[ast::TableWithJoins]) -> Result<FromList> {
         let mut list = FromList::default();
         for table in from {
             let before = self.frame()?.ns.len();

@@ -108,7 +108,7 @@ impl Binder<'_> {
     }
 
     /// CURRENT_DATE and friends: functions without parentheses.
-    fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
         let function = match name {
             "user" | "current_role" => "current_user",
             "current_catalog" => "current_database",

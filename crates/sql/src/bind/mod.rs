@@ -23,6 +23,7 @@ mod operator;
 pub(crate) mod query;
 mod scope;
 mod select;
+mod semijoin;
 mod setop;
 mod special;
 mod standalone;

@@ -72,6 +72,12 @@ impl Binder<'_> {
     pub(crate) fn resolve_column(&mut self, ident: &ast::Ident) -> Result<Expr> {
         let name = fold_ident(ident);
         let at = self.at(ident.span);
+        // Reserved words that the grammar takes for names.
+        if ident.quote_style.is_none()
+            && matches!(name.as_str(), "current_schema" | "current_catalog" | "current_role" | "session_user" | "user")
+        {
+            return self.keyword_function(&name, at);
+        }
         if let Some(expr) = self.find_column(&name, at)? {
             return Ok(expr);
         }

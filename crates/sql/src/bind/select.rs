@@ -45,7 +45,7 @@ impl Binder<'_> {
 
     fn select_in_frame(&mut self, select: &ast::Select, tail: &Tail<'_>, settle: bool) -> Result<Select> {
         refuse(select)?;
-        let from = self.from_clause(&select.from)?;
+        let from = self.bind_from(&select.from)?;
         let mut rels = Vec::new();
         collect_rels(&from, &mut rels);
         let mut block = Select { from, ..Select::default() };
@@ -62,8 +62,13 @@ impl Binder<'_> {
         }
 
         if let Some(selection) = &select.selection {
-            let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
-            push_conjuncts(condition, &mut block.from.conditions);
+            if tail.locks.is_empty() {
+                self.in_clause(Clause::Where, |b| b.where_clause(selection, &mut block.from))?;
+            } else {
+                // Locked rows are checked again under the whole condition: it stays in one piece.
+                let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+                push_conjuncts(condition, &mut block.from.conditions);
+            }
         }
         let having = match &select.having {
             Some(having) => {

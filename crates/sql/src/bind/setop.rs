@@ -522,7 +522,19 @@ impl Binder<'_> {
         for item in left {
             bound.push(self.expr(item)?);
         }
-        let mut plan = self.subquery(query)?;
+        let plan = self.subquery(query)?;
+        self.compare_with_plan(bound, op, plan, all, at)
+    }
+
+    /// As [`Binder::compare_subquery`] with both sides bound.
+    pub(crate) fn compare_with_plan(
+        &mut self,
+        bound: Vec<Expr>,
+        op: &str,
+        mut plan: Plan,
+        all: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         if plan.columns.len() != bound.len() {
             let message = if plan.columns.len() < bound.len() {
                 "subquery has too few columns"

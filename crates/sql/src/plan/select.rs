@@ -152,7 +152,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.015, plan.columns.clone());
         plan = Plan { node: Node::Distinct(Box::new(plan)), columns, rows, cost };
     }
-    if !(ordered && !all) {
+    if all || !ordered {
         plan = sort(plan, keys);
     }
     if let Some(on) = on {

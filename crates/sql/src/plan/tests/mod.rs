@@ -1,5 +1,4 @@
 //! Golden plans and errors, over a small catalog without an engine.
 
-mod errors;
-mod plans;
+mod golden;
 mod world;
