@@ -8,10 +8,12 @@ mod arrays;
 mod cast;
 mod datetime;
 mod digests;
+mod encodings;
 mod format;
 mod math;
 mod numbers;
 mod patterns;
+mod quoting;
 mod registry;
 mod resolve;
 mod series;
@@ -25,6 +27,7 @@ mod typmod;
 pub use aggregate::AGGREGATES;
 pub use cast::{apply_cast, find_cast};
 pub use patterns::{like_match, like_prefix};
+pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
     functions_named, name_of, operator_by_oid,

@@ -8,20 +8,20 @@ use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
 use logstead_types::SqlState;
 
 /// Longest text a function makes.
-const TEXT_MAX: usize = 1 << 30;
+pub(super) const TEXT_MAX: usize = 1 << 30;
 
-fn too_long() -> SqlError {
+pub(super) fn too_long() -> SqlError {
     SqlError::new(
         SqlState::PROGRAM_LIMIT_EXCEEDED,
         "requested length too large",
     )
 }
 
-fn invalid(text: impl Into<String>) -> SqlError {
+pub(super) fn invalid(text: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
 }
 
-fn s(a: &[Datum], i: usize) -> Result<&str> {
+pub(super) fn s(a: &[Datum], i: usize) -> Result<&str> {
     a.get(i).ok_or_else(|| bad_args(a))?.as_str()
 }
 
@@ -29,11 +29,11 @@ fn n(a: &[Datum], i: usize) -> Result<i32> {
     a.get(i).ok_or_else(|| bad_args(a))?.as_i32()
 }
 
-fn text(v: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
+pub(super) fn text(v: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
     Ok(Datum::text(v))
 }
 
-fn int(v: usize) -> Result<Datum> {
+pub(super) fn int(v: usize) -> Result<Datum> {
     i32::try_from(v)
         .map(Datum::Int4)
         .map_err(|_| out_of_range("integer"))
@@ -69,7 +69,7 @@ pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
     text_io::output(d, type_of(d), &OutputStyle::of(cx), out);
 }
 
-fn shown(cx: &dyn Context, d: &Datum) -> String {
+pub(super) fn shown(cx: &dyn Context, d: &Datum) -> String {
     if let Datum::Text(t) = d {
         return t.to_string();
     }
@@ -400,7 +400,7 @@ fn append(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
     show(cx, d, out);
 }
 
-fn from_output(out: Vec<u8>) -> Result<Datum> {
+pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
     text(String::from_utf8(out).map_err(|_| SqlError::internal("output of a value is not UTF-8"))?)
 }
 
@@ -471,211 +471,6 @@ pub(super) fn starts_with(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bool(s(a, 0)?.starts_with(s(a, 1)?)))
 }
 
-/// Quotes an identifier if it needs to be: not lower case, or a reserved word.
-pub(super) fn quote_identifier(t: &str) -> String {
-    let plain = t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && t.bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        && RESERVED.binary_search(&t).is_err();
-    if plain {
-        t.to_owned()
-    } else {
-        format!("\"{}\"", t.replace('"', "\"\""))
-    }
-}
-
-/// Every keyword that PostgreSQL does not leave to be a name everywhere, sorted.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "authorization",
-    "between",
-    "bigint",
-    "binary",
-    "bit",
-    "boolean",
-    "both",
-    "case",
-    "cast",
-    "char",
-    "character",
-    "check",
-    "coalesce",
-    "collate",
-    "collation",
-    "column",
-    "concurrently",
-    "constraint",
-    "create",
-    "cross",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_schema",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "dec",
-    "decimal",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "exists",
-    "extract",
-    "false",
-    "fetch",
-    "float",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "grant",
-    "greatest",
-    "group",
-    "grouping",
-    "having",
-    "ilike",
-    "in",
-    "initially",
-    "inner",
-    "inout",
-    "int",
-    "integer",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "lateral",
-    "leading",
-    "least",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "national",
-    "natural",
-    "nchar",
-    "none",
-    "normalize",
-    "not",
-    "notnull",
-    "null",
-    "nullif",
-    "numeric",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "out",
-    "outer",
-    "overlaps",
-    "overlay",
-    "placing",
-    "position",
-    "precision",
-    "primary",
-    "real",
-    "references",
-    "returning",
-    "right",
-    "row",
-    "select",
-    "session_user",
-    "setof",
-    "similar",
-    "smallint",
-    "some",
-    "substring",
-    "symmetric",
-    "table",
-    "tablesample",
-    "then",
-    "time",
-    "timestamp",
-    "to",
-    "trailing",
-    "treat",
-    "trim",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "varchar",
-    "variadic",
-    "verbose",
-    "when",
-    "where",
-    "window",
-    "with",
-    "xmlattributes",
-    "xmlconcat",
-    "xmlelement",
-    "xmlexists",
-    "xmlforest",
-    "xmlnamespaces",
-    "xmlparse",
-    "xmlpi",
-    "xmlroot",
-    "xmlserialize",
-    "xmltable",
-];
-
-fn quoted_literal(t: &str) -> String {
-    let mut out = String::with_capacity(t.len() + 2);
-    if t.contains('\\') {
-        out.push('E');
-    }
-    out.push('\'');
-    for c in t.chars() {
-        if c == '\'' || c == '\\' {
-            out.push(c);
-        }
-        out.push(c);
-    }
-    out.push('\'');
-    out
-}
-
-/// `quote_ident`
-pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
-    text(quote_identifier(s(a, 0)?))
-}
-
-/// `quote_literal`
-pub(super) fn quote_literal(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    text(quoted_literal(&shown(
-        cx,
-        a.first().ok_or_else(|| bad_args(a))?,
-    )))
-}
-
-/// `quote_nullable`
-pub(super) fn quote_nullable(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    match a {
-        [Datum::Null] => text("NULL"),
-        _ => quote_literal(cx, a),
-    }
-}
-
 /// `overlay`
 pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
     let (t, new, from) = (s(a, 0)?, s(a, 1)?, i64::from(n(a, 2)?));
@@ -693,324 +488,4 @@ pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
     let head = slice(t, 1, Some(from - 1))?;
     let tail = slice(t, from + len, None)?;
     text(format!("{head}{new}{tail}"))
-}
-
-/// `format`
-pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    let Some((pattern, args)) = a.split_first() else {
-        return Err(bad_args(a));
-    };
-    if pattern.is_null() {
-        return Ok(Datum::Null);
-    }
-    let unterminated =
-        || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
-    let few = || invalid("too few arguments for format()");
-    let mut out = String::new();
-    let mut chars = pattern.as_str()?.chars().peekable();
-    let mut next = 0usize;
-    while let Some(c) = chars.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        if chars.peek() == Some(&'%') {
-            chars.next();
-            out.push('%');
-            continue;
-        }
-        let digits =
-            |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
-                let mut v: Option<usize> = None;
-                while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
-                    chars.next();
-                    let n = v
-                        .unwrap_or(0)
-                        .checked_mul(10)
-                        .and_then(|v| v.checked_add(d as usize));
-                    v = Some(n.filter(|n| *n <= i32::MAX as usize).ok_or_else(|| {
-                        SqlError::new(
-                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                            "number is out of range",
-                        )
-                    })?);
-                }
-                Ok(v)
-            };
-        let mut position: Option<usize> = None;
-        let mut width: i64 = 0;
-        let mut left = false;
-        let number = digits(&mut chars)?;
-        if number.is_some() && chars.peek() == Some(&'$') {
-            chars.next();
-            position = number;
-            if number == Some(0) {
-                return Err(invalid(
-                    "format specifies argument 0, but arguments are numbered from 1",
-                ));
-            }
-        } else if let Some(w) = number {
-            width = w as i64;
-        }
-        if number.is_none() || position.is_some() {
-            while chars.peek() == Some(&'-') {
-                chars.next();
-                left = true;
-            }
-            if chars.peek() == Some(&'*') {
-                chars.next();
-                let at = digits(&mut chars)?;
-                let i = match at {
-                    Some(i) => {
-                        if chars.next() != Some('$') {
-                            return Err(invalid("width argument position must be ended by \"$\""));
-                        }
-                        i.checked_sub(1).ok_or_else(|| {
-                            invalid(
-                                "format specifies argument 0, but arguments are numbered from 1",
-                            )
-                        })?
-                    }
-                    None => next,
-                };
-                next = i + 1;
-                let d = args.get(i).ok_or_else(few)?;
-                width = if d.is_null() { 0 } else { d.as_integer()? };
-            } else if let Some(w) = digits(&mut chars)? {
-                width = w as i64;
-            }
-        }
-        if width < 0 {
-            left = true;
-            width = -width;
-        }
-        let kind = chars.next().ok_or_else(unterminated)?;
-        if !matches!(kind, 's' | 'I' | 'L') {
-            return Err(
-                invalid(format!("unrecognized format() type specifier \"{kind}\""))
-                    .hint("For a single \"%\" use \"%%\"."),
-            );
-        }
-        let i = position.map_or(next, |p| p - 1);
-        next = i + 1;
-        let d = args.get(i).ok_or_else(few)?;
-        let piece = match (kind, d) {
-            ('s', Datum::Null) => String::new(),
-            ('I', Datum::Null) => {
-                return Err(SqlError::new(
-                    SqlState::NULL_VALUE_NOT_ALLOWED,
-                    "null values cannot be formatted as an SQL identifier",
-                ));
-            }
-            (_, Datum::Null) => "NULL".to_owned(),
-            ('s', d) => shown(cx, d),
-            ('I', d) => quote_identifier(&shown(cx, d)),
-            (_, d) => quoted_literal(&shown(cx, d)),
-        };
-        let missing = (width as usize).saturating_sub(piece.chars().count());
-        if missing > TEXT_MAX {
-            return Err(too_long());
-        }
-        if !left {
-            out.extend(std::iter::repeat_n(' ', missing));
-        }
-        out.push_str(&piece);
-        if left {
-            out.extend(std::iter::repeat_n(' ', missing));
-        }
-    }
-    text(out)
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn unknown_encoding(name: &str) -> SqlError {
-    invalid(format!("unrecognized encoding: \"{name}\""))
-}
-
-/// `encode`
-pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Text(format)] = a else {
-        return Err(bad_args(a));
-    };
-    let mut out = Vec::with_capacity(b.len() * 2);
-    match format.to_ascii_lowercase().as_str() {
-        "hex" => text_io::write_hex(b, &mut out),
-        "escape" => {
-            for &c in b.iter() {
-                match c {
-                    b'\\' => out.extend_from_slice(b"\\\\"),
-                    1..=0x7f => out.push(c),
-                    _ => out.extend_from_slice(&[
-                        b'\\',
-                        b'0' + (c >> 6),
-                        b'0' + (c >> 3 & 7),
-                        b'0' + (c & 7),
-                    ]),
-                }
-            }
-        }
-        "base64" => {
-            for (i, chunk) in b.chunks(3).enumerate() {
-                // Lines of 76 characters, as PostgreSQL breaks them.
-                if i > 0 && i % 19 == 0 {
-                    out.push(b'\n');
-                }
-                let v = chunk.iter().fold(0u32, |v, c| v << 8 | u32::from(*c))
-                    << (8 * (3 - chunk.len()));
-                for i in 0..4 {
-                    out.push(if i <= chunk.len() {
-                        BASE64[(v >> (18 - 6 * i) & 63) as usize]
-                    } else {
-                        b'='
-                    });
-                }
-            }
-        }
-        _ => return Err(unknown_encoding(format)),
-    }
-    from_output(out)
-}
-
-/// `decode`
-pub(super) fn decode(a: &[Datum]) -> Result<Datum> {
-    let (t, format) = (s(a, 0)?, s(a, 1)?);
-    let bytes = match format.to_ascii_lowercase().as_str() {
-        "hex" => text_io::decode_hex(t.as_bytes())?,
-        "escape" => match text_io::input(
-            SqlType::of(oid::BYTEA),
-            &t.replacen("\\x", "\\134x", usize::from(t.starts_with("\\x"))),
-            None,
-        )? {
-            Datum::Bytea(b) => b.to_vec(),
-            _ => Vec::new(),
-        },
-        "base64" => {
-            let mut out = Vec::with_capacity(t.len() / 4 * 3);
-            let (mut v, mut bits, mut ended) = (0u32, 0, 0);
-            for c in t.bytes().filter(|c| !c.is_ascii_whitespace()) {
-                if c == b'=' {
-                    ended += 1;
-                    continue;
-                }
-                let d = BASE64
-                    .iter()
-                    .position(|b| *b == c)
-                    .filter(|_| ended == 0)
-                    .ok_or_else(|| {
-                        invalid(format!(
-                            "invalid symbol \"{}\" found while decoding base64 sequence",
-                            char::from(c)
-                        ))
-                    })?;
-                v = v << 6 | d as u32;
-                bits += 6;
-                if bits >= 8 {
-                    bits -= 8;
-                    out.push((v >> bits) as u8);
-                    v &= (1 << bits) - 1;
-                }
-            }
-            let symbols = t.bytes().filter(|c| !c.is_ascii_whitespace()).count();
-            if symbols % 4 != 0 || ended > 2 {
-                return Err(invalid("invalid base64 end sequence").hint(
-                    "Input data is missing padding, is truncated, or is otherwise corrupted.",
-                ));
-            }
-            out
-        }
-        _ => return Err(unknown_encoding(format)),
-    };
-    Ok(Datum::Bytea(bytes.into()))
-}
-
-fn hex_text(bytes: &[u8]) -> Result<Datum> {
-    let mut out = Vec::with_capacity(bytes.len() * 2);
-    text_io::write_hex(bytes, &mut out);
-    from_output(out)
-}
-
-fn input_bytes(a: &[Datum]) -> Result<&[u8]> {
-    match a {
-        [Datum::Bytea(b)] => Ok(b),
-        [Datum::Text(t)] => Ok(t.as_bytes()),
-        _ => Err(bad_args(a)),
-    }
-}
-
-/// `md5`
-pub(super) fn md5(a: &[Datum]) -> Result<Datum> {
-    hex_text(&super::digests::md5(input_bytes(a)?))
-}
-
-/// `sha256`
-pub(super) fn sha256(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Bytea(
-        super::digests::sha256(input_bytes(a)?).as_slice().into(),
-    ))
-}
-
-/// `convert_from(bytea, 'UTF8')`
-pub(super) fn convert_from(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Text(enc)] = a else {
-        return Err(bad_args(a));
-    };
-    utf8_only(enc)?;
-    crate::value::binary_io::binary_input(SqlType::of(oid::TEXT), b)
-}
-
-/// `convert_to(text, 'UTF8')`
-pub(super) fn convert_to(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Text(t), Datum::Text(enc)] = a else {
-        return Err(bad_args(a));
-    };
-    utf8_only(enc)?;
-    Ok(Datum::Bytea(t.as_bytes().into()))
-}
-
-fn utf8_only(name: &str) -> Result<()> {
-    let plain: String = name
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect::<String>()
-        .to_ascii_lowercase();
-    match plain.as_str() {
-        "utf8" | "unicode" | "sqlascii" => Ok(()),
-        _ => Err(SqlError::unsupported(format!("encoding \"{name}\""))),
-    }
-}
-
-/// `get_byte`
-pub(super) fn get_byte(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Int4(i)] = a else {
-        return Err(bad_args(a));
-    };
-    match usize::try_from(*i).ok().and_then(|i| b.get(i)) {
-        Some(v) => Ok(Datum::Int4(i32::from(*v))),
-        None => Err(SqlError::new(
-            SqlState::ARRAY_SUBSCRIPT_ERROR,
-            format!("index {i} out of valid range, 0..{}", b.len() as i64 - 1),
-        )),
-    }
-}
-
-/// `set_byte`
-pub(super) fn set_byte(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Bytea(b), Datum::Int4(i), Datum::Int4(v)] = a else {
-        return Err(bad_args(a));
-    };
-    get_byte(&a[..2])?;
-    let mut out = b.to_vec();
-    out[*i as usize] = *v as u8;
-    Ok(Datum::Bytea(out.into()))
-}
-
-/// `num_nulls`
-pub(super) fn num_nulls(a: &[Datum]) -> Result<Datum> {
-    int(a.iter().filter(|d| d.is_null()).count())
-}
-
-/// `num_nonnulls`
-pub(super) fn num_nonnulls(a: &[Datum]) -> Result<Datum> {
-    int(a.iter().filter(|d| !d.is_null()).count())
 }

@@ -1,0 +1,340 @@
+//! Quoting of identifiers and literals, and `format`, which uses it.
+
+use super::Context;
+use super::numbers::bad_args;
+use super::strings::{TEXT_MAX, invalid, s, shown, text, too_long};
+use crate::error::{Result, SqlError};
+use crate::value::Datum;
+use logstead_types::SqlState;
+
+/// Quotes an identifier if it needs to be: not lower case, or a reserved word.
+pub fn quote_identifier(t: &str) -> String {
+    let plain = t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && t.bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && RESERVED.binary_search(&t).is_err();
+    if plain {
+        t.to_owned()
+    } else {
+        format!("\"{}\"", t.replace('"', "\"\""))
+    }
+}
+
+/// Every keyword that PostgreSQL does not leave to be a name everywhere, sorted.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "both",
+    "case",
+    "cast",
+    "char",
+    "character",
+    "check",
+    "coalesce",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "dec",
+    "decimal",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "extract",
+    "false",
+    "fetch",
+    "float",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "greatest",
+    "group",
+    "grouping",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "least",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "not",
+    "notnull",
+    "null",
+    "nullif",
+    "numeric",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "placing",
+    "position",
+    "precision",
+    "primary",
+    "real",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "session_user",
+    "setof",
+    "similar",
+    "smallint",
+    "some",
+    "substring",
+    "symmetric",
+    "table",
+    "tablesample",
+    "then",
+    "time",
+    "timestamp",
+    "to",
+    "trailing",
+    "treat",
+    "trim",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "varchar",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+fn quoted_literal(t: &str) -> String {
+    let mut out = String::with_capacity(t.len() + 2);
+    if t.contains('\\') {
+        out.push('E');
+    }
+    out.push('\'');
+    for c in t.chars() {
+        if c == '\'' || c == '\\' {
+            out.push(c);
+        }
+        out.push(c);
+    }
+    out.push('\'');
+    out
+}
+
+/// `quote_ident`
+pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
+    text(quote_identifier(s(a, 0)?))
+}
+
+/// `quote_literal`
+pub(super) fn quote_literal(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    text(quoted_literal(&shown(
+        cx,
+        a.first().ok_or_else(|| bad_args(a))?,
+    )))
+}
+
+/// `quote_nullable`
+pub(super) fn quote_nullable(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Null] => text("NULL"),
+        _ => quote_literal(cx, a),
+    }
+}
+
+/// `format`
+pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let Some((pattern, args)) = a.split_first() else {
+        return Err(bad_args(a));
+    };
+    if pattern.is_null() {
+        return Ok(Datum::Null);
+    }
+    let unterminated =
+        || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
+    let few = || invalid("too few arguments for format()");
+    let mut out = String::new();
+    let mut chars = pattern.as_str()?.chars().peekable();
+    let mut next = 0usize;
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        if chars.peek() == Some(&'%') {
+            chars.next();
+            out.push('%');
+            continue;
+        }
+        let digits =
+            |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
+                let mut v: Option<usize> = None;
+                while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
+                    chars.next();
+                    let n = v
+                        .unwrap_or(0)
+                        .checked_mul(10)
+                        .and_then(|v| v.checked_add(d as usize));
+                    v = Some(n.filter(|n| *n <= i32::MAX as usize).ok_or_else(|| {
+                        SqlError::new(
+                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                            "number is out of range",
+                        )
+                    })?);
+                }
+                Ok(v)
+            };
+        let mut position: Option<usize> = None;
+        let mut width: i64 = 0;
+        let mut left = false;
+        let number = digits(&mut chars)?;
+        if number.is_some() && chars.peek() == Some(&'$') {
+            chars.next();
+            position = number;
+            if number == Some(0) {
+                return Err(invalid(
+                    "format specifies argument 0, but arguments are numbered from 1",
+                ));
+            }
+        } else if let Some(w) = number {
+            width = w as i64;
+        }
+        if number.is_none() || position.is_some() {
+            while chars.peek() == Some(&'-') {
+                chars.next();
+                left = true;
+            }
+            if chars.peek() == Some(&'*') {
+                chars.next();
+                let at = digits(&mut chars)?;
+                let i = match at {
+                    Some(i) => {
+                        if chars.next() != Some('$') {
+                            return Err(invalid("width argument position must be ended by \"$\""));
+                        }
+                        i.checked_sub(1).ok_or_else(|| {
+                            invalid(
+                                "format specifies argument 0, but arguments are numbered from 1",
+                            )
+                        })?
+                    }
+                    None => next,
+                };
+                next = i + 1;
+                let d = args.get(i).ok_or_else(few)?;
+                width = if d.is_null() { 0 } else { d.as_integer()? };
+            } else if let Some(w) = digits(&mut chars)? {
+                width = w as i64;
+            }
+        }
+        if width < 0 {
+            left = true;
+            width = -width;
+        }
+        let kind = chars.next().ok_or_else(unterminated)?;
+        if !matches!(kind, 's' | 'I' | 'L') {
+            return Err(
+                invalid(format!("unrecognized format() type specifier \"{kind}\""))
+                    .hint("For a single \"%\" use \"%%\"."),
+            );
+        }
+        let i = position.map_or(next, |p| p - 1);
+        next = i + 1;
+        let d = args.get(i).ok_or_else(few)?;
+        let piece = match (kind, d) {
+            ('s', Datum::Null) => String::new(),
+            ('I', Datum::Null) => {
+                return Err(SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "null values cannot be formatted as an SQL identifier",
+                ));
+            }
+            (_, Datum::Null) => "NULL".to_owned(),
+            ('s', d) => shown(cx, d),
+            ('I', d) => quote_identifier(&shown(cx, d)),
+            (_, d) => quoted_literal(&shown(cx, d)),
+        };
+        let missing = (width as usize).saturating_sub(piece.chars().count());
+        if missing > TEXT_MAX {
+            return Err(too_long());
+        }
+        if !left {
+            out.extend(std::iter::repeat_n(' ', missing));
+        }
+        out.push_str(&piece);
+        if left {
+            out.extend(std::iter::repeat_n(' ', missing));
+        }
+    }
+    text(out)
+}
