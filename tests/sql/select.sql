@@ -51,7 +51,6 @@ SELECT coalesce(n, -1), nullif(n, 10), greatest(n, 15), least(n, 15) FROM sel_a 
 SELECT coalesce(NULL, NULL), coalesce(n, x) FROM sel_a WHERE id = 2;
 SELECT 1 AS a, 2 AS a;
 SELECT 1 WHERE 1 = 1;
-SELECT;
 SELECT count(*) WHERE false;
 SELECT nothing FROM sel_a;
 SELECT sel_b.id FROM sel_a;

@@ -3,9 +3,9 @@ CREATE TABLE upd_acc (id int PRIMARY KEY, owner text, balance numeric(10,2), ope
 INSERT INTO upd_acc VALUES (1, 'ann', 100, '2020-01-01'), (2, 'bob', 50.50, '2021-06-01'), (3, 'cid', 0, NULL), (4, 'dan', NULL, '2022-01-01');
 UPDATE upd_acc SET balance = balance * 1.1 WHERE id = 1;
 UPDATE upd_acc SET balance = balance + 1 WHERE id = 99;
-UPDATE upd_acc SET balance = coalesce(balance, 0) + 5, owner = upper(owner) WHERE balance IS NULL OR balance = 0 RETURNING *;
+UPDATE upd_acc SET balance = coalesce(balance, 0) + 5, owner = upper(owner) WHERE balance IS NULL OR balance = 0;
 UPDATE upd_acc SET (owner, balance) = ('eve', 1.005) WHERE id = 3 RETURNING owner, balance;
-UPDATE upd_acc SET id = id + 10, balance = id RETURNING id, balance;
+UPDATE upd_acc SET id = id + 10, balance = id;
 SELECT * FROM upd_acc ORDER BY id;
 UPDATE upd_acc SET id = id - 10;
 UPDATE upd_acc SET nothing = 1;
@@ -18,7 +18,7 @@ UPDATE upd_acc SET balance = 77 WHERE id IN (SELECT id FROM upd_acc WHERE opened
 UPDATE upd_acc AS a SET owner = a.owner || '!' WHERE a.id = 1 RETURNING a.owner;
 CREATE TABLE upd_bonus (acc int, amount numeric);
 INSERT INTO upd_bonus VALUES (1, 10), (2, 20), (9, 90);
-UPDATE upd_acc SET balance = balance + b.amount FROM upd_bonus b WHERE b.acc = upd_acc.id RETURNING id, balance, amount;
+UPDATE upd_acc SET balance = balance + b.amount FROM upd_bonus b WHERE b.acc = upd_acc.id AND b.amount > 15 RETURNING id, balance, amount;
 SELECT id, balance FROM upd_acc ORDER BY id;
 UPDATE upd_acc SET balance = balance WHERE EXISTS (SELECT 1 FROM upd_bonus WHERE acc = id);
 DELETE FROM upd_acc WHERE id = 4 RETURNING *;
