@@ -91,8 +91,15 @@ impl Binder<'_> {
                 let mut columns = Vec::new();
                 for name in names {
                     match name.0.as_slice() {
-                        [ast::ObjectNamePart::Identifier(ident)] => columns.push((fold_ident(ident), self.at(ident.span))),
-                        _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a qualified name in USING")),
+                        [ast::ObjectNamePart::Identifier(ident)] => {
+                            columns.push((fold_ident(ident), self.at(ident.span)))
+                        }
+                        _ => {
+                            return Err(SqlError::new(
+                                SqlState::SYNTAX_ERROR,
+                                "a qualified name in USING",
+                            ));
+                        }
                     }
                 }
                 self.using(kind, &columns, start, middle)?
@@ -102,7 +109,10 @@ impl Binder<'_> {
                 let names = |items: &[NsItem]| -> Vec<Arc<str>> {
                     let visible = items.iter().filter(|i| i.columns_visible);
                     let columns = visible.flat_map(|i| &i.columns);
-                    columns.filter(|c| !matches!(c.what, NsWhat::Gone)).map(|c| c.name.clone()).collect()
+                    columns
+                        .filter(|c| !matches!(c.what, NsWhat::Gone))
+                        .map(|c| c.name.clone())
+                        .collect()
                 };
                 let rights = names(&ns[middle..]);
                 let columns: Vec<(String, Option<usize>)> = names(&ns[start..middle])
@@ -120,7 +130,12 @@ impl Binder<'_> {
             return Ok(left);
         }
         Ok(FromList {
-            items: vec![From::Join { kind, left: Box::new(left), right: Box::new(right), on: conditions }],
+            items: vec![From::Join {
+                kind,
+                left: Box::new(left),
+                right: Box::new(right),
+                on: conditions,
+            }],
             conditions: Vec::new(),
         })
     }
@@ -150,7 +165,10 @@ impl Binder<'_> {
                 }
                 _ => l,
             };
-            merged.push(NsColumn { name: name.as_str().into(), what });
+            merged.push(NsColumn {
+                name: name.as_str().into(),
+                what,
+            });
         }
         let ns = &mut self.frame()?.ns;
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
@@ -183,12 +201,21 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<NsWhat> {
         let mut hit = None;
-        for item in self.frame()?.ns[from..to].iter().filter(|i| i.columns_visible) {
-            for column in item.columns.iter().filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone)) {
+        for item in self.frame()?.ns[from..to]
+            .iter()
+            .filter(|i| i.columns_visible)
+        {
+            for column in item
+                .columns
+                .iter()
+                .filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone))
+            {
                 if hit.is_some() {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
-                        format!("common column name \"{name}\" appears more than once in {side} table"),
+                        format!(
+                            "common column name \"{name}\" appears more than once in {side} table"
+                        ),
                     )
                     .at(at));
                 }
@@ -198,44 +225,84 @@ impl Binder<'_> {
         hit.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+                format!(
+                    "column \"{name}\" specified in USING clause does not exist in {side} table"
+                ),
             )
         })
     }
 
     fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
         match factor {
-            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                with_ordinality,
+                ..
+            } => {
                 if args.settings.is_some() {
                     return Err(SqlError::unsupported("settings of a table function"));
                 }
                 self.table_function(name, &args.args, *with_ordinality, alias.as_ref())
             }
-            TableFactor::Table { name, alias, sample, with_ordinality, .. } => {
+            TableFactor::Table {
+                name,
+                alias,
+                sample,
+                with_ordinality,
+                ..
+            } => {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
                 if *with_ordinality {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH ORDINALITY is for functions"));
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "WITH ORDINALITY is for functions",
+                    ));
                 }
                 self.table(name, alias.as_ref())
             }
-            TableFactor::Derived { lateral, subquery, alias, .. } => self.derived(*lateral, subquery, alias.as_ref()),
-            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
-                self.table_function(name, args, *with_ordinality, alias.as_ref())
-            }
-            TableFactor::UNNEST { alias, array_exprs, with_offset, with_ordinality, .. } => {
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => self.derived(*lateral, subquery, alias.as_ref()),
+            TableFactor::Function {
+                name,
+                args,
+                with_ordinality,
+                alias,
+                ..
+            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset,
+                with_ordinality,
+                ..
+            } => {
                 let [array] = array_exprs.as_slice() else {
                     return Err(SqlError::unsupported("UNNEST of several arrays"));
                 };
                 if *with_offset {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"WITH\""));
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "syntax error at or near \"WITH\"",
+                    ));
                 }
-                let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone()))];
+                let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
+                    array.clone(),
+                ))];
                 let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
                 self.table_function(&name, &args, *with_ordinality, alias.as_ref())
             }
-            TableFactor::NestedJoin { table_with_joins, alias } => {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
                 let start = self.frame()?.ns.len();
                 let list = self.table_with_joins(table_with_joins)?;
                 if let Some(alias) = alias {
@@ -255,7 +322,12 @@ impl Binder<'_> {
         let mut columns = Vec::new();
         for item in ns[start..].iter_mut() {
             if item.columns_visible {
-                columns.extend(item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone)).cloned());
+                columns.extend(
+                    item.columns
+                        .iter()
+                        .filter(|c| !matches!(c.what, NsWhat::Gone))
+                        .cloned(),
+                );
             }
             item.columns_visible = false;
             item.rel_visible = false;
@@ -275,23 +347,38 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn table(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<FromList> {
+    fn table(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
         let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
         if schema.is_none()
             && let Some(rel) = self.cte_reference(&table, alias)?
         {
-            return Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() });
+            return Ok(FromList {
+                items: vec![From::Rel(rel)],
+                conditions: Vec::new(),
+            });
         }
         let relation = self.relation(name)?;
         let rel = self.add_relation(&relation, alias)?;
-        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
     }
 
     /// Finds a table, view or sequence by name.
     pub(crate) fn relation(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
         let at = self.at(name_span(name));
-        let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
-        if let Some(relation) = self.cx.catalog.relation(schema.as_deref(), &table, self.cx.search_path) {
+        let (schema, table) =
+            schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
+        if let Some(relation) =
+            self.cx
+                .catalog
+                .relation(schema.as_deref(), &table, self.cx.search_path)
+        {
             return Ok(relation.clone());
         }
         let shown = match &schema {
@@ -300,13 +387,15 @@ impl Binder<'_> {
         };
         // An index is a relation too, but no table.
         let is_index = self.cx.catalog.schemas.values().any(|s| {
-            (schema.as_deref().map_or_else(|| self.cx.search_path.contains(&s.name), |wanted| wanted == s.name))
-                && self
-                    .cx
-                    .catalog
-                    .names
-                    .get(&(s.oid, table.clone()))
-                    .is_some_and(|oid| self.cx.catalog.index_tables.contains_key(oid))
+            (schema.as_deref().map_or_else(
+                || self.cx.search_path.contains(&s.name),
+                |wanted| wanted == s.name,
+            )) && self
+                .cx
+                .catalog
+                .names
+                .get(&(s.oid, table.clone()))
+                .is_some_and(|oid| self.cx.catalog.index_tables.contains_key(oid))
         });
         if is_index {
             return Err(SqlError::new(
@@ -315,7 +404,11 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist")).at(at))
+        Err(SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation \"{shown}\" does not exist"),
+        )
+        .at(at))
     }
 
     /// Adds a relation as a FROM item.
@@ -328,7 +421,10 @@ impl Binder<'_> {
             RelationKind::Table => Source::Table(relation.clone()),
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => {
-                return Err(SqlError::unsupported(format!("reading sequence \"{}\" as a table", relation.name)));
+                return Err(SqlError::unsupported(format!(
+                    "reading sequence \"{}\" as a table",
+                    relation.name
+                )));
             }
         };
         let stored = matches!(source, Source::Table(_));
@@ -344,18 +440,34 @@ impl Binder<'_> {
         let mut first = None;
         for (i, column) in relation.columns.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
-            let id = self.column(column.name.as_str().into(), column.ty, (relation.oid, number), index);
+            let id = self.column(
+                column.name.as_str().into(),
+                column.ty,
+                (relation.oid, number),
+                index,
+            );
             first.get_or_insert(id);
-            let what = if column.dropped { NsWhat::Gone } else { NsWhat::Column(id) };
-            columns.push(NsColumn { name: column.name.as_str().into(), what });
+            let what = if column.dropped {
+                NsWhat::Gone
+            } else {
+                NsWhat::Column(id)
+            };
+            columns.push(NsColumn {
+                name: column.name.as_str().into(),
+                what,
+            });
         }
         if let Some(alias) = alias {
-            let live = columns.iter_mut().filter(|c| !matches!(c.what, NsWhat::Gone));
+            let live = columns
+                .iter_mut()
+                .filter(|c| !matches!(c.what, NsWhat::Gone));
             let count = relation.columns.iter().filter(|c| !c.dropped).count();
             rename(live, count, alias)?;
         }
         let hidden_name = alias.map(|_| Arc::from(relation.name.as_str()));
-        let schema = alias.is_none().then(|| Arc::from(relation.schema_name.as_str()));
+        let schema = alias
+            .is_none()
+            .then(|| Arc::from(relation.schema_name.as_str()));
         let width = columns.len();
         self.frame()?.ns.push(NsItem {
             alias: name.clone(),
@@ -367,7 +479,13 @@ impl Binder<'_> {
             table: relation.oid,
         });
         let first = first.unwrap_or(super::COLUMN_BASE + self.columns.len());
-        self.rels.push(Rel { alias: name, source, first, width, row_id: None });
+        self.rels.push(Rel {
+            alias: name,
+            source,
+            first,
+            width,
+            row_id: None,
+        });
         Ok(index)
     }
 
@@ -379,14 +497,20 @@ impl Binder<'_> {
         default_name: &str,
         alias: Option<&ast::TableAlias>,
     ) -> Result<usize> {
-        let name: Arc<str> = alias.map_or_else(|| default_name.into(), |alias| fold_ident(&alias.name).into());
+        let name: Arc<str> = alias.map_or_else(
+            || default_name.into(),
+            |alias| fold_ident(&alias.name).into(),
+        );
         let index = self.rels.len();
         let first = super::COLUMN_BASE + self.columns.len();
         let width = columns.len();
         let mut named = Vec::with_capacity(width);
         for (column, ty, origin) in columns {
             let id = self.column(column.clone(), ty, origin, index);
-            named.push(NsColumn { name: column, what: NsWhat::Column(id) });
+            named.push(NsColumn {
+                name: column,
+                what: NsWhat::Column(id),
+            });
         }
         if let Some(alias) = alias {
             rename(named.iter_mut(), width, alias)?;
@@ -400,7 +524,13 @@ impl Binder<'_> {
             columns_visible: true,
             table: 0,
         });
-        self.rels.push(Rel { alias: name, source, first, width, row_id: None });
+        self.rels.push(Rel {
+            alias: name,
+            source,
+            first,
+            width,
+            row_id: None,
+        });
         Ok(index)
     }
 
@@ -411,24 +541,42 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
         let Some(alias) = alias else {
-            let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} in FROM must have an alias"))
-                .hint(if what == "VALUES" {
-                    "For example, FROM (VALUES ...) [AS] foo."
-                } else {
-                    "For example, FROM (SELECT ...) [AS] foo."
-                }));
+            let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) {
+                "VALUES"
+            } else {
+                "subquery"
+            };
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("{what} in FROM must have an alias"),
+            )
+            .hint(if what == "VALUES" {
+                "For example, FROM (VALUES ...) [AS] foo."
+            } else {
+                "For example, FROM (SELECT ...) [AS] foo."
+            }));
         };
         // Without LATERAL the items to the left are not in sight.
-        let hidden = if lateral { Vec::new() } else { std::mem::take(&mut self.frame()?.ns) };
+        let hidden = if lateral {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.frame()?.ns)
+        };
         let bound = self.subquery(query);
         if !lateral {
             self.frame()?.ns = hidden;
         }
         let plan = bound?;
-        let columns = plan.columns.iter().map(|c| (c.name.as_str().into(), c.ty, c.origin)).collect();
+        let columns = plan
+            .columns
+            .iter()
+            .map(|c| (c.name.as_str().into(), c.ty, c.origin))
+            .collect();
         let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "", Some(alias))?;
-        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
     }
 
     fn table_function(
@@ -442,12 +590,16 @@ impl Binder<'_> {
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
         let args = self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?;
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved =
-            func::resolve_function(schema.as_deref(), &function_name, &types).map_err(|e| e.at(at))?;
+        let resolved = func::resolve_function(schema.as_deref(), &function_name, &types)
+            .map_err(|e| e.at(at))?;
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            let arg = if super::coerce::is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+            let arg = if super::coerce::is_pseudo(target.oid) {
+                self.settle(arg)?
+            } else {
+                arg
+            };
             coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
         }
         if resolved.function.volatility == func::Volatility::Volatile {
@@ -459,7 +611,14 @@ impl Binder<'_> {
             None => function_name.as_str().into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
-        if resolved.result.oid == oid::RECORD {
+        let several = func::set_columns(resolved.function);
+        if !several.is_empty() {
+            columns.extend(
+                several
+                    .iter()
+                    .map(|(name, ty)| ((*name).into(), SqlType::of(*ty), (0, 0))),
+            );
+        } else if resolved.result.oid == oid::RECORD {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "a column definition list is required for functions returning \"record\"",
@@ -471,10 +630,20 @@ impl Binder<'_> {
         if ordinality {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
-        debug_assert!(matches!(resolved.function.body, Body::Set(_) | Body::Pure(_) | Body::Context(_)));
-        let source = Source::Function { function: resolved.function, args: coerced, ordinality };
+        debug_assert!(matches!(
+            resolved.function.body,
+            Body::Set(_) | Body::Pure(_) | Body::Context(_)
+        ));
+        let source = Source::Function {
+            function: resolved.function,
+            args: coerced,
+            ordinality,
+        };
         let rel = self.add_item(source, columns, &function_name, alias)?;
-        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
     }
 }
 
@@ -509,7 +678,10 @@ fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
     Ok(match operator {
         J::Join(c) | J::Inner(c) => {
             if matches!(c, JoinConstraint::None) {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"));
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error at end of input",
+                ));
             }
             (JoinKind::Inner, c)
         }

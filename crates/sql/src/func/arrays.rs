@@ -350,3 +350,17 @@ pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
         v.items.iter().map(|d| vec![d.clone()]).collect()
     }))
 }
+
+/// `pg_options_to_table`: `name=value` texts as rows
+pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let Some(v) = array(a, 0)? else {
+        return Ok(Vec::new());
+    };
+    let texts = v.items.iter().filter_map(|d| d.as_str().ok());
+    Ok(texts
+        .map(|t| match t.split_once('=') {
+            Some((name, value)) => vec![Datum::text(name), Datum::text(value)],
+            None => vec![Datum::text(t), Datum::Null],
+        })
+        .collect())
+}

@@ -10,6 +10,7 @@ mod datetime;
 mod digests;
 mod encodings;
 mod format;
+mod keywords;
 mod math;
 mod numbers;
 mod patterns;
@@ -21,6 +22,7 @@ mod strings;
 mod system;
 mod table_casts;
 mod table_functions;
+mod table_operator_functions;
 mod table_operators;
 mod typmod;
 
@@ -30,7 +32,7 @@ pub use patterns::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
-    functions_named, name_of, operator_by_oid,
+    functions_named, name_of, operator_by_oid, set_columns,
 };
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,

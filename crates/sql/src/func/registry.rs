@@ -4,8 +4,11 @@
 //! cast finds its function.
 
 use super::aggregate::AGGREGATES;
-use super::{Aggregate, CastContext, Function, table_casts, table_functions, table_operators};
-use crate::value::Oid;
+use super::{
+    Aggregate, CastContext, Function, table_casts, table_functions, table_operator_functions,
+    table_operators,
+};
+use crate::value::{Oid, oid};
 use foldhash::HashMap;
 use std::sync::OnceLock;
 
@@ -58,7 +61,7 @@ struct Registry {
 fn tables() -> impl Iterator<Item = &'static Function> {
     table_functions::FUNCTIONS
         .iter()
-        .chain(table_operators::FUNCTIONS)
+        .chain(table_operator_functions::FUNCTIONS)
         .chain(table_casts::FUNCTIONS)
 }
 
@@ -156,6 +159,21 @@ pub fn name_of(oid: Oid) -> Option<&'static str> {
     function_by_oid(oid)
         .map(|f| f.name)
         .or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
+}
+
+/// Names and types of the columns of a function that returns several (declared as `record`); empty for all others.
+pub fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
+    match function.name {
+        "pg_get_keywords" => &[
+            ("word", oid::TEXT),
+            ("catcode", oid::CHAR),
+            ("barelabel", oid::BOOL),
+            ("catdesc", oid::TEXT),
+            ("baredesc", oid::TEXT),
+        ],
+        "pg_options_to_table" => &[("option_name", oid::TEXT), ("option_value", oid::TEXT)],
+        _ => &[],
+    }
 }
 
 /// `pg_cast` row between two types.

@@ -60,6 +60,9 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
         Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
         Datum::Uuid(_) => oid::UUID,
         Datum::Interval(_) => oid::INTERVAL,
+        // Only vectors count from 0 by themselves.
+        Datum::Array(a) if a.lower == 0 && a.element == oid::INT2 => oid::INT2VECTOR,
+        Datum::Array(a) if a.lower == 0 && a.element == oid::OID => oid::OIDVECTOR,
         Datum::Array(a) => crate::value::info::array_of(a.element).unwrap_or(oid::ANYARRAY),
     })
 }

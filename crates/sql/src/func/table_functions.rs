@@ -6,8 +6,8 @@ use super::Volatility::{self, Immutable, Stable, Volatile};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
-    Body, Function, arrays, datetime, encodings, format, math, numbers, patterns, quoting, series,
-    strings, system,
+    Body, Function, arrays, datetime, encodings, format, keywords, math, numbers, patterns,
+    quoting, series, strings, system,
 };
 use crate::value::oid::*;
 use crate::value::{Datum, Oid};
@@ -354,6 +354,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2098, "pg_get_functiondef", &[OID], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_functiondef", a))),
     f(1643, "pg_get_indexdef", &[OID], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_indexdef", a))),
     f(2507, "pg_get_indexdef", &[OID, INT4, BOOL], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_indexdef", a))),
+    f(1686, "pg_get_keywords", &[], None, RECORD, true, Stable, Body::Set(keywords::keywords)),
     f(3408, "pg_get_partition_constraintdef", &[OID], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_partition_constraintdef", a))),
     f(3352, "pg_get_partkeydef", &[OID], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_partkeydef", a))),
     f(6120, "pg_get_replica_identity_index", &[REGCLASS], None, REGCLASS, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_get_replica_identity_index", a))),
@@ -387,6 +388,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2083, "pg_opclass_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_opclass_is_visible", a))),
     f(2082, "pg_operator_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_operator_is_visible", a))),
     f(3829, "pg_opfamily_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_opfamily_is_visible", a))),
+    f(2289, "pg_options_to_table", &[TEXT_ARRAY], None, RECORD, true, Stable, Body::Set(arrays::options_to_table)),
+    f(3425, "pg_partition_ancestors", &[REGCLASS], None, REGCLASS, true, Volatile, Body::Set(|_, _| Ok(Vec::new()))),
     f(2560, "pg_postmaster_start_time", &[], None, TIMESTAMPTZ, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_postmaster_start_time", a))),
     f(2999, "pg_relation_filenode", &[REGCLASS], None, OID, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_relation_filenode", a))),
     f(3034, "pg_relation_filepath", &[REGCLASS], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_relation_filepath", a))),

@@ -145,9 +145,7 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
 
 pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     let element = SqlType::of(a.element);
-    if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR)
-        || (a.lower == 0 && matches!(a.element, oid::INT2 | oid::OID))
-    {
+    if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR) {
         for (i, item) in a.items.iter().enumerate() {
             if i > 0 {
                 out.push(b' ');
