@@ -27,6 +27,10 @@ impl JoinHandle {
     }
 }
 
+/// Stack of each thread: statements nested to their limits are parsed, planned and evaluated recursively. Only touched
+/// pages take memory.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Starts a thread called `name`, pinned to the `core`-th of the cores this process may use (modulo their number) if
 /// one is given. A pin that the kernel refuses is no error: pinning is for speed, and some sandboxes forbid it.
 pub fn spawn<F>(name: &str, core: Option<usize>, body: F) -> io::Result<JoinHandle>
@@ -35,6 +39,7 @@ where
 {
     let inner = std::thread::Builder::new()
         .name(name.to_owned())
+        .stack_size(STACK_BYTES)
         .spawn(move || {
             if let Some(core) = core {
                 pin(core);

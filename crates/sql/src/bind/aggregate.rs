@@ -1,6 +1,7 @@
 //! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
 
 use super::query::Grouping;
+use super::scope::NsWhat;
 use super::{Binder, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -30,27 +31,23 @@ pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
 }
 
 impl Binder<'_> {
-    /// Refuses aggregates that belong to an enclosing query: all their columns are outer ones.
-    pub(crate) fn check_aggregate_level(&mut self, call: &AggregateCall, at: Option<usize>) -> Result<()> {
+    /// The frame an aggregate belongs to: the innermost one that gives one of its columns, or the current one.
+    pub(crate) fn aggregate_level(&self, call: &AggregateCall) -> usize {
+        let top = self.frames.len().saturating_sub(1);
         let mut ids = Vec::new();
-        call.args.iter().for_each(|arg| walk::column_ids(arg, &mut ids));
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let frame = self.frame()?;
-        let own = frame.ns.iter().flat_map(|i| &i.columns).any(|c| match &c.what {
-            super::scope::NsWhat::Column(id) => ids.contains(id),
-            super::scope::NsWhat::Merged(expr) => {
+        call.args.iter().chain(&call.filter).for_each(|arg| walk::column_ids(arg, &mut ids));
+        call.order.iter().for_each(|key| walk::column_ids(&key.expr, &mut ids));
+        let gives = |what: &NsWhat| match what {
+            NsWhat::Column(id) => ids.contains(id),
+            NsWhat::Merged(expr) => {
                 let mut merged = Vec::new();
                 walk::column_ids(expr, &mut merged);
                 merged.iter().any(|id| ids.contains(id))
             }
-            super::scope::NsWhat::Gone => false,
-        });
-        if own {
-            return Ok(());
-        }
-        Err(SqlError::unsupported("an aggregate over columns of an enclosing query").at(at))
+            NsWhat::Gone => false,
+        };
+        let own = self.frames.iter().rposition(|f| f.ns.iter().flat_map(|i| &i.columns).any(|c| gives(&c.what)));
+        own.unwrap_or(top)
     }
 
     /// Rewrites an expression of the select list, HAVING or ORDER BY to refer to the grouped row, and refuses what the

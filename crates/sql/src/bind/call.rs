@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
-use crate::value::SqlType;
+use crate::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -39,14 +39,24 @@ impl Binder<'_> {
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            let arg = if is_pseudo(target.oid) { self.settle(arg)? } else { arg };
-            // A modifier never comes from a signature.
-            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+            let function = resolved.function;
+            let any = function.args.get(i).copied().or(function.variadic) == Some(oid::ANY);
+            coerced.push(self.argument(arg, target, any, at)?);
         }
         if matches!(resolved.function.body, Body::Set(_)) {
             return self.set_call(resolved.function, coerced, resolved.result, at);
         }
         self.call(resolved.function, coerced, resolved.result)
+    }
+
+    /// An argument brought to the type that resolution chose. `any`: the function takes any type, which gives a parameter none.
+    pub(crate) fn argument(&mut self, arg: Expr, target: SqlType, any: bool, at: Option<usize>) -> Result<Expr> {
+        if any && matches!(arg, Expr::Param(..)) {
+            return Ok(arg);
+        }
+        let arg = if is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+        // A modifier never comes from a signature.
+        self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)
     }
 
     /// A set-returning function in a select list: its value is a column that `ProjectSet` fills.
@@ -73,7 +83,7 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        if ty.oid == crate::value::oid::RECORD {
+        if ty.oid == oid::RECORD {
             return Err(SqlError::unsupported(format!(
                 "function {} with several result columns in a select list",
                 function.name

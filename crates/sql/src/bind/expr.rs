@@ -203,7 +203,8 @@ impl Binder<'_> {
             return Ok(Expr::And(tests));
         }
         let operand = self.expr(operand)?;
-        let operand = self.settle(operand)?;
+        // A parameter gets no type from here: another place must give it one.
+        let operand = if matches!(operand, Expr::Param(..)) { operand } else { self.settle(operand)? };
         Ok(Expr::IsNull(Box::new(operand), negated))
     }
 

@@ -8,10 +8,10 @@ use crate::catalog::{Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
-use crate::plan::JoinKind;
-use crate::value::{SqlType, oid};
+use crate::plan::{JoinKind, Node, OutputColumn, Plan, build};
+use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, TableFactor};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, Spanned, TableFactor};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -285,7 +285,7 @@ impl Binder<'_> {
                 ..
             } => {
                 let [array] = array_exprs.as_slice() else {
-                    return Err(SqlError::unsupported("UNNEST of several arrays"));
+                    return self.unnest(array_exprs, *with_ordinality, alias.as_ref());
                 };
                 if *with_offset {
                     return Err(SqlError::new(
@@ -577,6 +577,49 @@ impl Binder<'_> {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
         })
+    }
+
+    /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
+    fn unnest(&mut self, arrays: &[ast::Expr], ordinality: bool, alias: Option<&ast::TableAlias>) -> Result<FromList> {
+        let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
+            let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+            let resolved = func::resolve_function(None, name, &types)?;
+            Ok(Expr::Call { function: resolved.function, args, ty: resolved.result })
+        };
+        let int4 = SqlType::of(oid::INT4);
+        let mut exprs = Vec::with_capacity(arrays.len() + 1);
+        let mut lengths = Vec::with_capacity(arrays.len());
+        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        for array in arrays {
+            let at = self.at(array.span());
+            let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
+            lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
+            let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
+            columns.push(("unnest".into(), set.ty(), (0, 0)));
+            exprs.push(set);
+        }
+        if ordinality {
+            let one = Expr::Const(Datum::Int4(1), int4);
+            let last = Expr::Extreme(true, lengths, int4);
+            exprs.push(call("generate_series", vec![one, last])?);
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+        }
+        let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
+            columns.iter().map(|(n, ty, origin)| OutputColumn { name: n.to_string(), ty: *ty, origin: *origin }).collect()
+        };
+        let one = Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.01 };
+        let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
+        let node = Node::ProjectSet { input: Box::new(one), exprs };
+        let mut plan = Plan { node, columns: described(&columns), rows: 100.0, cost: 1.0 };
+        if ordinality {
+            let mut outputs = Vec::with_capacity(types.len());
+            for (i, (ty, wanted)) in types.iter().zip(&columns).enumerate() {
+                outputs.push(self.coerce(Expr::Column(i, *ty), wanted.1, CastContext::Implicit, None)?);
+            }
+            plan = build::project(plan, outputs, described(&columns));
+        }
+        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "unnest", alias)?;
+        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
     }
 
     fn table_function(

@@ -1,7 +1,7 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
 use super::names::{name_span, schema_and_name};
-use super::{Binder, Clause};
+use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
@@ -180,9 +180,14 @@ impl Binder<'_> {
         let (Some(right), Some(left), true) = (args.pop(), args.pop(), args.is_empty()) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments").at(at));
         };
-        let left = self.settle(left)?;
-        let equal = self.operator("=", left.clone(), right, at)?;
+        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let wanted = |i: usize, old: SqlType| resolved.args.get(i).copied().unwrap_or(old);
+        let (l, r) = (wanted(0, left.ty()), wanted(1, right.ty()));
+        let left = self.coerce(left, SqlType::of(l.oid), CastContext::Implicit, at)?;
+        let right = self.coerce(right, SqlType::of(r.oid), CastContext::Implicit, at)?;
         let ty = left.ty();
+        let args = vec![left.clone(), right];
+        let equal = Expr::Call { function: resolved.function, args, ty: SqlType::of(oid::BOOL) };
         Ok(Expr::NullIf { left: Box::new(left), equal: Box::new(equal), ty })
     }
 
@@ -193,24 +198,11 @@ impl Binder<'_> {
         list: &ast::FunctionArgumentList,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let clause = self.clause();
         let frame = self.frame()?;
         if frame.in_aggregate {
             return Err(
                 SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested").at(at)
             );
-        }
-        if !clause.allows_aggregates() {
-            return Err(SqlError::new(
-                SqlState::GROUPING_ERROR,
-                match clause {
-                    Clause::GroupBy | Clause::Where => {
-                        format!("aggregate functions are not allowed in {}", clause.words())
-                    }
-                    _ => format!("aggregate functions are not allowed in {}", clause.words()),
-                },
-            )
-            .at(at));
         }
         frame.in_aggregate = true;
         let sets_before = frame.sets.len();
@@ -225,15 +217,28 @@ impl Binder<'_> {
             .at(at));
         }
         let call = bound?;
-        self.check_aggregate_level(&call, at)?;
+        // An aggregate belongs to the innermost query that one of its columns comes from.
+        let level = self.aggregate_level(&call);
+        let frame = &mut self.frames[level];
+        if !frame.clause.allows_aggregates() {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                format!("aggregate functions are not allowed in {}", frame.clause.words()),
+            )
+            .at(at));
+        }
+        if frame.in_aggregate {
+            return Err(
+                SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested").at(at)
+            );
+        }
         let ty = call.ty;
         // The same aggregate written twice is computed once.
-        let frame = self.frame()?;
         if let Some((id, _)) = frame.aggregates.iter().find(|(_, known)| super::aggregate::same_call(known, &call)) {
             return Ok(Expr::Column(*id, ty));
         }
         let id = self.computed(name, ty);
-        self.frame()?.aggregates.push((id, call));
+        self.frames[level].aggregates.push((id, call));
         Ok(Expr::Column(id, ty))
     }
 
@@ -261,8 +266,8 @@ impl Binder<'_> {
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            let arg = if super::coerce::is_pseudo(target.oid) { self.settle(arg)? } else { arg };
-            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+            let any = resolved.aggregate.args.get(i) == Some(&oid::ANY);
+            coerced.push(self.argument(arg, target, any, at)?);
         }
         let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
         if distinct && star {

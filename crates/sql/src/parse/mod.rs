@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Nesting of parentheses, subqueries and prefix operators.
 const NESTING_MAX: usize = 200;
 /// Operators in a row at one level of parentheses; the tree leans to the left and is walked recursively.
-const OPERATORS_MAX: usize = 1_000;
+const OPERATORS_MAX: usize = 500;
 /// AND / OR in a row at one level (flattened when bound).
 const CONJUNCTIONS_MAX: usize = 10_000;
 
@@ -201,7 +201,7 @@ fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
         let Some(level) = levels.last() else { break };
         if level.operators > OPERATORS_MAX
             || level.conjunctions > CONJUNCTIONS_MAX
-            || level.set_operations > OPERATORS_MAX / 2
+            || level.set_operations > OPERATORS_MAX
             || levels.len() > NESTING_MAX
             || prefixes > NESTING_MAX / 2
         {

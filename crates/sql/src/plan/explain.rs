@@ -28,7 +28,7 @@ impl Default for ExplainOptions<'_> {
 
 /// The lines of EXPLAIN.
 pub fn explain(plan: &Plan, options: &ExplainOptions<'_>) -> Vec<String> {
-    let mut explainer = Explainer { options, lines: Vec::new(), next: 0, qualify: tables(plan) > 1, subplans: 0 };
+    let mut explainer = Explainer { options, lines: Vec::new(), next: 0, qualify: tables(plan) > 1, subplan_count: 0 };
     explainer.node(plan, 0, "", &[]);
     explainer.lines
 }
@@ -48,7 +48,7 @@ struct Explainer<'o> {
     /// Place of the next node in `stats`.
     next: usize,
     qualify: bool,
-    subplans: usize,
+    subplan_count: usize,
 }
 
 impl Explainer<'_> {
@@ -58,8 +58,12 @@ impl Explainer<'_> {
         self.next += 1;
         // Projections and WITH are not nodes of their own in PostgreSQL's eyes.
         match &plan.node {
-            Node::Project { input, .. } if !self.options.verbose => {
-                return self.node(input, depth, prefix, outer);
+            Node::Project { input, exprs } if !self.options.verbose => {
+                self.node(input, depth, prefix, outer);
+                let mut subplans = Vec::new();
+                exprs.iter().for_each(|e| collect_subplans(e, &mut subplans));
+                let own = self.names(input);
+                return self.subplans(subplans, own, depth, outer);
             }
             _ => {}
         }
@@ -91,9 +95,15 @@ impl Explainer<'_> {
         self.details(plan, &detail, outer, &mut subplans);
         self.inputs(plan, depth, outer);
         let own = self.input_names(plan);
+        self.subplans(subplans, own, depth, outer);
+    }
+
+    /// The plans of subqueries in a node's expressions, which see a row of `own` names.
+    fn subplans(&mut self, subplans: Vec<Arc<Subquery>>, own: Names, depth: usize, outer: &[Names]) {
+        let detail = " ".repeat(if depth == 0 { 2 } else { depth * 6 + 2 });
         for subquery in subplans {
-            self.subplans += 1;
-            self.lines.push(format!("{detail}SubPlan {}", self.subplans));
+            self.subplan_count += 1;
+            self.lines.push(format!("{detail}SubPlan {}", self.subplan_count));
             let mut inner = vec![own.clone()];
             inner.extend(outer.iter().cloned());
             // Subqueries of expressions are not measured.
@@ -103,10 +113,10 @@ impl Explainer<'_> {
                 lines: Vec::new(),
                 next: 0,
                 qualify: self.qualify,
-                subplans: self.subplans,
+                subplan_count: self.subplan_count,
             };
             explainer.node(&subquery.plan, depth + 1, "", &inner);
-            self.subplans = explainer.subplans;
+            self.subplan_count = explainer.subplan_count;
             self.lines.append(&mut explainer.lines);
         }
     }
