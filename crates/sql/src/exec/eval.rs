@@ -5,6 +5,7 @@ use super::subquery;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, Function};
+use crate::plan::walk;
 use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -364,57 +365,12 @@ fn subscript(array: &Datum, index: &Datum) -> Datum {
 
 /// Marks in `used` the input columns that `expr` reads; false if it may read any (it has a subquery).
 pub(crate) fn columns_read(expr: &Expr, used: &mut Vec<usize>) -> bool {
-    let mut all = |items: &mut dyn Iterator<Item = &Expr>| {
-        for item in items {
-            if !columns_read(item, used) {
-                return false;
-            }
-        }
-        true
-    };
     match expr {
-        Expr::Column(index, _) => {
-            if !used.contains(index) {
-                used.push(*index);
-            }
-            true
-        }
-        Expr::Const(..) | Expr::Outer { .. } | Expr::Param(..) => true,
-        Expr::Call { args: items, .. }
-        | Expr::And(items)
-        | Expr::Or(items)
-        | Expr::Coalesce(items, _)
-        | Expr::Extreme(_, items, _)
-        | Expr::Array(items, _) => all(&mut items.iter()),
-        Expr::CastViaText(arg, _)
-        | Expr::CoerceTypmod { arg, .. }
-        | Expr::Relabel(arg, _)
-        | Expr::Not(arg)
-        | Expr::IsNull(arg, _)
-        | Expr::IsBool { arg, .. } => columns_read(arg, used),
-        Expr::IsDistinct {
-            left: a, right: b, ..
-        }
-        | Expr::NullIf {
-            left: a, equal: b, ..
-        }
-        | Expr::ArrayCompare {
-            left: a, array: b, ..
-        }
-        | Expr::Subscript {
-            array: a, index: b, ..
-        } => all(&mut [&**a, &**b].into_iter()),
-        Expr::Case {
-            arms, otherwise, ..
-        } => {
-            all(&mut arms
-                .iter()
-                .flat_map(|(condition, value)| [condition, value]))
-                && otherwise
-                    .as_ref()
-                    .is_none_or(|value| columns_read(value, used))
-        }
-        Expr::InList { left, list, .. } => all(&mut std::iter::once(&**left).chain(list)),
-        Expr::Subquery(_) => false,
+        Expr::Subquery(_) => return false,
+        Expr::Column(index, _) if !used.contains(index) => used.push(*index),
+        _ => {}
     }
+    let mut all = true;
+    walk::children(expr, &mut |child| all = all && columns_read(child, used));
+    all
 }

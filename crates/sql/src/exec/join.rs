@@ -7,6 +7,7 @@
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{eval_in, holds};
+use super::fixed::is_fixed;
 use super::keytable::KeyTable;
 use super::operator::{Running, Step, pull};
 use super::stats::width;
@@ -119,6 +120,8 @@ pub(crate) struct LoopState {
     /// Copy of the current left row, for a lateral right side.
     outer_row: Vec<Datum>,
     unmatched_at: usize,
+    /// Whether the kept rows stay right when started over; found out the first time.
+    right_fixed: Option<bool>,
 }
 
 impl LoopState {
@@ -140,6 +143,7 @@ impl LoopState {
             scratch: Vec::new(),
             outer_row: Vec::new(),
             unmatched_at: 0,
+            right_fixed: None,
         }
     }
 
@@ -324,7 +328,7 @@ impl LoopState {
         self.left.rewind(left, cx);
         if lateral {
             self.right.rewind(right, cx);
-        } else if !self.kept_complete || depends_on_outer(right) {
+        } else if !self.kept_complete || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
             self.right.rewind(right, cx);
             self.kept = Rows::default();
             self.kept_complete = false;
@@ -352,14 +356,6 @@ enum Ended {
     Step(Step),
 }
 
-/// Whether a plan run again could give other rows: anything but scans of system relations and constants.
-fn depends_on_outer(plan: &Plan) -> bool {
-    !matches!(
-        plan.node,
-        Node::OneRow | Node::VirtualScan { filter: None, .. }
-    )
-}
-
 /// State of a hash join.
 pub(crate) struct HashJoinState {
     pub(crate) left: Running,
@@ -381,6 +377,8 @@ pub(crate) struct HashJoinState {
     unmatched_at: usize,
     key: Vec<u8>,
     scratch: Vec<Datum>,
+    /// Whether the table stays right when started over; found out the first time.
+    right_fixed: Option<bool>,
 }
 
 impl HashJoinState {
@@ -403,6 +401,7 @@ impl HashJoinState {
             unmatched_at: 0,
             key: Vec::new(),
             scratch: Vec::new(),
+            right_fixed: None,
         }
     }
 
@@ -547,7 +546,7 @@ impl HashJoinState {
 
     pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
         self.left.rewind(left, cx);
-        if !self.built || depends_on_outer(right) {
+        if !self.built || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
             self.right.rewind(right, cx);
             self.built = false;
             self.keys.clear();

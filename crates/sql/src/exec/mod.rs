@@ -17,6 +17,7 @@ mod context;
 mod cte;
 mod direct;
 mod eval;
+mod fixed;
 mod index_scan;
 mod join;
 mod keytable;
