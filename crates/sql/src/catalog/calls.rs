@@ -3,7 +3,7 @@
 //! The function registry declares them; their bodies come here through `Context::catalog_call`. Privileges are all granted:
 //! there is one role, and it is a superuser.
 
-use super::pg_catalog::{OWNER, OWNER_NAME, PG_CLASS, io_function_name, operator_class};
+use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, role_name, role_oid};
 use super::text::{fold, quote_ident, split_qualified};
 use super::{
     Catalog, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, VirtualContext,
@@ -48,17 +48,50 @@ fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
 pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let catalog = cx.catalog;
     Ok(match name {
-        "pg_get_indexdef" => index_text(catalog, args),
+        "pg_get_indexdef" => index_text(catalog, args, &cx.session.search_path()),
         "pg_get_constraintdef" => constraint_text(catalog, args),
         "pg_get_expr" => match text_arg(args, 0) {
-            Some(stored) => text(default_shown(catalog, stored, &cx.session.search_path())),
+            Some(stored) => {
+                let shown = default_shown(catalog, stored, &cx.session.search_path());
+                let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+                text(if pretty {
+                    super::print::pretty(&shown)
+                } else {
+                    shown
+                })
+            }
             None => Datum::Null,
         },
         "pg_get_userbyid" => match oid_arg(args, 0) {
-            Some(OWNER) => text(OWNER_NAME),
-            Some(other) => text(format!("unknown (OID={other})")),
+            Some(role) => {
+                role_name(role).map_or_else(|| text(format!("unknown (OID={role})")), text)
+            }
             None => Datum::Null,
         },
+        "regrolein" => match text_arg(args, 0).map(bare_name) {
+            Some(name) => Datum::Oid(role_oid(&name).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("role \"{name}\" does not exist"),
+                )
+            })?),
+            None => Datum::Null,
+        },
+        "regroleout" => oid_arg(args, 0)
+            .and_then(role_name)
+            .map_or(Datum::Null, text),
+        "regnamespacein" => match text_arg(args, 0).map(bare_name) {
+            Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_SCHEMA_NAME,
+                    format!("schema \"{name}\" does not exist"),
+                )
+            })?),
+            None => Datum::Null,
+        },
+        "regnamespaceout" => oid_arg(args, 0)
+            .and_then(|o| catalog.schemas.get(&o))
+            .map_or(Datum::Null, |s| text(quote_ident(&s.name))),
         "pg_get_serial_sequence" => serial_sequence(args, cx)?,
         "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
         "pg_type_is_visible" => oid_arg(args, 0)
@@ -127,8 +160,8 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
             .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
         "to_regrole" => text_arg(args, 0)
-            .filter(|n| *n == OWNER_NAME)
-            .map_or(Datum::Null, |_| Datum::Oid(OWNER)),
+            .and_then(role_oid)
+            .map_or(Datum::Null, Datum::Oid),
         "to_regproc" => Datum::Null,
         "pg_relation_is_publishable" => Datum::Bool(
             oid_arg(args, 0)
@@ -154,7 +187,30 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         }),
         "pg_tablespace_location" => text(""),
         "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
-        "pg_is_other_temp_schema" => Datum::Bool(false),
+        "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
+        // Nobody holds an advisory lock: there are none to release.
+        "pg_advisory_unlock" | "pg_advisory_unlock_shared" => Datum::Bool(false),
+        "pg_column_is_updatable" => Datum::Bool(true),
+        "pg_relation_is_updatable" => Datum::Int4(UPDATABLE),
+        "pg_tablespace_size" => Datum::Int8(0),
+        "pg_stat_get_live_tuples" => oid_arg(args, 0)
+            .and_then(|oid| catalog.relations.get(&oid))
+            .and_then(|r| catalog.notes.live.as_ref()?.table_rows(r.storage))
+            .map_or(Datum::Int8(0), |rows| {
+                Datum::Int8(i64::try_from(rows).unwrap_or(i64::MAX))
+            }),
+        _ if name.starts_with("pg_stat_get_") => Datum::Int8(0),
+        "pg_blocking_pids" => int4_array(),
+        "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
+        // No rights are stored (acldefault, aclexplode), sockets and files are not shown, no file holds one relation.
+        "acldefault"
+        | "current_query"
+        | "inet_client_port"
+        | "inet_server_port"
+        | "pg_current_logfile"
+        | "pg_relation_filepath"
+        | "pg_filenode_relation"
+        | "pg_get_replica_identity_index" => Datum::Null,
         "pg_my_temp_schema" => Datum::Oid(0),
         "pg_sequence_last_value" => oid_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
@@ -176,6 +232,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_statisticsobjdef_expressions"
         | "pg_get_function_sqlbody"
+        | "pg_get_function_arg_default"
         | "pg_get_function_identity_arguments"
         | "pg_get_function_arguments"
         | "pg_get_function_result"
@@ -183,6 +240,38 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_partition_root" => functions(name, args),
         _ => return Err(SqlError::unsupported(format!("function {name}"))),
     })
+}
+
+/// INSERT, UPDATE and DELETE, as `pg_relation_is_updatable` counts them.
+const UPDATABLE: i32 = 28;
+
+fn int4_array() -> Datum {
+    let (element, lower, items) = (crate::value::oid::INT4, 1, Vec::new());
+    Datum::Array(Arc::new(crate::value::Array {
+        element,
+        lower,
+        items,
+    }))
+}
+
+/// Properties of B-trees as a whole; the name is the last argument.
+fn access_property(args: &[Datum]) -> Datum {
+    match args.last() {
+        Some(Datum::Text(name)) => match name.to_ascii_lowercase().as_str() {
+            "can_order" | "can_unique" | "can_multi_col" | "can_exclude" | "can_include"
+            | "clusterable" | "index_scan" | "backward_scan" => Datum::Bool(true),
+            _ => Datum::Null,
+        },
+        _ => Datum::Null,
+    }
+}
+
+/// A single name as regrole and regnamespace read it.
+fn bare_name(text: &str) -> String {
+    match split_qualified(text) {
+        Ok(parts) if parts.len() == 1 => parts.into_iter().next().unwrap_or_default(),
+        _ => text.to_owned(),
+    }
 }
 
 /// Argument and result lists of built-in functions.
@@ -202,12 +291,23 @@ fn find_index(catalog: &Catalog, index: Oid) -> Option<(&Arc<Relation>, &Arc<Ind
     Some((table, table.indexes.iter().find(|i| i.oid == index)?))
 }
 
-fn index_text(catalog: &Catalog, args: &[Datum]) -> Datum {
+fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
     let Some((table, index)) = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid)) else {
         return Datum::Null;
     };
     match int_arg(args, 1).unwrap_or(0) {
-        0 => text(index_definition(table, index)),
+        0 => {
+            let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+            let found =
+                pretty && catalog.object_by_name(None, &table.name, path) == Some(table.oid);
+            let schema = format!(" ON {}.", quote_ident(&table.schema_name));
+            let full = index_definition(table, index);
+            text(if found {
+                full.replacen(&schema, " ON ", 1)
+            } else {
+                full
+            })
+        }
         n => usize::try_from(n - 1)
             .ok()
             .and_then(|at| index.columns.get(at))
@@ -274,36 +374,15 @@ fn constraint_text(catalog: &Catalog, args: &[Datum]) -> Datum {
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
     for table in catalog.relations.values() {
         if let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted) {
-            let definition = constraint_definition(table, constraint);
-            // Pretty printing leaves out the parentheses around the whole expression.
-            let bare = definition
-                .strip_prefix("CHECK ((")
-                .and_then(|d| d.strip_suffix("))"));
-            return match bare.filter(|inner| pretty && balanced(inner)) {
-                Some(inner) => text(format!("CHECK ({inner})")),
-                None => text(definition),
+            return match &constraint.kind {
+                ConstraintKind::Check(stored) if pretty => {
+                    text(format!("CHECK ({})", super::print::pretty(stored)))
+                }
+                _ => text(constraint_definition(table, constraint)),
             };
         }
     }
     Datum::Null
-}
-
-/// True if no parenthesis closes before it opens.
-fn balanced(text: &str) -> bool {
-    let mut depth = 0_i32;
-    let mut quoted = false;
-    for c in text.chars() {
-        match c {
-            '\'' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return false;
-        }
-    }
-    depth == 0
 }
 
 /// A stored DEFAULT as it is shown: sequences are stored by number and shown by name.

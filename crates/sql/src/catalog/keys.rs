@@ -17,11 +17,11 @@ struct Part {
 }
 
 /// Key of the listed columns.
-pub struct ColumnsKey(Vec<Part>);
+pub(super) struct ColumnsKey(Vec<Part>);
 
 impl ColumnsKey {
     /// The extractor of `index` on `relation`.
-    pub fn new(relation: &Relation, index: &IndexDef) -> ColumnsKey {
+    pub(super) fn new(relation: &Relation, index: &IndexDef) -> ColumnsKey {
         let part = |k: &super::IndexColumn| {
             let column = relation.columns.get(k.position)?;
             let missing = match &column.missing {

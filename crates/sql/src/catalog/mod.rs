@@ -13,6 +13,7 @@ pub mod ddl;
 mod information_schema;
 mod keys;
 pub mod pg_catalog;
+mod print;
 mod sequence;
 mod store;
 mod stored;

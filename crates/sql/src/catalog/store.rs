@@ -183,11 +183,6 @@ impl CatalogStore {
         locked(&self.rids).get(&(table, database, object)).copied()
     }
 
-    /// Forgets an object's row.
-    pub(crate) fn forget(&self, table: TableId, database: Oid, object: Oid) {
-        locked(&self.rids).remove(&(table, database, object));
-    }
-
     /// One of the catalog's own tables.
     pub(crate) fn table(&self, id: TableId) -> Result<Arc<Table>> {
         self.engine

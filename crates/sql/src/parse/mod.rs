@@ -9,6 +9,7 @@
 mod kind;
 mod position;
 mod rewrite;
+mod sequence_options;
 
 pub use kind::{AlterSequence, StatementKind};
 pub use position::{byte_of, position_of};

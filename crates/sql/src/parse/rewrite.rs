@@ -16,7 +16,7 @@ pub(super) struct Notes {
     overriding_user: bool,
 }
 
-fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
+pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
     matches!(token.map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
@@ -66,6 +66,7 @@ pub(super) fn without_grammar(
 
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Notes)> {
+    super::sequence_options::sort_all(&mut tokens);
     let mut notes = Notes::default();
     if is_word(tokens.first(), "table") {
         // TABLE t is SELECT * FROM t.
@@ -293,6 +294,7 @@ fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence>
             at += 1;
         }
     }
+    super::sequence_options::sort_all(&mut create);
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(create);
     let statement = parser

@@ -197,4 +197,8 @@ impl Context for SessionContext {
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         calls::catalog_call(name, args, &VirtualContext { catalog: &self.catalog(), session: self })
     }
+
+    fn settings(&self) -> Vec<crate::func::Setting> {
+        self.settings.borrow().rows()
+    }
 }

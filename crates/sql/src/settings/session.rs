@@ -194,6 +194,42 @@ impl SessionSettings {
         kept.or_else(|| find(lower).map(|s| s.default))
     }
 
+    /// All settings as `pg_settings` shows them, by name.
+    pub fn rows(&self) -> Vec<crate::func::Setting> {
+        let row = |s: &Setting| {
+            let lower = s.name.to_ascii_lowercase();
+            let of = |values: &Values| values.get(&lower).cloned();
+            let reset = of(&self.initial)
+                .or_else(|| of(&self.server))
+                .unwrap_or_else(|| s.default.to_owned());
+            let (min, max) = match s.kind {
+                super::Kind::Int { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
+                _ => (None, None),
+            };
+            let values = match s.kind {
+                super::Kind::Enum(words) => words.iter().map(|w| (*w).to_owned()).collect(),
+                _ => Vec::new(),
+            };
+            crate::func::Setting {
+                name: s.name.to_owned(),
+                value: self.canonical_value(&lower).unwrap_or_default().to_owned(),
+                unit: s.unit().map(str::to_owned),
+                category: "Logstead".to_owned(),
+                description: s.doc.to_owned(),
+                context: s.context_name().to_owned(),
+                kind: s.type_name().to_owned(),
+                min,
+                max,
+                values,
+                default: s.default.to_owned(),
+                reset,
+            }
+        };
+        let mut rows: Vec<_> = super::TABLE.iter().map(row).collect();
+        rows.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()));
+        rows
+    }
+
     /// The value as SHOW prints it; `None` for an unknown name.
     pub fn show(&self, name: &str) -> Option<String> {
         let lower = name.to_ascii_lowercase();

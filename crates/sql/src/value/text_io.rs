@@ -299,10 +299,13 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
                     SqlState::AMBIGUOUS_FUNCTION,
                     format!("more than one function named \"{t}\""),
                 )),
-                (None, _) => Err(SqlError::new(
-                    SqlState::UNDEFINED_FUNCTION,
-                    format!("function \"{t}\" does not exist"),
-                )),
+                (None, _) => match crate::catalog::pg_catalog::io_function_by_name(name) {
+                    Some(o) => Ok(Datum::Oid(o)),
+                    None => Err(SqlError::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("function \"{t}\" does not exist"),
+                    )),
+                },
             }
         }
         _ => {
@@ -553,7 +556,7 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROC => match func::name_of(v) {
+        oid::REGPROC => match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
         },

@@ -6,8 +6,8 @@ use super::columns::{
 use super::expressions::{bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{DdlContext, alter_column, constraints, create_table, index, rewrite, sequence};
-use crate::bind;
 use crate::catalog::change::Change;
+use crate::catalog::print;
 use crate::catalog::sequence::SequenceSession;
 use crate::catalog::text::{columns_in, fold};
 use crate::catalog::{ConstraintKind, Relation, RelationKind, calls};
@@ -448,7 +448,7 @@ fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     }
     let mut expr = crate::parse::parse_expr(text)?;
     let _ = expr.visit(&mut Renamer(old, new));
-    Ok(bind::expr_to_sql(&expr))
+    Ok(print::normal(&expr))
 }
 
 async fn rename_column(

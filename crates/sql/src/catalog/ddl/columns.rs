@@ -195,14 +195,14 @@ pub(super) fn new_column(
                 });
             }
             ast::ColumnOption::ForeignKey(_) => {
-                return Err(SqlError::unsupported("foreign key constraints"));
+                return Err(super::unsupported_all("foreign key constraints"));
             }
             ast::ColumnOption::Collation(collation) => check_collation(collation)?,
             ast::ColumnOption::Generated {
                 generation_expr: Some(_),
                 ..
             } => {
-                return Err(SqlError::unsupported("generated columns"));
+                return Err(super::unsupported_all("generated columns"));
             }
             ast::ColumnOption::Generated {
                 generated_as,
@@ -289,7 +289,7 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             })
         }
         ast::TableConstraint::ForeignKey(_) => {
-            Err(SqlError::unsupported("foreign key constraints"))
+            Err(super::unsupported_all("foreign key constraints"))
         }
         other => Err(SqlError::unsupported(format!("table constraint {other}"))),
     }

@@ -1,11 +1,10 @@
 //! Adding constraints to a table, new or not: names, keys, indexes, conditions.
 
 use super::columns::{NewConstraint, NewKind};
-use super::expressions::bound_check;
+use super::expressions::{bound_check, check_text};
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::name_taken;
 use super::{DdlContext, rewrite};
-use crate::bind;
 use crate::catalog::pg_catalog::operator_class;
 use crate::catalog::text::columns_of;
 use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation};
@@ -191,7 +190,7 @@ async fn add_check(
     if !fresh {
         rewrite::validate_check(cx, &table, &bound, &name).await?;
     }
-    let kind = ConstraintKind::Check(bind::expr_to_sql(expr));
+    let kind = ConstraintKind::Check(check_text(cx, &catalog, &table, expr));
     let oid = cx.new_oid()?;
     let mut changed = Relation::clone(&table);
     changed

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Fails for what CREATE TABLE does not do here.
 pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
     let refusals = [
-        (table.temporary, "temporary tables"),
+        (table.temporary, "CREATE TEMPORARY TABLE"),
         (table.partition_by.is_some(), "PARTITION BY"),
         (
             table.partition_of.is_some() || table.for_values.is_some(),

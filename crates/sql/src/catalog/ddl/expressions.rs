@@ -1,12 +1,14 @@
 //! DEFAULT and CHECK expressions: bound to see that they are right, stored as text, evaluated over stored rows.
 
 use super::DdlContext;
+use super::typed::explicit;
 use crate::bind;
 use crate::catalog::text::{fold, quote_literal};
-use crate::catalog::{Catalog, Relation, calls};
+use crate::catalog::{Catalog, Relation, RelationKind, calls, print};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext};
 use crate::expr::Expr;
+use crate::parse;
 use crate::plan::PlanContext;
 use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io};
 use logstead_types::SqlState;
@@ -54,8 +56,50 @@ pub(super) fn default_text(
             };
             Some(format!("'-{digits}'::{name}"))
         }
-        None => Some(numbered(&bind::expr_to_sql(expr), cx)?),
+        None => {
+            let nothing = no_columns();
+            let text = numbered(&print::normal(&explicit(expr, &nothing, cx)), cx)?;
+            let catalog = cx.catalog()?;
+            let reads =
+                parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
+            Some(match reads {
+                Ok(_) => text,
+                Err(_) => numbered(&format!("({expr})"), cx)?,
+            })
+        }
     })
+}
+
+/// A relation without columns: what a DEFAULT sees.
+fn no_columns() -> Relation {
+    Relation {
+        oid: 0,
+        name: String::new(),
+        schema: 0,
+        schema_name: String::new(),
+        kind: RelationKind::Table,
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: logstead_types::TableId(0),
+        schema_version: 0,
+    }
+}
+
+/// The text under which a CHECK condition is stored: with its types, if it reads back so.
+pub(super) fn check_text(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    expr: &ast::Expr,
+) -> String {
+    let text = print::normal(&explicit(expr, relation, cx));
+    let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, "CHECK"));
+    if reads.is_ok() {
+        text
+    } else {
+        format!("({expr})")
+    }
 }
 
 /// The text with sequences by number instead of name, so that renaming them changes nothing; see `calls::default_shown`.
@@ -209,8 +253,16 @@ pub(super) fn bound_default(
     relation: &Relation,
     position: usize,
 ) -> Result<Expr> {
-    with_planner(cx, catalog, |plan| {
+    let bound = with_planner(cx, catalog, |plan| {
         bind::default_expr(relation, position, plan)
+    });
+    bound.map_err(|mut error| {
+        let fields = error.fields_mut();
+        fields.message =
+            fields
+                .message
+                .replacen("but expression is of", "but default expression is of", 1);
+        error
     })
 }
 

@@ -26,12 +26,12 @@ fn refuse(create: &ast::CreateIndex) -> Result<()> {
     let refusals = [
         (
             create.predicate.is_some(),
-            "partial indexes (WHERE in CREATE INDEX)",
+            "WHERE in CREATE INDEX (a partial index)",
         ),
-        (expression, "indexes on expressions"),
+        (expression, "an index on an expression"),
         (!create.include.is_empty(), "INCLUDE in CREATE INDEX"),
         (create.nulls_distinct == Some(false), "NULLS NOT DISTINCT"),
-        (method, "index access methods other than btree"),
+        (method, "an index access method other than btree"),
     ];
     match refusals.iter().find(|(refused, _)| *refused) {
         Some((_, what)) => Err(SqlError::unsupported(*what)),
@@ -41,7 +41,7 @@ fn refuse(create: &ast::CreateIndex) -> Result<()> {
 
 fn key_column(relation: &Relation, column: &ast::IndexColumn) -> Result<IndexColumn> {
     let ast::Expr::Identifier(name) = &column.column.expr else {
-        return Err(SqlError::unsupported("indexes on expressions"));
+        return Err(super::unsupported_all("indexes on expressions"));
     };
     let name = fold(name);
     let position = relation

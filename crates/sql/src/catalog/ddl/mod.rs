@@ -22,6 +22,7 @@ mod objects;
 mod rewrite;
 mod sequence;
 mod state;
+mod typed;
 
 pub use state::DdlState;
 
@@ -146,6 +147,14 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         StatementKind::Ddl(tag) => (*tag).to_owned(),
         _ => first_words(&parsed.statement),
     })
+}
+
+/// 0A000 for what is named in the plural.
+fn unsupported_all(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("{what} are not supported"),
+    )
 }
 
 /// Verb and object of a statement, for messages.

@@ -179,7 +179,7 @@ pub(super) fn new_state(
 /// Runs CREATE SEQUENCE.
 pub(super) async fn create(create: &Create<'_>, cx: &mut DdlContext<'_>) -> Result<()> {
     if create.temporary {
-        return Err(SqlError::unsupported("temporary sequences"));
+        return Err(super::unsupported_all("temporary sequences"));
     }
     let (schema, name) = cx.new_name(create.name)?;
     if exists(cx, &schema, &name, create.if_not_exists)? {
@@ -291,6 +291,15 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
             )
         })?;
     let position = position_of(&found, column)?;
+    if found
+        .columns
+        .get(position)
+        .is_some_and(|c| c.sequence.is_some_and(|own| own != sequence))
+    {
+        return Err(SqlError::unsupported(
+            "a second sequence owned by one column",
+        ));
+    }
     set_owner(cx, found.oid, position, Some(sequence)).await
 }
 

@@ -243,7 +243,6 @@ fn column_row(
 
 /// `columns`
 pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
-    let database = &cx.catalog.database_name;
     let mut rows = Vec::new();
     for table in crate::catalog::pg_catalog::tables() {
         let view = crate::catalog::pg_catalog::is_view(table);

@@ -120,11 +120,6 @@ pub(crate) fn int2_array(items: impl IntoIterator<Item = i16>) -> Datum {
     vector(oid::INT2, 1, items.into_iter().map(Datum::Int2).collect())
 }
 
-/// An `oid[]`.
-pub(crate) fn oid_array(items: impl IntoIterator<Item = Oid>) -> Datum {
-    vector(oid::OID, 1, items.into_iter().map(Datum::Oid).collect())
-}
-
 /// A `text[]`.
 pub(crate) fn text_array<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Datum {
     vector(

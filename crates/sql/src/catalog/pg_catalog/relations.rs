@@ -16,9 +16,9 @@ type Rows = Result<Vec<Vec<Datum>>>;
 /// OID of `pg_class`.
 pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
-pub(crate) const PG_CONSTRAINT: Oid = 2606;
+const PG_CONSTRAINT: Oid = 2606;
 /// OID of `pg_attrdef`.
-pub(crate) const PG_ATTRDEF: Oid = 2604;
+const PG_ATTRDEF: Oid = 2604;
 /// OID of `pg_namespace`.
 pub(crate) const PG_NAMESPACE: Oid = 2615;
 /// OID of `pg_database`.
@@ -41,7 +41,14 @@ pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
     schemas.sort_unstable_by_key(|s| s.oid);
     Ok(schemas
         .into_iter()
-        .map(|s| row![Id(s.oid), &s.name, Id(OWNER), Nil])
+        .map(|s| {
+            let owner = if s.oid == 2200 {
+                super::DATABASE_OWNER
+            } else {
+                OWNER
+            };
+            row![Id(s.oid), &s.name, Id(owner), Nil]
+        })
         .collect())
 }
 
@@ -308,7 +315,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// OID of a column's default in `pg_attrdef`. Defaults have no number of their own: it follows from the column's.
-pub(crate) fn attrdef_oid(relation: Oid, position: usize) -> Oid {
+fn attrdef_oid(relation: Oid, position: usize) -> Oid {
     let position = u32::try_from(position + 1).unwrap_or(u32::MAX);
     relation.wrapping_mul(1_664).wrapping_add(position) | 0x8000_0000
 }

@@ -11,6 +11,14 @@ use std::sync::OnceLock;
 
 /// Name of a type's input, output, receive, send or modifier function by its OID.
 pub fn io_function_name(function: Oid) -> Option<&'static str> {
+    match function {
+        3 => return Some("heap_tableam_handler"),
+        330 => return Some("bthandler"),
+        331 => return Some("hashhandler"),
+        6179 => return Some("array_subscript_handler"),
+        6180 => return Some("raw_array_subscript_handler"),
+        _ => {}
+    }
     let at = IO_FUNCTIONS.binary_search_by_key(&function, |f| f.0).ok()?;
     IO_FUNCTIONS.get(at).map(|f| f.1)
 }

@@ -1,7 +1,7 @@
 //! DDL: bootstrap and reopening, rollback, two transactions on one name, messages.
 
 use super::world::*;
-use crate::catalog::RelationKind;
+use crate::catalog::{ConstraintKind, RelationKind, calls, print};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -185,7 +185,7 @@ fn messages_are_postgresqls() {
         ),
         (
             "create table e (a int references t)",
-            "0A000: foreign key constraints is not supported",
+            "0A000: foreign key constraints are not supported",
         ),
         (
             "create table nope.e (a int)",
@@ -288,4 +288,73 @@ fn schemas_are_dropped_with_what_is_in_them() {
     assert_eq!(world.names(), "");
     let world = world.reopen();
     assert!(world.catalog().schema("s").is_none());
+}
+
+/// What `\d` shows of the table's columns and conditions.
+fn shown(world: &World, table: &str) -> Vec<String> {
+    let catalog = world.catalog();
+    let relation = catalog.relation(None, table, &world.path).unwrap();
+    let defaults = relation.columns.iter().filter_map(|c| c.default.as_deref());
+    let checks = relation.constraints.iter().filter_map(|c| match &c.kind {
+        ConstraintKind::Check(text) => Some(text.as_str()),
+        _ => None,
+    });
+    defaults
+        .map(|d| calls::default_shown(&catalog, d, &world.path))
+        .chain(checks.map(print::pretty))
+        .collect()
+}
+
+#[test]
+fn expressions_are_stored_with_their_types() {
+    let world = World::new();
+    world
+        .run(
+            "create table t (a int default -1, b numeric check (b > 0), c varchar(3) default 'x' check (c in ('x', 'y')),
+             d date check (d > '2020-01-01'), e int check (e between 1 and 5 or e = 9), f serial,
+             g text check (length(g) > 3 and g ~ '^a'))",
+        )
+        .unwrap();
+    assert_eq!(
+        shown(&world, "t"),
+        [
+            "'-1'::integer",
+            "'x'::character varying",
+            "nextval('t_f_seq'::regclass)",
+            "b > 0::numeric",
+            "c::text = ANY (ARRAY['x'::character varying, 'y'::character varying]::text[])",
+            "d > '2020-01-01'::date",
+            "e >= 1 AND e <= 5 OR e = 9",
+            "length(g) > 3 AND g ~ '^a'::text",
+        ]
+    );
+    world
+        .run("alter table t rename column e to \"E e\"; alter sequence t_f_seq rename to numbers")
+        .unwrap();
+    let after = shown(&world, "t");
+    assert_eq!(after[2], "nextval('numbers'::regclass)");
+    assert_eq!(after[6], "\"E e\" >= 1 AND \"E e\" <= 5 OR \"E e\" = 9");
+}
+
+#[test]
+fn dropped_sequences_and_columns_take_what_depends_on_them() {
+    let world = World::new();
+    world.run("create sequence s; create table t (a serial, b int default nextval('s'), c int unique check (c > a))").unwrap();
+    assert_eq!(
+        world.error("drop sequence s"),
+        "2BP01: cannot drop sequence s because other objects depend on it"
+    );
+    let (_, notices) = world.run("drop sequence s cascade").unwrap();
+    assert_eq!(
+        notices[0].message,
+        "drop cascades to default value for column b of table t"
+    );
+    assert_eq!(world.names(), "t t_a_seq t_c_key");
+    world.run("alter table t drop column c").unwrap();
+    assert_eq!(world.names(), "t t_a_seq");
+    assert!(shown(&world, "t").iter().all(|s| !s.contains('>')));
+    world.run("alter table t drop column a").unwrap();
+    assert_eq!(world.names(), "t");
+    let world = world.reopen();
+    assert_eq!(world.names(), "t");
 }

@@ -1,0 +1,406 @@
+//! Makes the types in an expression explicit before it is stored: literals take their types, operands their coercions.
+//!
+//! So the stored text means the same however it is read again, and it prints as PostgreSQL's does. What is not understood
+//! here stays as written; the caller binds the result again and keeps the original if that fails.
+
+use super::DdlContext;
+use crate::bind;
+use crate::catalog::Relation;
+use crate::catalog::text::fold;
+use crate::func;
+use crate::value::{OutputStyle, SqlType, format_type, info, oid, text_io};
+use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+/// An expression and its type, if known.
+type Typed = (Expr, Option<SqlType>);
+
+struct Typer<'a, 'c> {
+    relation: &'a Relation,
+    cx: &'a DdlContext<'c>,
+}
+
+/// `expr` with its types explicit.
+pub(super) fn explicit(expr: &Expr, relation: &Relation, cx: &DdlContext<'_>) -> Expr {
+    let (typed, ty) = Typer { relation, cx }.expr(expr);
+    match ty {
+        Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT)),
+        _ => typed,
+    }
+}
+
+fn cast(expr: Expr, ty: SqlType) -> Expr {
+    let parsed = Parser::new(&PostgreSqlDialect {})
+        .try_with_sql(&format_type(ty))
+        .and_then(|mut parser| parser.parse_data_type());
+    match parsed {
+        Ok(data_type) => Expr::Cast {
+            kind: ast::CastKind::DoubleColon,
+            expr: Box::new(expr),
+            data_type,
+            format: None,
+        },
+        Err(_) => expr,
+    }
+}
+
+fn string(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => string(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            Value::DollarQuotedString(text) => Some(&text.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn number_type(digits: &str) -> SqlType {
+    SqlType::of(match (digits.parse::<i32>(), digits.parse::<i64>()) {
+        (Ok(_), _) => oid::INT4,
+        (_, Ok(_)) => oid::INT8,
+        _ => oid::NUMERIC,
+    })
+}
+
+impl Typer<'_, '_> {
+    /// Brings a typed expression to a type.
+    fn to(&self, (expr, from): Typed, target: SqlType) -> Expr {
+        let target = SqlType::of(target.oid);
+        let Some(from) = from else { return expr };
+        let pseudo = info::by_oid(target.oid).is_none_or(|t| t.kind == 'p');
+        if pseudo || (from.oid == target.oid && from.oid != oid::UNKNOWN) {
+            return match from.oid {
+                oid::UNKNOWN => cast(expr, SqlType::of(oid::TEXT)),
+                _ => expr,
+            };
+        }
+        if from.oid != oid::UNKNOWN {
+            return cast(expr, target);
+        }
+        // A literal becomes a constant of the type, in the type's own spelling.
+        let Some(text) = string(&expr) else {
+            return cast(expr, target);
+        };
+        let Ok(value) = text_io::input(target, text, Some(self.cx.session)) else {
+            return cast(expr, target);
+        };
+        let text = text_io::to_text(&value, target, &OutputStyle::of(self.cx.session));
+        match target.oid {
+            oid::BOOL => Expr::value(Value::Boolean(text == "t")),
+            _ => cast(Expr::value(Value::SingleQuotedString(text)), target),
+        }
+    }
+
+    fn expr(&self, expr: &Expr) -> Typed {
+        let boolean = Some(SqlType::of(oid::BOOL));
+        let inner = |e: &Expr| Box::new(self.expr(e).0);
+        let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
+        match expr {
+            Expr::Nested(e) => self.expr(e),
+            Expr::Identifier(name) => (expr.clone(), self.column(&fold(name))),
+            Expr::CompoundIdentifier(parts) => (
+                expr.clone(),
+                parts.last().and_then(|p| self.column(&fold(p))),
+            ),
+            Expr::Value(value) => {
+                let ty = match &value.value {
+                    Value::Number(digits, _) => Some(number_type(&digits.to_string())),
+                    Value::Boolean(_) => boolean,
+                    _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
+                    _ => None,
+                };
+                (expr.clone(), ty)
+            }
+            Expr::Cast {
+                kind,
+                expr: e,
+                data_type,
+                format,
+            } => {
+                let ty = bind::sql_type(data_type).ok();
+                let typed = match (string(e), ty) {
+                    (Some(_), _) => (**e).clone(),
+                    _ => self.expr(e).0,
+                };
+                let cast = Expr::Cast {
+                    kind: kind.clone(),
+                    expr: Box::new(typed),
+                    data_type: data_type.clone(),
+                    format: format.clone(),
+                };
+                (cast, ty)
+            }
+            Expr::Interval(interval) if interval.leading_field.is_none() => {
+                (expr.clone(), Some(SqlType::of(oid::INTERVAL)))
+            }
+            Expr::TypedString(typed) => (expr.clone(), bind::sql_type(&typed.data_type).ok()),
+            Expr::BinaryOp {
+                left,
+                op: op @ (B::And | B::Or),
+                right,
+            } => {
+                let (left, right) = (condition(left), condition(right));
+                (
+                    Expr::BinaryOp {
+                        left,
+                        op: op.clone(),
+                        right,
+                    },
+                    boolean,
+                )
+            }
+            Expr::BinaryOp { left, op, right } => {
+                self.binary(self.expr(left), op, self.expr(right))
+            }
+            Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr: e,
+            } => (
+                Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: condition(e),
+                },
+                boolean,
+            ),
+            Expr::UnaryOp { op, expr: e } => {
+                let (e, ty) = self.expr(e);
+                (
+                    Expr::UnaryOp {
+                        op: *op,
+                        expr: Box::new(e),
+                    },
+                    ty,
+                )
+            }
+            Expr::IsNull(e) => (Expr::IsNull(inner(e)), boolean),
+            Expr::IsNotNull(e) => (Expr::IsNotNull(inner(e)), boolean),
+            Expr::IsTrue(e) => (Expr::IsTrue(inner(e)), boolean),
+            Expr::IsNotTrue(e) => (Expr::IsNotTrue(inner(e)), boolean),
+            Expr::IsFalse(e) => (Expr::IsFalse(inner(e)), boolean),
+            Expr::IsNotFalse(e) => (Expr::IsNotFalse(inner(e)), boolean),
+            Expr::Between {
+                expr: e,
+                negated,
+                low,
+                high,
+            } => {
+                let (below, above, join) = if *negated {
+                    (B::Lt, B::Gt, B::Or)
+                } else {
+                    (B::GtEq, B::LtEq, B::And)
+                };
+                let low = self.binary(self.expr(e), &below, self.expr(low)).0;
+                let high = self.binary(self.expr(e), &above, self.expr(high)).0;
+                (
+                    Expr::BinaryOp {
+                        left: Box::new(low),
+                        op: join,
+                        right: Box::new(high),
+                    },
+                    boolean,
+                )
+            }
+            Expr::InList {
+                expr: e,
+                list,
+                negated,
+            } => (self.in_list(e, list, *negated), boolean),
+            Expr::Like {
+                negated,
+                expr: e,
+                pattern,
+                escape_char: None,
+                any: false,
+            } => {
+                let op = if *negated {
+                    B::PGNotLikeMatch
+                } else {
+                    B::PGLikeMatch
+                };
+                self.binary(self.expr(e), &op, self.expr(pattern))
+            }
+            Expr::ILike {
+                negated,
+                expr: e,
+                pattern,
+                escape_char: None,
+                any: false,
+            } => {
+                let op = if *negated {
+                    B::PGNotILikeMatch
+                } else {
+                    B::PGILikeMatch
+                };
+                self.binary(self.expr(e), &op, self.expr(pattern))
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                is_some,
+            } => {
+                let (left, right) = (inner(left), inner(right));
+                (
+                    Expr::AnyOp {
+                        left,
+                        compare_op: compare_op.clone(),
+                        right,
+                        is_some: *is_some,
+                    },
+                    boolean,
+                )
+            }
+            Expr::Function(function) => self.call(function),
+            other => (other.clone(), None),
+        }
+    }
+
+    fn column(&self, name: &str) -> Option<SqlType> {
+        self.relation
+            .columns
+            .iter()
+            .find(|c| !c.dropped && c.name == name)
+            .map(|c| c.ty)
+    }
+
+    fn binary(&self, left: Typed, op: &B, right: Typed) -> Typed {
+        let (Some(l), Some(r)) = (left.1, right.1) else {
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return (
+                Expr::BinaryOp {
+                    left,
+                    op: op.clone(),
+                    right,
+                },
+                None,
+            );
+        };
+        let name = match op {
+            B::NotEq => "<>".to_owned(),
+            other => other.to_string(),
+        };
+        let Ok(resolved) = func::resolve_operator(&name, Some(l), r) else {
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return (
+                Expr::BinaryOp {
+                    left,
+                    op: op.clone(),
+                    right,
+                },
+                None,
+            );
+        };
+        let (a, b) = match resolved.args.as_slice() {
+            [a, b] => (self.to(left, *a), self.to(right, *b)),
+            _ => (left.0, right.0),
+        };
+        let op = if *op == B::NotEq {
+            B::NotEq
+        } else {
+            op.clone()
+        };
+        (
+            Expr::BinaryOp {
+                left: Box::new(a),
+                op,
+                right: Box::new(b),
+            },
+            Some(resolved.result),
+        )
+    }
+
+    /// `x IN (...)` is stored as `x = ANY (ARRAY[...])`.
+    fn in_list(&self, e: &Expr, list: &[Expr], negated: bool) -> Expr {
+        let op = if negated { B::NotEq } else { B::Eq };
+        if let [one] = list {
+            return self.binary(self.expr(e), &op, self.expr(one)).0;
+        }
+        let (left, ty) = self.expr(e);
+        let items: Vec<Typed> = list.iter().map(|item| self.expr(item)).collect();
+        let known: Option<Vec<SqlType>> = items.iter().map(|i| i.1).chain([ty]).collect();
+        let common = known
+            .and_then(|types| func::common_type(&types).ok())
+            .map(|t| SqlType::of(t.oid));
+        let (Some(ty), Some(common)) = (ty, common) else {
+            return Expr::InList {
+                expr: Box::new(left),
+                list: items.into_iter().map(|i| i.0).collect(),
+                negated,
+            };
+        };
+        let elem = items
+            .into_iter()
+            .map(|item| self.to(item, common))
+            .collect();
+        let mut right = Expr::Array(ast::Array { elem, named: true });
+        let operand = func::resolve_operator("=", Some(common), common)
+            .ok()
+            .and_then(|r| r.args.first().copied());
+        let operand = operand.map_or(common, |o| SqlType::of(o.oid));
+        if operand.oid != common.oid
+            && let Some(array) = info::array_of(operand.oid)
+        {
+            right = cast(right, SqlType::of(array));
+        }
+        let left = Box::new(self.to((left, Some(ty)), operand));
+        let right = Box::new(right);
+        if negated {
+            Expr::AllOp {
+                left,
+                compare_op: op,
+                right,
+            }
+        } else {
+            Expr::AnyOp {
+                left,
+                compare_op: op,
+                right,
+                is_some: false,
+            }
+        }
+    }
+
+    fn call(&self, function: &ast::Function) -> Typed {
+        let mut function = function.clone();
+        let ast::FunctionArguments::List(list) = &mut function.args else {
+            return (Expr::Function(function), None);
+        };
+        let mut args = Vec::new();
+        for arg in &list.args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg else {
+                return (Expr::Function(function), None);
+            };
+            args.push(self.expr(e));
+        }
+        let name = function
+            .name
+            .0
+            .last()
+            .and_then(|p| p.as_ident())
+            .map(fold)
+            .unwrap_or_default();
+        // The name of a sequence is a regclass constant, which has a form of its own.
+        if ["nextval", "currval", "setval"].contains(&name.as_str()) {
+            return (Expr::Function(function), Some(SqlType::of(oid::INT8)));
+        }
+        let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
+        let resolved = types.and_then(|types| func::resolve_function(None, &name, &types).ok());
+        let result = resolved.as_ref().map(|r| r.result);
+        list.args = args
+            .into_iter()
+            .enumerate()
+            .map(|(at, arg)| {
+                let target = resolved.as_ref().and_then(|r| r.args.get(at)).copied();
+                let e = match target {
+                    Some(target) => self.to(arg, target),
+                    None => arg.0,
+                };
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e))
+            })
+            .collect();
+        (Expr::Function(function), result)
+    }
+}
