@@ -1,0 +1,336 @@
+//! Sessions over an engine in memory: what a client hears, in order.
+//!
+//! The client writes every reply as one line of text, so a test reads like the conversation it checks.
+
+use bytes::Bytes;
+use logstead_engine::{Engine, EngineOptions, FlushMode, RowRef};
+use logstead_env::Env;
+use logstead_home::MemoryHome;
+use logstead_sql::catalog::CatalogStore;
+use logstead_sql::error::Fields;
+use logstead_sql::exec::{RowSink, StoredColumn};
+use logstead_sql::plan::OutputColumn;
+use logstead_sql::session::{
+    BindRequest, Client, ConnectionLost, CopyInput, Instance, LocalFuture, Session, SessionContext,
+    StartupRequest, WorkerSessions,
+};
+use logstead_sql::value::{Datum, OutputStyle, SqlType, text_io};
+use logstead_sql::{Result, SqlError};
+use logstead_types::WorkerId;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Script {
+    said: Vec<String>,
+    types: Vec<SqlType>,
+    input: VecDeque<&'static str>,
+}
+
+impl Script {
+    fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.said)
+    }
+}
+
+impl RowSink for Script {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        let show = |(d, ty): (&Datum, &SqlType)| match d {
+            Datum::Null => "-".to_owned(),
+            d => text_io::to_text(d, *ty, &OutputStyle::UTC),
+        };
+        self.said.push(row.iter().zip(&self.types).map(show).collect::<Vec<_>>().join("|"));
+        Ok(())
+    }
+
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        let row = columns.iter().map(|c| c.decode(row)).collect::<Result<Vec<_>>>()?;
+        self.row(&row)
+    }
+}
+
+impl Client for Script {
+    fn open(&mut self, _context: Rc<SessionContext>) {}
+    fn start_rows(&mut self, columns: &[OutputColumn], _formats: &[i16]) {
+        self.types = columns.iter().map(|c| c.ty).collect();
+    }
+    fn row_description(&mut self, columns: &[OutputColumn], _formats: &[i16]) {
+        let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+        self.said.push(format!("columns {}", names.join(",")));
+    }
+    fn no_data(&mut self) {
+        self.said.push("no data".to_owned());
+    }
+    fn parameter_description(&mut self, types: &[u32]) {
+        self.said.push(format!("parameters {types:?}"));
+    }
+    fn portal_suspended(&mut self) {
+        self.said.push("suspended".to_owned());
+    }
+    fn command_complete(&mut self, tag: &str) {
+        self.said.push(tag.to_owned());
+    }
+    fn empty_query(&mut self) {
+        self.said.push("empty".to_owned());
+    }
+    fn error(&mut self, error: &SqlError) {
+        let context = error.fields().context.as_ref().map(|c| format!(" [{c}]")).unwrap_or_default();
+        self.said.push(format!("ERROR {error}{context}"));
+    }
+    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+        self.said.push(format!("{severity} {}: {}", fields.code, fields.message));
+    }
+    fn parameter_status(&mut self, name: &str, value: &str) {
+        self.said.push(format!("{name} = {value}"));
+    }
+    fn copy_in(&mut self, columns: usize) {
+        self.said.push(format!("copy in {columns}"));
+    }
+    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput>> {
+        let next = match self.input.pop_front() {
+            Some(text) => CopyInput::Data(Bytes::from_static(text.as_bytes())),
+            None => CopyInput::Done,
+        };
+        Box::pin(std::future::ready(Ok(next)))
+    }
+    fn copy_out(&mut self, columns: usize) {
+        self.said.push(format!("copy out {columns}"));
+    }
+    fn copy_out_data(&mut self, line: &[u8]) {
+        self.said.push(String::from_utf8_lossy(line).into_owned());
+    }
+    fn copy_out_done(&mut self) {
+        self.said.push("copy done".to_owned());
+    }
+    fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn discard(&mut self) {
+        self.said.push("discarded".to_owned());
+    }
+}
+
+fn worker() -> Rc<WorkerSessions> {
+    let (env, _files) = Env::simulated(7);
+    let home = Arc::new(MemoryHome::new(1 << 20));
+    let options = EngineOptions { workers: 1, ..EngineOptions::default() };
+    let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
+    let store = CatalogStore::open(&engine).unwrap();
+    let instance = Arc::new(Instance::new(engine.clone(), store, env, BTreeMap::new(), 3));
+    WorkerSessions::new(instance, engine.worker(WorkerId(0)))
+}
+
+fn session(worker: &Rc<WorkerSessions>) -> Session {
+    let request = StartupRequest { user: "postgres".to_owned(), ..StartupRequest::default() };
+    Session::open(worker, request).unwrap()
+}
+
+async fn ask(session: &mut Session, client: &mut Script, text: &str) -> Vec<String> {
+    session.simple_query(text, client).await.unwrap();
+    client.take()
+}
+
+/// Runs a conversation on one thread with timers, as a worker does.
+fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { conversation(worker()).await });
+}
+
+#[test]
+fn statements_of_one_query_are_one_transaction() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
+        let said = ask(&mut s, &mut c, "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1); SELECT 1").await;
+        assert_eq!(said[0], "INSERT 0 1");
+        assert!(said[1].starts_with("ERROR 23505"), "{said:?}");
+        assert_eq!(said.len(), 2, "nothing runs after the error");
+        assert_eq!(ask(&mut s, &mut c, "SELECT count(*) FROM t").await, ["columns count", "0", "SELECT 1"]);
+        assert_eq!(ask(&mut s, &mut c, " ; ").await, ["empty"]);
+    });
+}
+
+#[test]
+fn blocks_and_savepoints() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int)").await;
+        ask(&mut s, &mut c, "BEGIN").await;
+        assert_eq!(s.status(), b'T');
+        ask(&mut s, &mut c, "INSERT INTO t VALUES (1)").await;
+        ask(&mut s, &mut c, "SAVEPOINT a").await;
+        ask(&mut s, &mut c, "INSERT INTO t VALUES (2)").await;
+        ask(&mut s, &mut c, "SELECT 1/0").await;
+        assert_eq!(s.status(), b'E');
+        let refused = ask(&mut s, &mut c, "SELECT 1").await;
+        assert!(refused[0].starts_with("ERROR 25P02"), "{refused:?}");
+        assert_eq!(ask(&mut s, &mut c, "ROLLBACK TO a").await, ["ROLLBACK"]);
+        assert_eq!(s.status(), b'T');
+        assert_eq!(ask(&mut s, &mut c, "COMMIT").await, ["COMMIT"]);
+        assert_eq!(ask(&mut s, &mut c, "SELECT a FROM t").await, ["columns a", "1", "SELECT 1"]);
+        let warned = ask(&mut s, &mut c, "COMMIT").await;
+        assert_eq!(warned, ["WARNING 25P01: there is no transaction in progress", "COMMIT"]);
+        let refused = ask(&mut s, &mut c, "BEGIN ISOLATION LEVEL SERIALIZABLE").await;
+        assert!(refused[0].starts_with("ERROR 0A000"), "{refused:?}");
+    });
+}
+
+async fn bind(s: &mut Session, c: &mut Script, portal: &str, statement: &str, values: &[Option<&[u8]>]) -> Result<()> {
+    s.bind(&BindRequest { portal, statement, formats: &[], values, result_formats: &[] }, c).await
+}
+
+#[test]
+fn portals_keep_their_picture() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2), (3)").await;
+        s.parse("q", "SELECT a FROM t WHERE a > $1", &[], &mut c).await.unwrap();
+        s.describe_statement("q", &mut c).await.unwrap();
+        assert_eq!(c.take(), ["parameters [23]", "columns a"]);
+        ask(&mut s, &mut c, "BEGIN").await;
+        bind(&mut s, &mut c, "p", "q", &[Some(b"0")]).await.unwrap();
+        s.execute("p", 1, &mut c).await.unwrap();
+        assert_eq!(c.take(), ["1", "suspended"]);
+        s.sync(&mut c).await.unwrap();
+        ask(&mut s, &mut c, "UPDATE t SET a = a + 10").await;
+        s.execute("p", 1, &mut c).await.unwrap();
+        s.execute("p", 0, &mut c).await.unwrap();
+        assert_eq!(c.take(), ["2", "suspended", "3", "SELECT 1"]);
+        ask(&mut s, &mut c, "COMMIT").await;
+        let gone = s.execute("p", 0, &mut c).await.unwrap_err();
+        assert_eq!(gone.code().as_str(), "34000");
+        let wrong = bind(&mut s, &mut c, "", "q", &[]).await.unwrap_err();
+        assert_eq!(wrong.code().as_str(), "08P01");
+        let wrong = bind(&mut s, &mut c, "", "q", &[Some(b"x")]).await.unwrap_err();
+        assert_eq!(wrong.code().as_str(), "22P02");
+    });
+}
+
+#[test]
+fn plans_follow_the_catalog() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)").await;
+        s.parse("star", "SELECT * FROM t", &[], &mut c).await.unwrap();
+        s.parse("one", "SELECT a FROM t", &[], &mut c).await.unwrap();
+        ask(&mut s, &mut c, "ALTER TABLE t ADD COLUMN b int DEFAULT 5").await;
+        bind(&mut s, &mut c, "", "star", &[]).await.unwrap();
+        let error = s.execute("", 0, &mut c).await.unwrap_err();
+        assert_eq!(error.fields().message, "cached plan must not change result type");
+        s.fail(error, &mut c);
+        c.take();
+        bind(&mut s, &mut c, "", "one", &[]).await.unwrap();
+        s.execute("", 0, &mut c).await.unwrap();
+        s.sync(&mut c).await.unwrap();
+        assert_eq!(c.take(), ["1", "SELECT 1"]);
+        assert_eq!(ask(&mut s, &mut c, "SELECT * FROM t").await[1], "1|5");
+    });
+}
+
+#[test]
+fn copy_in_and_out() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int, b text DEFAULT 'd', CHECK (a > 0))").await;
+        c.input = VecDeque::from(["1\tx\n2\t", "\\N\n3\ty"]);
+        assert_eq!(ask(&mut s, &mut c, "COPY t FROM STDIN").await, ["copy in 2", "COPY 3"]);
+        c.input = VecDeque::from(["4\n5\nsix\n"]);
+        assert_eq!(
+            ask(&mut s, &mut c, "COPY t (a) FROM STDIN").await[1],
+            "ERROR 22P02: invalid input syntax for type integer: \"six\" [COPY t, line 3, column a: \"six\"]"
+        );
+        c.input = VecDeque::from(["7,\"q,\"\n"]);
+        ask(&mut s, &mut c, "COPY t FROM STDIN WITH (FORMAT csv)").await;
+        assert_eq!(
+            ask(&mut s, &mut c, "COPY t TO STDOUT").await,
+            ["copy out 2", "1\tx\n", "2\t\\N\n", "3\ty\n", "7\tq,\n", "copy done", "COPY 4"]
+        );
+        assert_eq!(
+            ask(&mut s, &mut c, "COPY (SELECT b, a FROM t WHERE a > 2) TO STDOUT CSV HEADER").await,
+            ["copy out 2", "b,a\n", "y,3\n", "\"q,\",7\n", "copy done", "COPY 2"]
+        );
+        c.input = VecDeque::from(["0\tx\n"]);
+        let refused = ask(&mut s, &mut c, "COPY t FROM STDIN").await;
+        assert!(refused[1].starts_with("ERROR 23514") && refused[1].contains("[COPY t, line 1"), "{refused:?}");
+    });
+}
+
+#[test]
+fn settings_end_with_their_transaction() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "BEGIN; SET TimeZone TO 'Europe/Berlin'; SET LOCAL work_mem = '2MB'").await;
+        assert_eq!(s.take_changed_settings(), [("TimeZone", "Europe/Berlin".to_owned())]);
+        assert_eq!(ask(&mut s, &mut c, "SHOW work_mem").await, ["columns work_mem", "2MB", "SHOW"]);
+        ask(&mut s, &mut c, "ROLLBACK").await;
+        assert_eq!(s.take_changed_settings(), [("TimeZone", "UTC".to_owned())]);
+        assert_eq!(ask(&mut s, &mut c, "SHOW work_mem").await[1], "64MB");
+    });
+}
+
+#[test]
+fn a_locked_row_waits_and_can_be_cancelled() {
+    run(async |worker| {
+        let (mut a, mut b) = (session(&worker), session(&worker));
+        let (mut ca, mut cb) = (Script::default(), Script::default());
+        ask(&mut a, &mut ca, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)").await;
+        ask(&mut a, &mut ca, "BEGIN; UPDATE t SET a = 2").await;
+        ask(&mut b, &mut cb, "SET statement_timeout = 20").await;
+        let said = ask(&mut b, &mut cb, "UPDATE t SET a = 3").await;
+        assert_eq!(said, ["ERROR 57014: canceling statement due to statement timeout"]);
+        ask(&mut b, &mut cb, "SET statement_timeout = 0; SET lock_timeout = 20").await;
+        let said = ask(&mut b, &mut cb, "UPDATE t SET a = 3").await;
+        assert_eq!(said, ["ERROR 55P03: canceling statement due to lock timeout"]);
+        let (pid, secret) = b.key();
+        ask(&mut b, &mut cb, "SET lock_timeout = 0").await;
+        let cancel = async {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            worker.cancel(pid, secret.wrapping_add(1));
+            worker.cancel(pid, secret);
+        };
+        let (said, ()) = tokio::join!(ask(&mut b, &mut cb, "UPDATE t SET a = 3"), cancel);
+        assert_eq!(said, ["ERROR 57014: canceling statement due to user request"]);
+        // A session that goes away frees its locks.
+        drop(a);
+        assert_eq!(ask(&mut b, &mut cb, "UPDATE t SET a = 3").await, ["UPDATE 1"]);
+    });
+}
+
+#[test]
+fn refusals_at_the_door() {
+    run(async |worker| {
+        let open = |user: &str, database: &str| {
+            let request =
+                StartupRequest { user: user.to_owned(), database: database.to_owned(), ..StartupRequest::default() };
+            Session::open(&worker, request)
+        };
+        let code = |result: Result<Session>| result.err().map(|e| e.code().to_string()).unwrap_or_default();
+        assert_eq!(code(open("nobody", "postgres")), "28000");
+        assert_eq!(code(open("postgres", "nowhere")), "3D000");
+        assert_eq!(code(open("", "")), "28000");
+        let kept: Vec<Session> = (0..3).map(|_| open("postgres", "logstead").unwrap()).collect();
+        assert_eq!(code(open("postgres", "")), "53300");
+        drop(kept);
+        assert!(open("postgres", "").is_ok());
+        worker.instance.stop();
+        assert_eq!(code(open("postgres", "")), "57P03");
+    });
+}
+
+#[test]
+fn nothing_is_told_before_it_is_durable() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
+        s.end_request();
+        assert!(worker.worker.lane_dirty(), "the commit is in the lane, not yet written");
+        {
+            let settle = s.settle();
+            let late = tokio::time::timeout(std::time::Duration::from_millis(20), settle).await;
+            assert!(late.is_err(), "settled without a flush");
+        }
+        worker.worker.flush(FlushMode::Inline);
+        s.settle().await.unwrap();
+    });
+}
