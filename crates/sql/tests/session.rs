@@ -131,10 +131,29 @@ async fn ask(session: &mut Session, client: &mut Script, text: &str) -> Vec<Stri
     client.take()
 }
 
-/// Runs a conversation on one thread with timers, as a worker does.
-fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+/// Runs a conversation on one thread, as a worker does; `flusher` writes the log whenever there is something to write.
+fn converse(flusher: bool, conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { conversation(worker()).await });
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let worker = worker();
+        if flusher {
+            let dirty = Rc::new(tokio::sync::Notify::new());
+            let (hook, flushed) = (Rc::clone(&dirty), Rc::clone(&worker));
+            worker.worker.set_dirty_hook(Box::new(move || hook.notify_one()));
+            tokio::task::spawn_local(async move {
+                loop {
+                    dirty.notified().await;
+                    flushed.worker.flush(FlushMode::Inline);
+                }
+            });
+        }
+        let all = tokio::time::timeout(std::time::Duration::from_secs(60), conversation(worker));
+        assert!(all.await.is_ok(), "the conversation does not end");
+    });
+}
+
+fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+    converse(true, conversation);
 }
 
 #[test]
@@ -320,7 +339,7 @@ fn refusals_at_the_door() {
 
 #[test]
 fn nothing_is_told_before_it_is_durable() {
-    run(async |worker| {
+    converse(false, async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
         ask(&mut s, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
         s.end_request();

@@ -14,6 +14,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Most columns of a result, as in PostgreSQL.
+const COLUMNS_MAX: usize = 1664;
+
 /// A statement that can be run again and again.
 pub(super) struct Statement {
     pub(super) text: Rc<ParsedText>,
@@ -126,6 +129,12 @@ impl Session {
         catalog: &Arc<Catalog>,
     ) -> Result<(Rc<CachedPlan>, bool)> {
         let planned = self.plan_ast(&parsed.statement, text, types, path, catalog)?;
+        if planned.columns.len() > COLUMNS_MAX {
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!("target lists can have at most {COLUMNS_MAX} entries"),
+            ));
+        }
         let mut locks = Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
         for (relations, lock) in
             [(&planned.tables_written, TableLock::Write), (&planned.tables_read, TableLock::Read)]
