@@ -74,10 +74,17 @@ pub(crate) fn command_line() -> Command {
                 .long(flag(setting))
                 .value_name("VALUE")
                 .allow_hyphen_values(true)
-                .help(format!("{} [default: {default}] [env: {variable}]", setting.doc)),
+                .help(format!(
+                    "{} [default: {default}] [env: {variable}]",
+                    setting.doc
+                )),
         );
     }
-    let dir = || Arg::new("DIR").required(true).help("Data directory of a server that is stopped");
+    let dir = || {
+        Arg::new("DIR")
+            .required(true)
+            .help("Data directory of a server that is stopped")
+    };
     Command::new("logstead")
         .about("logstead: a relational OLTP server that speaks PostgreSQL")
         .version(env!("CARGO_PKG_VERSION"))
@@ -89,8 +96,16 @@ pub(crate) fn command_line() -> Command {
                 .about("Reads a log of logstead offline")
                 .subcommand_required(true)
                 .arg_required_else_help(true)
-                .subcommand(Command::new("verify").about("Checks every block, entry and record").arg(dir()))
-                .subcommand(Command::new("dump").about("Prints the log as text").arg(dir())),
+                .subcommand(
+                    Command::new("verify")
+                        .about("Checks every block, entry and record")
+                        .arg(dir()),
+                )
+                .subcommand(
+                    Command::new("dump")
+                        .about("Prints the log as text")
+                        .arg(dir()),
+                ),
         )
 }
 
@@ -101,13 +116,18 @@ struct Gathered(BTreeMap<String, String>);
 impl Gathered {
     fn put(&mut self, name: &str, value: &str, from: &str) -> Result<(), String> {
         let lower = name.to_ascii_lowercase();
-        let setting = settings::find(&lower).ok_or_else(|| format!("{from}: unknown setting \"{lower}\""))?;
+        let setting =
+            settings::find(&lower).ok_or_else(|| format!("{from}: unknown setting \"{lower}\""))?;
         if setting.scope == Scope::Internal {
             return Err(format!("{from}: \"{}\" cannot be set", setting.name));
         }
         let canonical = setting.canonical(value).map_err(|error| {
             let fields = error.fields();
-            let hint = fields.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let hint = fields
+                .hint
+                .as_ref()
+                .map(|hint| format!(" ({hint})"))
+                .unwrap_or_default();
             format!("{from}: {}{hint}", fields.message)
         })?;
         self.0.entry(lower).or_insert(canonical);
@@ -120,7 +140,10 @@ impl Config {
     pub(crate) fn read(arguments: &ArgMatches) -> Result<Config, String> {
         let environment = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            Some((name.strip_prefix(ENVIRONMENT_PREFIX)?.to_owned(), value.to_string_lossy().into_owned()))
+            Some((
+                name.strip_prefix(ENVIRONMENT_PREFIX)?.to_owned(),
+                value.to_string_lossy().into_owned(),
+            ))
         });
         let file = match arguments.get_one::<String>("config") {
             Some(path) => Some((path.clone(), read_file(Path::new(path))?)),
@@ -133,11 +156,17 @@ impl Config {
             }
         }
         for assignment in arguments.get_many::<String>("set").into_iter().flatten() {
-            let (name, value) =
-                assignment.split_once('=').ok_or_else(|| format!("--set {assignment}: NAME=VALUE is expected"))?;
+            let (name, value) = assignment
+                .split_once('=')
+                .ok_or_else(|| format!("--set {assignment}: NAME=VALUE is expected"))?;
             given.push((name.trim().to_owned(), value.trim().to_owned()));
         }
-        Config::merge(given, environment, file, arguments.get_flag("accept-data-loss"))
+        Config::merge(
+            given,
+            environment,
+            file,
+            arguments.get_flag("accept-data-loss"),
+        )
     }
 
     fn merge(
@@ -152,26 +181,49 @@ impl Config {
         }
         for (name, value) in environment {
             // The flag is called --data, so its variable may be too.
-            let setting = if name == "DATA" { "data_directory" } else { &name };
-            gathered.put(setting, &value, &format!("environment variable {ENVIRONMENT_PREFIX}{name}"))?;
+            let setting = if name == "DATA" {
+                "data_directory"
+            } else {
+                &name
+            };
+            gathered.put(
+                setting,
+                &value,
+                &format!("environment variable {ENVIRONMENT_PREFIX}{name}"),
+            )?;
         }
         if let Some((path, text)) = file {
             let table: toml::Table = text.parse().map_err(|error| format!("{path}: {error}"))?;
             for (name, value) in &table {
-                let setting = if name == "data" { "data_directory" } else { name };
-                let value = plain(value).ok_or_else(|| format!("{path}: \"{name}\" must be one plain value"))?;
+                let setting = if name == "data" {
+                    "data_directory"
+                } else {
+                    name
+                };
+                let value = plain(value)
+                    .ok_or_else(|| format!("{path}: \"{name}\" must be one plain value"))?;
                 gathered.put(setting, &value, &path)?;
             }
         }
         let mut values = gathered.0;
-        values.entry("workers".to_owned()).or_insert_with(|| logstead_env::core_count().to_string());
+        values
+            .entry("workers".to_owned())
+            .or_insert_with(|| logstead_env::core_count().to_string());
         let value = |name: &str| {
             let default = settings::find(name).map_or("", |s| s.default);
-            values.get(name).cloned().unwrap_or_else(|| default.to_owned())
+            values
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| default.to_owned())
         };
-        let number = |name: &str| value(name).parse::<u64>().map_err(|_| format!("\"{name}\" is not a number"));
-        let listen: SocketAddr =
-            value("listen").parse().map_err(|_| format!("\"listen\" is not an address: {}", value("listen")))?;
+        let number = |name: &str| {
+            value(name)
+                .parse::<u64>()
+                .map_err(|_| format!("\"{name}\" is not a number"))
+        };
+        let listen: SocketAddr = value("listen")
+            .parse()
+            .map_err(|_| format!("\"listen\" is not an address: {}", value("listen")))?;
         if !listen.ip().is_loopback() {
             return Err(format!(
                 "listen: {listen} is not a loopback address; there is no authentication yet, so only this machine may connect"
@@ -181,7 +233,8 @@ impl Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,
-            connections_max: usize::try_from(number("max_connections")?).map_err(|error| error.to_string())?,
+            connections_max: usize::try_from(number("max_connections")?)
+                .map_err(|error| error.to_string())?,
             segment_size_bytes: number("segment_size")?,
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
             log_level: value("log_level"),
@@ -204,11 +257,16 @@ fn plain(value: &toml::Value) -> Option<String> {
 
 fn read_file(path: &Path) -> Result<String, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
-    let file = Env::real().files.open(path, OpenMode::buffered(Access::Read)).map_err(wrong)?;
+    let file = Env::real()
+        .files
+        .open(path, OpenMode::buffered(Access::Read))
+        .map_err(wrong)?;
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        let count = file.read_at(bytes.len() as u64, &mut piece).map_err(wrong)?;
+        let count = file
+            .read_at(bytes.len() as u64, &mut piece)
+            .map_err(wrong)?;
         if count == 0 {
             break;
         }
@@ -220,50 +278,89 @@ fn read_file(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn merge(given: &[(&str, &str)], environment: &[(&str, &str)], file: &str) -> Result<Config, String> {
+    fn merge(
+        given: &[(&str, &str)],
+        environment: &[(&str, &str)],
+        file: &str,
+    ) -> Result<Config, String> {
         let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-            pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+            pairs
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect()
         };
-        Config::merge(owned(given), owned(environment).into_iter(), Some(("f.toml".to_owned(), file.to_owned())), false)
+        Config::merge(
+            owned(given),
+            owned(environment).into_iter(),
+            Some(("f.toml".to_owned(), file.to_owned())),
+            false,
+        )
     }
 
     #[test]
     fn nearer_sources_win() {
         let all = merge(&[("workers", "1")], &[("WORKERS", "2")], "workers = 3").unwrap();
         assert_eq!(all.workers, 1);
-        assert_eq!(merge(&[], &[("WORKERS", "2")], "workers = 3").unwrap().workers, 2);
+        assert_eq!(
+            merge(&[], &[("WORKERS", "2")], "workers = 3")
+                .unwrap()
+                .workers,
+            2
+        );
         assert_eq!(merge(&[], &[], "workers = 3").unwrap().workers, 3);
-        assert_eq!(merge(&[], &[], "").unwrap().workers, logstead_env::core_count());
-        assert_eq!(merge(&[], &[], "statement_timeout = '5s'").unwrap().values["statement_timeout"], "5000");
+        assert_eq!(
+            merge(&[], &[], "").unwrap().workers,
+            logstead_env::core_count()
+        );
+        assert_eq!(
+            merge(&[], &[], "statement_timeout = '5s'").unwrap().values["statement_timeout"],
+            "5000"
+        );
     }
 
     #[test]
     fn a_bad_value_is_an_error_even_if_another_source_wins() {
         let error = merge(&[("workers", "1")], &[], "workers = 'two'").unwrap_err();
-        assert!(error.contains("f.toml") && error.contains("workers"), "{error}");
-        for (file, named) in [("nonsense = 1", "nonsense"), ("workers = 0", "workers"), ("listen = 5", "listen"), ("a = [", "f.toml")]
-        {
+        assert!(
+            error.contains("f.toml") && error.contains("workers"),
+            "{error}"
+        );
+        for (file, named) in [
+            ("nonsense = 1", "nonsense"),
+            ("workers = 0", "workers"),
+            ("listen = 5", "listen"),
+            ("a = [", "f.toml"),
+        ] {
             let error = merge(&[], &[], file).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
-        assert!(merge(&[], &[("NO_SUCH", "1")], "").unwrap_err().contains("no_such"));
+        assert!(
+            merge(&[], &[("NO_SUCH", "1")], "")
+                .unwrap_err()
+                .contains("no_such")
+        );
     }
 
     #[test]
     fn only_loopback() {
-        assert!(merge(&[("listen", "0.0.0.0:5433")], &[], "").unwrap_err().contains("authentication"));
+        assert!(
+            merge(&[("listen", "0.0.0.0:5433")], &[], "")
+                .unwrap_err()
+                .contains("authentication")
+        );
         assert!(merge(&[("listen", "[::1]:0")], &[], "").is_ok());
         assert!(merge(&[("listen", "localhost:1")], &[], "").is_ok());
     }
 
     #[test]
     fn every_server_setting_has_a_flag() {
-        let matches = command_line().try_get_matches_from(["logstead", "serve", "--workers", "2", "--data", "x"]).unwrap();
+        let matches = command_line()
+            .try_get_matches_from(["logstead", "serve", "--workers", "2", "--data", "x"])
+            .unwrap();
         let (_, arguments) = matches.subcommand().unwrap();
         assert_eq!(arguments.get_one::<String>("workers").unwrap(), "2");
         command_line().debug_assert();

@@ -10,8 +10,12 @@ use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let env = Env::real();
-    let Some((command, arguments)) = arguments.subcommand() else { return ExitCode::from(EXIT_USAGE) };
-    let Some(dir) = arguments.get_one::<String>("DIR") else { return ExitCode::from(EXIT_USAGE) };
+    let Some((command, arguments)) = arguments.subcommand() else {
+        return ExitCode::from(EXIT_USAGE);
+    };
+    let Some(dir) = arguments.get_one::<String>("DIR") else {
+        return ExitCode::from(EXIT_USAGE);
+    };
     match command {
         "verify" => match inspect::verify(Path::new(dir), &env) {
             Ok(report) => {
@@ -26,7 +30,9 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             let dumped = inspect::dump(Path::new(dir), &env, &mut out);
             let flushed = out.flush();
             match dumped {
-                Err(inspect::InspectError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Err(inspect::InspectError::Output(error))
+                    if error.kind() == std::io::ErrorKind::BrokenPipe =>
+                {
                     ExitCode::SUCCESS
                 }
                 Err(error) => fail(EXIT_FAILURE, &error.to_string()),
@@ -49,7 +55,10 @@ fn verified(found: &inspect::Verified) -> String {
         report.entries, found.records, report.bytes, found.next_csn
     );
     if report.entries_dropped > 0 {
-        text += &format!("{} entries at the ends were never acknowledged and do not count\n", report.entries_dropped);
+        text += &format!(
+            "{} entries at the ends were never acknowledged and do not count\n",
+            report.entries_dropped
+        );
     }
     for lane in &report.lanes {
         text += &format!(

@@ -26,7 +26,11 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             let _stream_may_be_closed = error.print();
-            return if error.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::from(EXIT_USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match matches.subcommand() {

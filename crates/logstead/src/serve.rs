@@ -38,7 +38,10 @@ pub(crate) fn run(config: Config) -> ExitCode {
     let env = Env::real();
     match logstead_env::raise_open_files_limit() {
         Ok(limit) if limit < config.connections_max as u64 + OTHER_FILES => {
-            warn!("only {limit} open files allowed: fewer than max_connections = {}", config.connections_max);
+            warn!(
+                "only {limit} open files allowed: fewer than max_connections = {}",
+                config.connections_max
+            );
         }
         Ok(_) => {}
         Err(error) => warn!("cannot raise the limit of open files: {error}"),
@@ -46,13 +49,21 @@ pub(crate) fn run(config: Config) -> ExitCode {
     // Bound before the log is opened: a port in use should not cost a recovery.
     let listener = match logstead_env::listen(config.listen) {
         Ok(listener) => listener,
-        Err(error) => return fail(EXIT_FAILURE, &format!("cannot listen on {}: {error}", config.listen)),
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot listen on {}: {error}", config.listen),
+            );
+        }
     };
     let instance = match open(&config, &env) {
         Ok(instance) => Arc::new(instance),
         Err((code, message)) => return fail(code, &message),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
     };
@@ -74,29 +85,41 @@ pub(crate) fn run(config: Config) -> ExitCode {
 }
 
 fn start_logging(level: &str) {
-    let filter = level.parse().unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
-    let subscriber = tracing_subscriber::fmt().with_max_level(filter).with_writer(std::io::stderr).with_ansi(false);
+    let filter = level
+        .parse()
+        .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
     let _only_once_per_process = subscriber.try_init();
 }
 
 /// Opens log, engine and catalog.
 fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
     let wrong = |error: &dyn std::fmt::Display| (EXIT_FAILURE, error.to_string());
-    let home_options = LocalOptions { segment_size_bytes: config.segment_size_bytes, ..LocalOptions::default() };
+    let home_options = LocalOptions {
+        segment_size_bytes: config.segment_size_bytes,
+        ..LocalOptions::default()
+    };
     let home = LocalHome::open(&config.data_directory, env, home_options).map_err(|e| wrong(&e))?;
     let options = EngineOptions {
         workers: config.workers,
         accept_data_loss: config.accept_data_loss,
         ..EngineOptions::default()
     };
-    let (engine, report) = Engine::open(options, Arc::new(home), env.clone()).map_err(|error| match error {
-        OpenError::Options(message) => (EXIT_USAGE, message),
-        other => (EXIT_FAILURE, other.to_string()),
-    })?;
+    let (engine, report) =
+        Engine::open(options, Arc::new(home), env.clone()).map_err(|error| match error {
+            OpenError::Options(message) => (EXIT_USAGE, message),
+            other => (EXIT_FAILURE, other.to_string()),
+        })?;
     if report.created {
         info!("a new log in {}", config.data_directory.display());
     } else {
-        info!("recovered {} entries, {} bytes; {} unacknowledged entries dropped", report.entries, report.bytes, report.entries_dropped);
+        info!(
+            "recovered {} entries, {} bytes; {} unacknowledged entries dropped",
+            report.entries, report.bytes, report.entries_dropped
+        );
     }
     if let Some(loss) = &report.loss {
         warn!("data loss was accepted: {loss}");
@@ -106,8 +129,15 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         error!("the log failed, the server stops: {failed}");
         std::process::exit(EXIT_LOG_FAILED);
     }));
-    let store = CatalogStore::open(&engine).map_err(|error| (EXIT_FAILURE, format!("the catalog: {error}")))?;
-    Ok(Instance::new(engine, store, env.clone(), config.values.clone(), config.connections_max))
+    let store = CatalogStore::open(&engine)
+        .map_err(|error| (EXIT_FAILURE, format!("the catalog: {error}")))?;
+    Ok(Instance::new(
+        engine,
+        store,
+        env.clone(),
+        config.values.clone(),
+        config.connections_max,
+    ))
 }
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
@@ -135,8 +165,11 @@ async fn accept(
     instance: &Arc<Instance>,
     workers: Vec<Arc<Inbox>>,
 ) -> Result<(), String> {
-    let listener = TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
-    let address = listener.local_addr().map_err(|error| format!("cannot listen: {error}"))?;
+    let listener =
+        TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| format!("cannot listen: {error}"))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     announce(config, address);
@@ -153,7 +186,10 @@ async fn accept(
             _ = interrupt.recv() => break,
         }
     }
-    info!("stopping: open transactions have {} s", config.shutdown_grace.as_secs());
+    info!(
+        "stopping: open transactions have {} s",
+        config.shutdown_grace.as_secs()
+    );
     drop(listener);
     instance.stop();
     let impatient = async {
@@ -166,13 +202,21 @@ async fn accept(
         instance.terminate_all();
         gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
     }
-    instance.engine.flush_all_and_wait().await.map_err(|error| format!("the last flush failed: {error}"))?;
+    instance
+        .engine
+        .flush_all_and_wait()
+        .await
+        .map_err(|error| format!("the last flush failed: {error}"))?;
     workers.iter().for_each(|worker| worker.close());
     Ok(())
 }
 
 /// Waits until all sessions are gone; false if `limit` or `cut_short` came first.
-async fn gone_within(instance: &Instance, limit: Duration, cut_short: impl Future<Output = ()>) -> bool {
+async fn gone_within(
+    instance: &Instance,
+    limit: Duration,
+    cut_short: impl Future<Output = ()>,
+) -> bool {
     let gone = async {
         while instance.session_count() > 0 {
             tokio::time::sleep(STOP_POLL).await;
@@ -205,7 +249,10 @@ fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>]) {
     });
     match prepared {
         Ok(stream) => {
-            if let Some(worker) = workers.iter().min_by_key(|worker| worker.sessions.load(Ordering::Relaxed)) {
+            if let Some(worker) = workers
+                .iter()
+                .min_by_key(|worker| worker.sessions.load(Ordering::Relaxed))
+            {
                 worker.send(stream);
             }
         }

@@ -11,8 +11,8 @@ use logstead_types::WorkerId;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
@@ -40,11 +40,22 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<TcpStream>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Inbox { sender: Mutex::new(Some(sender)), sessions: AtomicUsize::new(0) }), receiver)
+        (
+            Arc::new(Inbox {
+                sender: Mutex::new(Some(sender)),
+                sessions: AtomicUsize::new(0),
+            }),
+            receiver,
+        )
     }
 
     pub(crate) fn send(&self, stream: TcpStream) {
-        if let Some(sender) = self.sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref() {
+        if let Some(sender) = self
+            .sender
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .as_ref()
+        {
             self.sessions.fetch_add(1, Ordering::Relaxed);
             if sender.send(stream).is_err() {
                 self.sessions.fetch_sub(1, Ordering::Relaxed);
@@ -54,7 +65,10 @@ impl Inbox {
 
     /// No more clients will come: the worker ends.
     pub(crate) fn close(&self) {
-        self.sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        self.sender
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
     }
 }
 
@@ -65,7 +79,11 @@ pub(crate) fn run(
     mut clients: mpsc::UnboundedReceiver<TcpStream>,
     inbox: &Arc<Inbox>,
 ) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             error!("worker {id} cannot start: {error}");
@@ -77,7 +95,9 @@ pub(crate) fn run(
         let sessions = WorkerSessions::new(Arc::clone(instance), instance.engine.worker(id));
         let dirty = Rc::new(Notify::new());
         let hook = Rc::clone(&dirty);
-        sessions.worker.set_dirty_hook(Box::new(move || hook.notify_one()));
+        sessions
+            .worker
+            .set_dirty_hook(Box::new(move || hook.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
         let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
         while let Some(stream) = clients.recv().await {
@@ -124,7 +144,11 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Rc<Notify>) {
             progress = now;
         }
         if worker.lane_dirty() {
-            let mode = if sessions.working() == 0 { FlushMode::Inline } else { FlushMode::Handoff };
+            let mode = if sessions.working() == 0 {
+                FlushMode::Inline
+            } else {
+                FlushMode::Handoff
+            };
             worker.flush(mode);
         }
     }
@@ -134,7 +158,11 @@ async fn collect(sessions: Rc<WorkerSessions>) {
     let mut progress = sessions.progress();
     loop {
         let now = sessions.progress();
-        let pause = if now == progress { COLLECT_PAUSE_IDLE } else { COLLECT_PAUSE_BUSY };
+        let pause = if now == progress {
+            COLLECT_PAUSE_IDLE
+        } else {
+            COLLECT_PAUSE_BUSY
+        };
         progress = now;
         tokio::time::sleep(pause).await;
         while sessions.worker.collect_garbage(COLLECT_ROWS) {

@@ -40,12 +40,21 @@ impl RowSink for Script {
             Datum::Null => "-".to_owned(),
             d => text_io::to_text(d, *ty, &OutputStyle::UTC),
         };
-        self.said.push(row.iter().zip(&self.types).map(show).collect::<Vec<_>>().join("|"));
+        self.said.push(
+            row.iter()
+                .zip(&self.types)
+                .map(show)
+                .collect::<Vec<_>>()
+                .join("|"),
+        );
         Ok(())
     }
 
     fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
-        let row = columns.iter().map(|c| c.decode(row)).collect::<Result<Vec<_>>>()?;
+        let row = columns
+            .iter()
+            .map(|c| c.decode(row))
+            .collect::<Result<Vec<_>>>()?;
         self.row(&row)
     }
 }
@@ -75,11 +84,17 @@ impl Client for Script {
         self.said.push("empty".to_owned());
     }
     fn error(&mut self, error: &SqlError) {
-        let context = error.fields().context.as_ref().map(|c| format!(" [{c}]")).unwrap_or_default();
+        let context = error
+            .fields()
+            .context
+            .as_ref()
+            .map(|c| format!(" [{c}]"))
+            .unwrap_or_default();
         self.said.push(format!("ERROR {error}{context}"));
     }
     fn notice(&mut self, severity: &'static str, fields: &Fields) {
-        self.said.push(format!("{severity} {}: {}", fields.code, fields.message));
+        self.said
+            .push(format!("{severity} {}: {}", fields.code, fields.message));
     }
     fn parameter_status(&mut self, name: &str, value: &str) {
         self.said.push(format!("{name} = {value}"));
@@ -114,15 +129,27 @@ impl Client for Script {
 fn worker() -> Rc<WorkerSessions> {
     let (env, _files) = Env::simulated(7);
     let home = Arc::new(MemoryHome::new(1 << 20));
-    let options = EngineOptions { workers: 1, ..EngineOptions::default() };
+    let options = EngineOptions {
+        workers: 1,
+        ..EngineOptions::default()
+    };
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
     let store = CatalogStore::open(&engine).unwrap();
-    let instance = Arc::new(Instance::new(engine.clone(), store, env, BTreeMap::new(), 3));
+    let instance = Arc::new(Instance::new(
+        engine.clone(),
+        store,
+        env,
+        BTreeMap::new(),
+        3,
+    ));
     WorkerSessions::new(instance, engine.worker(WorkerId(0)))
 }
 
 fn session(worker: &Rc<WorkerSessions>) -> Session {
-    let request = StartupRequest { user: "postgres".to_owned(), ..StartupRequest::default() };
+    let request = StartupRequest {
+        user: "postgres".to_owned(),
+        ..StartupRequest::default()
+    };
     Session::open(worker, request).unwrap()
 }
 
@@ -133,13 +160,18 @@ async fn ask(session: &mut Session, client: &mut Script, text: &str) -> Vec<Stri
 
 /// Runs a conversation on one thread, as a worker does; `flusher` writes the log whenever there is something to write.
 fn converse(flusher: bool, conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let worker = worker();
         if flusher {
             let dirty = Rc::new(tokio::sync::Notify::new());
             let (hook, flushed) = (Rc::clone(&dirty), Rc::clone(&worker));
-            worker.worker.set_dirty_hook(Box::new(move || hook.notify_one()));
+            worker
+                .worker
+                .set_dirty_hook(Box::new(move || hook.notify_one()));
             tokio::task::spawn_local(async move {
                 loop {
                     dirty.notified().await;
@@ -161,11 +193,19 @@ fn statements_of_one_query_are_one_transaction() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
         ask(&mut s, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
-        let said = ask(&mut s, &mut c, "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1); SELECT 1").await;
+        let said = ask(
+            &mut s,
+            &mut c,
+            "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1); SELECT 1",
+        )
+        .await;
         assert_eq!(said[0], "INSERT 0 1");
         assert!(said[1].starts_with("ERROR 23505"), "{said:?}");
         assert_eq!(said.len(), 2, "nothing runs after the error");
-        assert_eq!(ask(&mut s, &mut c, "SELECT count(*) FROM t").await, ["columns count", "0", "SELECT 1"]);
+        assert_eq!(
+            ask(&mut s, &mut c, "SELECT count(*) FROM t").await,
+            ["columns count", "0", "SELECT 1"]
+        );
         assert_eq!(ask(&mut s, &mut c, " ; ").await, ["empty"]);
     });
 }
@@ -187,24 +227,56 @@ fn blocks_and_savepoints() {
         assert_eq!(ask(&mut s, &mut c, "ROLLBACK TO a").await, ["ROLLBACK"]);
         assert_eq!(s.status(), b'T');
         assert_eq!(ask(&mut s, &mut c, "COMMIT").await, ["COMMIT"]);
-        assert_eq!(ask(&mut s, &mut c, "SELECT a FROM t").await, ["columns a", "1", "SELECT 1"]);
+        assert_eq!(
+            ask(&mut s, &mut c, "SELECT a FROM t").await,
+            ["columns a", "1", "SELECT 1"]
+        );
         let warned = ask(&mut s, &mut c, "COMMIT").await;
-        assert_eq!(warned, ["WARNING 25P01: there is no transaction in progress", "COMMIT"]);
+        assert_eq!(
+            warned,
+            [
+                "WARNING 25P01: there is no transaction in progress",
+                "COMMIT"
+            ]
+        );
         let refused = ask(&mut s, &mut c, "BEGIN ISOLATION LEVEL SERIALIZABLE").await;
         assert!(refused[0].starts_with("ERROR 0A000"), "{refused:?}");
     });
 }
 
-async fn bind(s: &mut Session, c: &mut Script, portal: &str, statement: &str, values: &[Option<&[u8]>]) -> Result<()> {
-    s.bind(&BindRequest { portal, statement, formats: &[], values, result_formats: &[] }, c).await
+async fn bind(
+    s: &mut Session,
+    c: &mut Script,
+    portal: &str,
+    statement: &str,
+    values: &[Option<&[u8]>],
+) -> Result<()> {
+    s.bind(
+        &BindRequest {
+            portal,
+            statement,
+            formats: &[],
+            values,
+            result_formats: &[],
+        },
+        c,
+    )
+    .await
 }
 
 #[test]
 fn portals_keep_their_picture() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
-        ask(&mut s, &mut c, "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2), (3)").await;
-        s.parse("q", "SELECT a FROM t WHERE a > $1", &[], &mut c).await.unwrap();
+        ask(
+            &mut s,
+            &mut c,
+            "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2), (3)",
+        )
+        .await;
+        s.parse("q", "SELECT a FROM t WHERE a > $1", &[], &mut c)
+            .await
+            .unwrap();
         s.describe_statement("q", &mut c).await.unwrap();
         assert_eq!(c.take(), ["parameters [23]", "columns a"]);
         ask(&mut s, &mut c, "BEGIN").await;
@@ -221,7 +293,9 @@ fn portals_keep_their_picture() {
         assert_eq!(gone.code().as_str(), "34000");
         let wrong = bind(&mut s, &mut c, "", "q", &[]).await.unwrap_err();
         assert_eq!(wrong.code().as_str(), "08P01");
-        let wrong = bind(&mut s, &mut c, "", "q", &[Some(b"x")]).await.unwrap_err();
+        let wrong = bind(&mut s, &mut c, "", "q", &[Some(b"x")])
+            .await
+            .unwrap_err();
         assert_eq!(wrong.code().as_str(), "22P02");
     });
 }
@@ -230,13 +304,25 @@ fn portals_keep_their_picture() {
 fn plans_follow_the_catalog() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
-        ask(&mut s, &mut c, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)").await;
-        s.parse("star", "SELECT * FROM t", &[], &mut c).await.unwrap();
-        s.parse("one", "SELECT a FROM t", &[], &mut c).await.unwrap();
+        ask(
+            &mut s,
+            &mut c,
+            "CREATE TABLE t (a int); INSERT INTO t VALUES (1)",
+        )
+        .await;
+        s.parse("star", "SELECT * FROM t", &[], &mut c)
+            .await
+            .unwrap();
+        s.parse("one", "SELECT a FROM t", &[], &mut c)
+            .await
+            .unwrap();
         ask(&mut s, &mut c, "ALTER TABLE t ADD COLUMN b int DEFAULT 5").await;
         bind(&mut s, &mut c, "", "star", &[]).await.unwrap();
         let error = s.execute("", 0, &mut c).await.unwrap_err();
-        assert_eq!(error.fields().message, "cached plan must not change result type");
+        assert_eq!(
+            error.fields().message,
+            "cached plan must not change result type"
+        );
         s.fail(error, &mut c);
         c.take();
         bind(&mut s, &mut c, "", "one", &[]).await.unwrap();
@@ -251,9 +337,17 @@ fn plans_follow_the_catalog() {
 fn copy_in_and_out() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
-        ask(&mut s, &mut c, "CREATE TABLE t (a int, b text DEFAULT 'd', CHECK (a > 0))").await;
+        ask(
+            &mut s,
+            &mut c,
+            "CREATE TABLE t (a int, b text DEFAULT 'd', CHECK (a > 0))",
+        )
+        .await;
         c.input = VecDeque::from(["1\tx\n2\t", "\\N\n3\ty"]);
-        assert_eq!(ask(&mut s, &mut c, "COPY t FROM STDIN").await, ["copy in 2", "COPY 3"]);
+        assert_eq!(
+            ask(&mut s, &mut c, "COPY t FROM STDIN").await,
+            ["copy in 2", "COPY 3"]
+        );
         c.input = VecDeque::from(["4\n5\nsix\n"]);
         assert_eq!(
             ask(&mut s, &mut c, "COPY t (a) FROM STDIN").await[1],
@@ -263,15 +357,38 @@ fn copy_in_and_out() {
         ask(&mut s, &mut c, "COPY t FROM STDIN WITH (FORMAT csv)").await;
         assert_eq!(
             ask(&mut s, &mut c, "COPY t TO STDOUT").await,
-            ["copy out 2", "1\tx\n", "2\t\\N\n", "3\ty\n", "7\tq,\n", "copy done", "COPY 4"]
+            [
+                "copy out 2",
+                "1\tx\n",
+                "2\t\\N\n",
+                "3\ty\n",
+                "7\tq,\n",
+                "copy done",
+                "COPY 4"
+            ]
         );
         assert_eq!(
-            ask(&mut s, &mut c, "COPY (SELECT b, a FROM t WHERE a > 2) TO STDOUT CSV HEADER").await,
-            ["copy out 2", "b,a\n", "y,3\n", "\"q,\",7\n", "copy done", "COPY 2"]
+            ask(
+                &mut s,
+                &mut c,
+                "COPY (SELECT b, a FROM t WHERE a > 2) TO STDOUT CSV HEADER"
+            )
+            .await,
+            [
+                "copy out 2",
+                "b,a\n",
+                "y,3\n",
+                "\"q,\",7\n",
+                "copy done",
+                "COPY 2"
+            ]
         );
         c.input = VecDeque::from(["0\tx\n"]);
         let refused = ask(&mut s, &mut c, "COPY t FROM STDIN").await;
-        assert!(refused[1].starts_with("ERROR 23514") && refused[1].contains("[COPY t, line 1"), "{refused:?}");
+        assert!(
+            refused[1].starts_with("ERROR 23514") && refused[1].contains("[COPY t, line 1"),
+            "{refused:?}"
+        );
     });
 }
 
@@ -279,9 +396,20 @@ fn copy_in_and_out() {
 fn settings_end_with_their_transaction() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
-        ask(&mut s, &mut c, "BEGIN; SET TimeZone TO 'Europe/Berlin'; SET LOCAL work_mem = '2MB'").await;
-        assert_eq!(s.take_changed_settings(), [("TimeZone", "Europe/Berlin".to_owned())]);
-        assert_eq!(ask(&mut s, &mut c, "SHOW work_mem").await, ["columns work_mem", "2MB", "SHOW"]);
+        ask(
+            &mut s,
+            &mut c,
+            "BEGIN; SET TimeZone TO 'Europe/Berlin'; SET LOCAL work_mem = '2MB'",
+        )
+        .await;
+        assert_eq!(
+            s.take_changed_settings(),
+            [("TimeZone", "Europe/Berlin".to_owned())]
+        );
+        assert_eq!(
+            ask(&mut s, &mut c, "SHOW work_mem").await,
+            ["columns work_mem", "2MB", "SHOW"]
+        );
         ask(&mut s, &mut c, "ROLLBACK").await;
         assert_eq!(s.take_changed_settings(), [("TimeZone", "UTC".to_owned())]);
         assert_eq!(ask(&mut s, &mut c, "SHOW work_mem").await[1], "64MB");
@@ -293,14 +421,30 @@ fn a_locked_row_waits_and_can_be_cancelled() {
     run(async |worker| {
         let (mut a, mut b) = (session(&worker), session(&worker));
         let (mut ca, mut cb) = (Script::default(), Script::default());
-        ask(&mut a, &mut ca, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)").await;
+        ask(
+            &mut a,
+            &mut ca,
+            "CREATE TABLE t (a int); INSERT INTO t VALUES (1)",
+        )
+        .await;
         ask(&mut a, &mut ca, "BEGIN; UPDATE t SET a = 2").await;
         ask(&mut b, &mut cb, "SET statement_timeout = 20").await;
         let said = ask(&mut b, &mut cb, "UPDATE t SET a = 3").await;
-        assert_eq!(said, ["ERROR 57014: canceling statement due to statement timeout"]);
-        ask(&mut b, &mut cb, "SET statement_timeout = 0; SET lock_timeout = 20").await;
+        assert_eq!(
+            said,
+            ["ERROR 57014: canceling statement due to statement timeout"]
+        );
+        ask(
+            &mut b,
+            &mut cb,
+            "SET statement_timeout = 0; SET lock_timeout = 20",
+        )
+        .await;
         let said = ask(&mut b, &mut cb, "UPDATE t SET a = 3").await;
-        assert_eq!(said, ["ERROR 55P03: canceling statement due to lock timeout"]);
+        assert_eq!(
+            said,
+            ["ERROR 55P03: canceling statement due to lock timeout"]
+        );
         let (pid, secret) = b.key();
         ask(&mut b, &mut cb, "SET lock_timeout = 0").await;
         let cancel = async {
@@ -309,10 +453,16 @@ fn a_locked_row_waits_and_can_be_cancelled() {
             worker.cancel(pid, secret);
         };
         let (said, ()) = tokio::join!(ask(&mut b, &mut cb, "UPDATE t SET a = 3"), cancel);
-        assert_eq!(said, ["ERROR 57014: canceling statement due to user request"]);
+        assert_eq!(
+            said,
+            ["ERROR 57014: canceling statement due to user request"]
+        );
         // A session that goes away frees its locks.
         drop(a);
-        assert_eq!(ask(&mut b, &mut cb, "UPDATE t SET a = 3").await, ["UPDATE 1"]);
+        assert_eq!(
+            ask(&mut b, &mut cb, "UPDATE t SET a = 3").await,
+            ["UPDATE 1"]
+        );
     });
 }
 
@@ -320,15 +470,25 @@ fn a_locked_row_waits_and_can_be_cancelled() {
 fn refusals_at_the_door() {
     run(async |worker| {
         let open = |user: &str, database: &str| {
-            let request =
-                StartupRequest { user: user.to_owned(), database: database.to_owned(), ..StartupRequest::default() };
+            let request = StartupRequest {
+                user: user.to_owned(),
+                database: database.to_owned(),
+                ..StartupRequest::default()
+            };
             Session::open(&worker, request)
         };
-        let code = |result: Result<Session>| result.err().map(|e| e.code().to_string()).unwrap_or_default();
+        let code = |result: Result<Session>| {
+            result
+                .err()
+                .map(|e| e.code().to_string())
+                .unwrap_or_default()
+        };
         assert_eq!(code(open("nobody", "postgres")), "28000");
         assert_eq!(code(open("postgres", "nowhere")), "3D000");
         assert_eq!(code(open("", "")), "28000");
-        let kept: Vec<Session> = (0..3).map(|_| open("postgres", "logstead").unwrap()).collect();
+        let kept: Vec<Session> = (0..3)
+            .map(|_| open("postgres", "logstead").unwrap())
+            .collect();
         assert_eq!(code(open("postgres", "")), "53300");
         drop(kept);
         assert!(open("postgres", "").is_ok());
@@ -343,7 +503,10 @@ fn nothing_is_told_before_it_is_durable() {
         let (mut s, mut c) = (session(&worker), Script::default());
         ask(&mut s, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
         s.end_request();
-        assert!(worker.worker.lane_dirty(), "the commit is in the lane, not yet written");
+        assert!(
+            worker.worker.lane_dirty(),
+            "the commit is in the lane, not yet written"
+        );
         {
             let settle = s.settle();
             let late = tokio::time::timeout(std::time::Duration::from_millis(20), settle).await;

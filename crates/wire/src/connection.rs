@@ -7,8 +7,10 @@
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::link::{Link, protocol_error};
-use logstead_sql::session::{BindRequest, Client, ConnectionLost, Session, StartupRequest, WorkerSessions};
 use logstead_sql::SqlError;
+use logstead_sql::session::{
+    BindRequest, Client, ConnectionLost, Session, StartupRequest, WorkerSessions,
+};
 use logstead_types::SqlState;
 use std::future::Future;
 use std::pin::pin;
@@ -23,11 +25,12 @@ const STARTUP_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
 pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
-    let mut link = match tokio::time::timeout(STARTUP_TIME_MAX, first_packets(stream, &worker)).await {
-        Ok(Some(started)) => started,
-        // Cut off, cancelled or refused: there is nobody to talk to.
-        Ok(None) | Err(_) => return,
-    };
+    let mut link =
+        match tokio::time::timeout(STARTUP_TIME_MAX, first_packets(stream, &worker)).await {
+            Ok(Some(started)) => started,
+            // Cut off, cancelled or refused: there is nobody to talk to.
+            Ok(None) | Err(_) => return,
+        };
     if let Some(mut session) = open_session(&mut link.0, &worker, link.1) {
         let end = survive(run(&mut link.0, &mut session)).await;
         // Aborts what is open, frees locks, forgets the cancel key.
@@ -37,7 +40,9 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
             Some(Err(ConnectionLost)) => return,
             None => {
                 link.0.discard();
-                link.0.error(&SqlError::internal("the session failed; the server log has more").fatal());
+                link.0.error(
+                    &SqlError::internal("the session failed; the server log has more").fatal(),
+                );
             }
         }
     }
@@ -62,14 +67,21 @@ async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
 }
 
 /// Answers encryption and cancel requests; gives the link and the startup parameters.
-async fn first_packets(mut stream: TcpStream, worker: &WorkerSessions) -> Option<(Link, Vec<(String, String)>)> {
+async fn first_packets(
+    mut stream: TcpStream,
+    worker: &WorkerSessions,
+) -> Option<(Link, Vec<(String, String)>)> {
     let mut buffer = bytes::BytesMut::new();
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
         match decode::take_first_packet(&mut buffer) {
             Ok(None) => {
                 buffer.reserve(1024);
-                if tokio::io::AsyncReadExt::read_buf(&mut stream, &mut buffer).await.ok()? == 0 {
+                if tokio::io::AsyncReadExt::read_buf(&mut stream, &mut buffer)
+                    .await
+                    .ok()?
+                    == 0
+                {
                     return None;
                 }
             }
@@ -89,8 +101,11 @@ async fn first_packets(mut stream: TcpStream, worker: &WorkerSessions) -> Option
             Ok(Some(FirstPacket::Startup { minor, parameters })) => {
                 let mut link = Link::new(stream);
                 *link.input() = buffer;
-                let unknown: Vec<&str> =
-                    parameters.iter().map(|(n, _)| n.as_str()).filter(|n| n.starts_with("_pq_.")).collect();
+                let unknown: Vec<&str> = parameters
+                    .iter()
+                    .map(|(n, _)| n.as_str())
+                    .filter(|n| n.starts_with("_pq_."))
+                    .collect();
                 if minor > 0 || !unknown.is_empty() {
                     encode::negotiate_protocol_version(link.output(), 0, &unknown);
                 }
@@ -106,7 +121,11 @@ async fn first_packets(mut stream: TcpStream, worker: &WorkerSessions) -> Option
     }
 }
 
-fn open_session(link: &mut Link, worker: &Rc<WorkerSessions>, parameters: Vec<(String, String)>) -> Option<Session> {
+fn open_session(
+    link: &mut Link,
+    worker: &Rc<WorkerSessions>,
+    parameters: Vec<(String, String)>,
+) -> Option<Session> {
     let mut request = StartupRequest::default();
     for (name, value) in parameters {
         match name.as_str() {
@@ -237,7 +256,11 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
     }
 }
 
-async fn extended(message: Frontend<'_>, link: &mut Link, session: &mut Session) -> Result<(), SqlError> {
+async fn extended(
+    message: Frontend<'_>,
+    link: &mut Link,
+    session: &mut Session,
+) -> Result<(), SqlError> {
     match message {
         Frontend::Parse { name, text, types } => {
             session.parse(name, text, &types, link).await?;
@@ -254,9 +277,13 @@ async fn extended(message: Frontend<'_>, link: &mut Link, session: &mut Session)
             session.bind(&request, link).await?;
             encode::bind_complete(link.output());
         }
-        Frontend::Describe(Target::Statement(name)) => session.describe_statement(name, link).await?,
+        Frontend::Describe(Target::Statement(name)) => {
+            session.describe_statement(name, link).await?
+        }
         Frontend::Describe(Target::Portal(name)) => session.describe_portal(name, link)?,
-        Frontend::Execute { portal, rows_max } => session.execute(portal, u64::from(rows_max), link).await?,
+        Frontend::Execute { portal, rows_max } => {
+            session.execute(portal, u64::from(rows_max), link).await?
+        }
         Frontend::Close(Target::Statement(name)) => {
             session.close_statement(name);
             encode::close_complete(link.output());
@@ -267,7 +294,9 @@ async fn extended(message: Frontend<'_>, link: &mut Link, session: &mut Session)
         }
         Frontend::FunctionCall => return Err(SqlError::unsupported("the function call message")),
         Frontend::Password => {
-            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "unexpected password message").fatal());
+            return Err(
+                SqlError::new(SqlState::PROTOCOL_VIOLATION, "unexpected password message").fatal(),
+            );
         }
         // Handled by the caller.
         Frontend::Query(_)
@@ -304,7 +333,10 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
 }
 
 /// Waits until bytes arrive. `Some` when the session is to end instead: shutdown or an idle timeout.
-async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Option<SqlError>, ConnectionLost> {
+async fn wait_for_input(
+    link: &mut Link,
+    session: &mut Session,
+) -> Result<Option<SqlError>, ConnectionLost> {
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let limit = session.idle_limit();

@@ -40,7 +40,13 @@ pub(crate) struct Link {
 impl Link {
     /// Takes a stream over.
     pub(crate) fn new(stream: TcpStream) -> Link {
-        Link { stream, input: BytesMut::new(), output: Vec::new(), rows: RowFormat::default(), busy: false }
+        Link {
+            stream,
+            input: BytesMut::new(),
+            output: Vec::new(),
+            rows: RowFormat::default(),
+            busy: false,
+        }
     }
 
     /// What was received and not yet taken.
@@ -64,7 +70,11 @@ impl Link {
             self.input = BytesMut::new();
         }
         // Room grows with what arrived, never with what a length announces.
-        let least = if self.busy { BUSY_READ_BYTES } else { READ_BYTES };
+        let least = if self.busy {
+            BUSY_READ_BYTES
+        } else {
+            READ_BYTES
+        };
         self.input.reserve(least.max(self.input.len().min(1 << 20)));
         match self.stream.read_buf(&mut self.input).await {
             Ok(0) | Err(_) => Err(ConnectionLost),
@@ -119,10 +129,17 @@ impl Link {
     async fn next_copy_input(&mut self) -> Result<CopyInput> {
         loop {
             let lost = |_| {
-                SqlError::new(SqlState::CONNECTION_FAILURE, "unexpected EOF on client connection with an open transaction")
-                    .fatal()
+                SqlError::new(
+                    SqlState::CONNECTION_FAILURE,
+                    "unexpected EOF on client connection with an open transaction",
+                )
+                .fatal()
             };
-            let frame = self.next_frame().await.map_err(lost)?.map_err(protocol_error)?;
+            let frame = self
+                .next_frame()
+                .await
+                .map_err(lost)?
+                .map_err(protocol_error)?;
             match frame.decode().map_err(protocol_error)? {
                 Frontend::CopyData(_) => return Ok(CopyInput::Data(frame.body.clone())),
                 Frontend::CopyDone => return Ok(CopyInput::Done),
@@ -132,7 +149,10 @@ impl Link {
                 _ => {
                     return Err(SqlError::new(
                         SqlState::PROTOCOL_VIOLATION,
-                        format!("unexpected message type 0x{:02X} during COPY from stdin", frame.kind),
+                        format!(
+                            "unexpected message type 0x{:02X} during COPY from stdin",
+                            frame.kind
+                        ),
                     ));
                 }
             }
@@ -151,7 +171,11 @@ impl RowSink for Link {
         self.rows.row(row, &mut self.output)
     }
 
-    fn stored_row(&mut self, row: logstead_engine::RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+    fn stored_row(
+        &mut self,
+        row: logstead_engine::RowRef<'_>,
+        columns: &[StoredColumn],
+    ) -> Result<()> {
         self.rows.stored_row(row, columns, &mut self.output)
     }
 
@@ -194,7 +218,11 @@ impl Client for Link {
     }
 
     fn error(&mut self, error: &SqlError) {
-        let severity = if error.fields().fatal { "FATAL" } else { "ERROR" };
+        let severity = if error.fields().fatal {
+            "FATAL"
+        } else {
+            "ERROR"
+        };
         encode::error_response(&mut self.output, severity, error.fields());
     }
 

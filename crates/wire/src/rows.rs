@@ -48,7 +48,12 @@ impl RowFormat {
 
     pub(crate) fn start(&mut self, columns: &[OutputColumn], formats: &[i16]) {
         self.columns.clear();
-        self.columns.extend(columns.iter().enumerate().map(|(i, c)| (c.ty, is_binary(formats, i))));
+        self.columns.extend(
+            columns
+                .iter()
+                .enumerate()
+                .map(|(i, c)| (c.ty, is_binary(formats, i))),
+        );
     }
 
     fn style(context: &Option<Rc<SessionContext>>) -> OutputStyle<'_> {
@@ -77,7 +82,12 @@ impl RowFormat {
         end_row(out, at)
     }
 
-    pub(crate) fn stored_row(&self, row: RowRef<'_>, columns: &[StoredColumn], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn stored_row(
+        &self,
+        row: RowRef<'_>,
+        columns: &[StoredColumn],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let style = RowFormat::style(&self.context);
         let at = self.begin(out);
         for (column, (ty, binary)) in columns.iter().zip(&self.columns) {

@@ -27,7 +27,10 @@ struct Generations<K, V> {
 
 impl<K, V> Default for Generations<K, V> {
     fn default() -> Self {
-        Generations { young: HashMap::default(), old: HashMap::default() }
+        Generations {
+            young: HashMap::default(),
+            old: HashMap::default(),
+        }
     }
 }
 
@@ -79,13 +82,20 @@ impl Caches {
     /// The statements of `text`.
     pub(super) fn parse(&mut self, text: &str) -> Result<Rc<ParsedText>> {
         if text.len() > TEXT_BYTES_MAX {
-            return Ok(Rc::new(ParsedText { text: text.into(), statements: parse::parse(text)? }));
+            return Ok(Rc::new(ParsedText {
+                text: text.into(),
+                statements: parse::parse(text)?,
+            }));
         }
         if let Some(parsed) = self.texts.get(text) {
             return Ok(parsed);
         }
-        let parsed = Rc::new(ParsedText { text: text.into(), statements: parse::parse(text)? });
-        self.texts.insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
+        let parsed = Rc::new(ParsedText {
+            text: text.into(),
+            statements: parse::parse(text)?,
+        });
+        self.texts
+            .insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
         Ok(parsed)
     }
 
@@ -105,7 +115,9 @@ impl Caches {
             path: Rc::clone(path),
             database: catalog.database,
         };
-        self.plans.get(&key).filter(|plan| Arc::ptr_eq(&plan.catalog, catalog))
+        self.plans
+            .get(&key)
+            .filter(|plan| Arc::ptr_eq(&plan.catalog, catalog))
     }
 
     /// Keeps a plan that any session may use.

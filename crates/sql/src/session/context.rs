@@ -7,9 +7,9 @@ use crate::func::Context;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
+use logstead_engine::Worker;
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
-use logstead_engine::Worker;
 use std::sync::Arc;
 
 /// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
@@ -155,14 +155,20 @@ impl Context for SessionContext {
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         self.may_write("nextval")?;
         let catalog = self.catalog();
-        let (value, csn) =
-            self.sequences.borrow_mut().nextval(&self.instance.store, &self.worker, &catalog, sequence)?;
+        let (value, csn) = self.sequences.borrow_mut().nextval(
+            &self.instance.store,
+            &self.worker,
+            &catalog,
+            sequence,
+        )?;
         self.depend(csn);
         Ok(value)
     }
 
     fn currval(&self, sequence: Oid) -> Result<i64> {
-        self.sequences.borrow().currval(&self.catalog.borrow(), sequence)
+        self.sequences
+            .borrow()
+            .currval(&self.catalog.borrow(), sequence)
     }
 
     fn lastval(&self) -> Result<i64> {
@@ -195,7 +201,14 @@ impl Context for SessionContext {
     }
 
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        calls::catalog_call(name, args, &VirtualContext { catalog: &self.catalog(), session: self })
+        calls::catalog_call(
+            name,
+            args,
+            &VirtualContext {
+                catalog: &self.catalog(),
+                session: self,
+            },
+        )
     }
 
     fn settings(&self) -> Vec<crate::func::Setting> {

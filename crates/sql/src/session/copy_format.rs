@@ -37,7 +37,10 @@ fn bad(message: impl Into<String>) -> SqlError {
 }
 
 fn single(name: &str, c: char) -> Result<u8> {
-    u8::try_from(c).ok().filter(u8::is_ascii).ok_or_else(|| bad(format!("COPY {name} must be a single one-byte character")))
+    u8::try_from(c)
+        .ok()
+        .filter(u8::is_ascii)
+        .ok_or_else(|| bad(format!("COPY {name} must be a single one-byte character")))
 }
 
 impl CopyFormat {
@@ -48,7 +51,12 @@ impl CopyFormat {
         let mut force_quote = Forced::These(Vec::new());
         let (mut force_not_null, mut force_null) = (Vec::new(), Vec::new());
         let mut csv_only = None;
-        let names = |columns: &[ast::Ident]| columns.iter().map(super::transaction::fold).collect::<Vec<_>>();
+        let names = |columns: &[ast::Ident]| {
+            columns
+                .iter()
+                .map(super::transaction::fold)
+                .collect::<Vec<_>>()
+        };
         let force = |columns: &[ast::Ident]| match columns {
             [star] if star.value == "*" => Forced::All,
             columns => Forced::These(names(columns)),
@@ -93,14 +101,18 @@ impl CopyFormat {
                 CopyOption::Encoding(name) => {
                     let known = name.to_lowercase().replace(['-', '_'], "");
                     if known != "utf8" && known != "unicode" {
-                        return Err(SqlError::unsupported(format!("COPY with ENCODING '{name}'")));
+                        return Err(SqlError::unsupported(format!(
+                            "COPY with ENCODING '{name}'"
+                        )));
                     }
                 }
             }
         }
         for option in legacy {
             match option {
-                CopyLegacyOption::Binary => return Err(SqlError::unsupported("COPY with FORMAT binary")),
+                CopyLegacyOption::Binary => {
+                    return Err(SqlError::unsupported("COPY with FORMAT binary"));
+                }
                 CopyLegacyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
                 CopyLegacyOption::Null(text) => null = Some(text.clone()),
                 CopyLegacyOption::Header => header = true,
@@ -111,8 +123,12 @@ impl CopyFormat {
                             CopyLegacyCsvOption::Header => header = true,
                             CopyLegacyCsvOption::Quote(c) => quote = Some(single("quote", *c)?),
                             CopyLegacyCsvOption::Escape(c) => escape = Some(single("escape", *c)?),
-                            CopyLegacyCsvOption::ForceQuote(columns) => force_quote = force(columns),
-                            CopyLegacyCsvOption::ForceNotNull(columns) => force_not_null = names(columns),
+                            CopyLegacyCsvOption::ForceQuote(columns) => {
+                                force_quote = force(columns)
+                            }
+                            CopyLegacyCsvOption::ForceNotNull(columns) => {
+                                force_not_null = names(columns)
+                            }
                         }
                     }
                 }
@@ -141,15 +157,21 @@ impl CopyFormat {
     }
 
     fn check(&self) -> Result<()> {
-        let invalid = |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        let invalid =
+            |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         if matches!(self.delimiter, b'\n' | b'\r') {
             return invalid("COPY delimiter cannot be newline or carriage return");
         }
         if self.null.contains(['\n', '\r']) {
             return invalid("COPY null representation cannot use newline or carriage return");
         }
-        if !self.csv && (self.delimiter.is_ascii_alphanumeric() || matches!(self.delimiter, b'\\' | b'.')) {
-            return invalid(&format!("COPY delimiter cannot be \"{}\"", char::from(self.delimiter)));
+        if !self.csv
+            && (self.delimiter.is_ascii_alphanumeric() || matches!(self.delimiter, b'\\' | b'.'))
+        {
+            return invalid(&format!(
+                "COPY delimiter cannot be \"{}\"",
+                char::from(self.delimiter)
+            ));
         }
         if self.csv && self.delimiter == self.quote {
             return invalid("COPY delimiter and quote must be different");
@@ -162,7 +184,9 @@ impl CopyFormat {
 }
 
 fn bad_delimiter() -> Result<()> {
-    Err(bad("COPY delimiter must not appear in the NULL specification"))
+    Err(bad(
+        "COPY delimiter must not appear in the NULL specification",
+    ))
 }
 
 /// Cuts a stream of bytes into records.
@@ -190,7 +214,10 @@ impl Records {
             self.start = 0;
         }
         if self.bytes.len() + bytes.len() > RECORD_BYTES_MAX {
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a line of COPY data is longer than 1 GiB"));
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "a line of COPY data is longer than 1 GiB",
+            ));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -220,7 +247,11 @@ impl Records {
                     self.at += 2;
                 }
                 // In quotes, an escape that is not the quote itself protects the byte after it.
-                byte if format.csv && self.in_quotes && byte == format.escape && format.escape != format.quote => {
+                byte if format.csv
+                    && self.in_quotes
+                    && byte == format.escape
+                    && format.escape != format.quote =>
+                {
                     if self.at + 1 >= self.bytes.len() && !end {
                         return Ok(None);
                     }
@@ -236,7 +267,10 @@ impl Records {
         self.at = self.at.min(self.bytes.len());
         if end && self.start < self.bytes.len() {
             if self.in_quotes {
-                return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, "unterminated CSV quoted field"));
+                return Err(SqlError::new(
+                    SqlState::BAD_COPY_FILE_FORMAT,
+                    "unterminated CSV quoted field",
+                ));
             }
             let length = self.bytes.len();
             return Ok(self.record(length, length, format));
@@ -272,10 +306,19 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Splits a record. `force` tells of column `i`: (never NULL, NULL even if quoted).
-    pub(super) fn split(&mut self, record: &[u8], format: &CopyFormat, force: impl Fn(usize) -> (bool, bool)) {
+    pub(super) fn split(
+        &mut self,
+        record: &[u8],
+        format: &CopyFormat,
+        force: impl Fn(usize) -> (bool, bool),
+    ) {
         self.text.clear();
         self.fields.clear();
-        if format.csv { self.split_csv(record, format, force) } else { self.split_text(record, format) }
+        if format.csv {
+            self.split_csv(record, format, force)
+        } else {
+            self.split_text(record, format)
+        }
     }
 
     /// Number of fields.
@@ -286,7 +329,11 @@ impl Fields {
     /// Field `i`; `None` is NULL.
     pub(super) fn get(&self, i: usize) -> Option<&[u8]> {
         let (range, null) = self.fields.get(i)?;
-        if *null { None } else { self.text.get(range.clone()) }
+        if *null {
+            None
+        } else {
+            self.text.get(range.clone())
+        }
     }
 
     fn split_text(&mut self, record: &[u8], format: &CopyFormat) {
@@ -351,7 +398,12 @@ impl Fields {
         at + 1
     }
 
-    fn split_csv(&mut self, record: &[u8], format: &CopyFormat, force: impl Fn(usize) -> (bool, bool)) {
+    fn split_csv(
+        &mut self,
+        record: &[u8],
+        format: &CopyFormat,
+        force: impl Fn(usize) -> (bool, bool),
+    ) {
         let null = format.null.as_bytes();
         let mut at = 0;
         loop {
@@ -360,7 +412,9 @@ impl Fields {
             while let Some(&byte) = record.get(at) {
                 if in_quotes {
                     let next = record.get(at + 1).copied();
-                    if byte == format.escape && next.is_some_and(|n| n == format.escape || n == format.quote) {
+                    if byte == format.escape
+                        && next.is_some_and(|n| n == format.escape || n == format.quote)
+                    {
                         self.text.extend(next);
                         at += 2;
                         continue;
@@ -396,7 +450,13 @@ impl Fields {
 }
 
 /// Appends one field to a line of output.
-pub(super) fn write_field(line: &mut Vec<u8>, value: Option<&[u8]>, format: &CopyFormat, quote_it: bool, alone: bool) {
+pub(super) fn write_field(
+    line: &mut Vec<u8>,
+    value: Option<&[u8]>,
+    format: &CopyFormat,
+    quote_it: bool,
+    alone: bool,
+) {
     let Some(value) = value else {
         line.extend_from_slice(format.null.as_bytes());
         return;
@@ -421,8 +481,13 @@ pub(super) fn write_field(line: &mut Vec<u8>, value: Option<&[u8]>, format: &Cop
         }
         return;
     }
-    let special = |b: &u8| *b == format.delimiter || *b == format.quote || matches!(b, b'\n' | b'\r');
-    if quote_it || value == format.null.as_bytes() || value.iter().any(special) || (alone && value == b"\\.") {
+    let special =
+        |b: &u8| *b == format.delimiter || *b == format.quote || matches!(b, b'\n' | b'\r');
+    if quote_it
+        || value == format.null.as_bytes()
+        || value.iter().any(special)
+        || (alone && value == b"\\.")
+    {
         line.push(format.quote);
         for &byte in value {
             if byte == format.quote || byte == format.escape {
@@ -447,7 +512,11 @@ mod tests {
         let mut take = |records: &mut Records, end| {
             while let Some(range) = records.next(format, end).unwrap() {
                 fields.split(records.bytes(range), format, |_| (false, false));
-                let texts = (0..fields.len()).map(|i| fields.get(i).map(|f| String::from_utf8_lossy(f).into_owned()));
+                let texts = (0..fields.len()).map(|i| {
+                    fields
+                        .get(i)
+                        .map(|f| String::from_utf8_lossy(f).into_owned())
+                });
                 found.push(texts.collect());
             }
         };
@@ -460,7 +529,9 @@ mod tests {
     }
 
     fn strings(rows: &[&[Option<&str>]]) -> Vec<Vec<Option<String>>> {
-        rows.iter().map(|row| row.iter().map(|f| f.map(str::to_owned)).collect()).collect()
+        rows.iter()
+            .map(|row| row.iter().map(|f| f.map(str::to_owned)).collect())
+            .collect()
     }
 
     #[test]
@@ -474,7 +545,11 @@ mod tests {
                 &[Some("AA"), Some("last\nline")],
                 &[Some("3"), Some("no end")],
             ]);
-            assert_eq!(records(&format, input, piece), expected, "pieces of {piece}");
+            assert_eq!(
+                records(&format, input, piece),
+                expected,
+                "pieces of {piece}"
+            );
         }
     }
 
@@ -483,23 +558,41 @@ mod tests {
         let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new("csv"))], &[]).unwrap();
         let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
         for piece in 1..input.len() {
-            let expected = strings(&[&[Some("1"), Some("a,\"b\nc"), None], &[None, Some(""), Some("x")]]);
-            assert_eq!(records(&format, input, piece), expected, "pieces of {piece}");
+            let expected = strings(&[
+                &[Some("1"), Some("a,\"b\nc"), None],
+                &[None, Some(""), Some("x")],
+            ]);
+            assert_eq!(
+                records(&format, input, piece),
+                expected,
+                "pieces of {piece}"
+            );
         }
     }
 
     #[test]
     fn end_mark_ends() {
         let format = CopyFormat::read(&[], &[]).unwrap();
-        assert_eq!(records(&format, b"1\n\\.\n2\n", 3), strings(&[&[Some("1")]]));
+        assert_eq!(
+            records(&format, b"1\n\\.\n2\n", 3),
+            strings(&[&[Some("1")]])
+        );
     }
 
     #[test]
     fn what_is_written_reads_back() {
         for csv in [false, true] {
             let name = if csv { "csv" } else { "text" };
-            let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[]).unwrap();
-            let values = [Some("plain"), None, Some(""), Some("a\tb,\"c\"\\\r\n"), Some("\\N"), Some("\\.")];
+            let format =
+                CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[]).unwrap();
+            let values = [
+                Some("plain"),
+                None,
+                Some(""),
+                Some("a\tb,\"c\"\\\r\n"),
+                Some("\\N"),
+                Some("\\."),
+            ];
             let mut line = Vec::new();
             for (i, value) in values.iter().enumerate() {
                 if i > 0 {

@@ -40,7 +40,9 @@ impl Reader {
     /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
     fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
         loop {
-            let at = |e: SqlError, line: u64, table: &str| e.context(format!("COPY {table}, line {line}"));
+            let at = |e: SqlError, line: u64, table: &str| {
+                e.context(format!("COPY {table}, line {line}"))
+            };
             let record = match self.records.next(&self.format, end) {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ok(false),
@@ -48,7 +50,11 @@ impl Reader {
             };
             // In CSV a record may span lines; like PostgreSQL the last one is named.
             let bytes = self.records.bytes(record);
-            self.line += 1 + if self.format.csv { bytes.iter().filter(|b| **b == b'\n').count() as u64 } else { 0 };
+            self.line += 1 + if self.format.csv {
+                bytes.iter().filter(|b| **b == b'\n').count() as u64
+            } else {
+                0
+            };
             if self.format.header && self.line == 1 {
                 continue;
             }
@@ -64,8 +70,17 @@ impl Reader {
                 ));
             }
             let (fields, force) = (&mut self.fields, &self.force);
-            fields.split(bytes, &self.format, |i| force.get(i).copied().unwrap_or_default());
-            let shown = || format!("COPY {}, line {}: \"{}\"", self.table, self.line, shorten(bytes));
+            fields.split(bytes, &self.format, |i| {
+                force.get(i).copied().unwrap_or_default()
+            });
+            let shown = || {
+                format!(
+                    "COPY {}, line {}: \"{}\"",
+                    self.table,
+                    self.line,
+                    shorten(bytes)
+                )
+            };
             let wanted = self.columns.len();
             let fields = &self.fields;
             if fields.len() > wanted {
@@ -74,13 +89,18 @@ impl Reader {
             self.row.clear();
             for (i, (name, ty)) in self.columns.iter().enumerate() {
                 if i >= fields.len() {
-                    return Err(bad_format(format!("missing data for column \"{name}\"")).context(shown()));
+                    return Err(
+                        bad_format(format!("missing data for column \"{name}\"")).context(shown())
+                    );
                 }
                 self.row.push(match fields.get(i) {
                     None => Datum::Null,
                     Some(field) => read_field(field, *ty, session).map_err(|error| {
                         let field = shorten(field);
-                        error.context(format!("COPY {}, line {}, column {name}: \"{field}\"", self.table, self.line))
+                        error.context(format!(
+                            "COPY {}, line {}, column {name}: \"{field}\"",
+                            self.table, self.line
+                        ))
                     })?,
                 });
             }
@@ -118,24 +138,36 @@ fn shorten(bytes: &[u8]) -> String {
     if text.len() <= SHOWN_BYTES_MAX {
         return text.into_owned();
     }
-    let end = (0..=SHOWN_BYTES_MAX).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+    let end = (0..=SHOWN_BYTES_MAX)
+        .rev()
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0);
     format!("{}...", &text[..end])
 }
 
 /// Attribute positions of the named columns; all live ones if none is named.
 pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Result<Vec<usize>> {
     if names.is_empty() {
-        return Ok((0..relation.columns.len()).filter(|i| !relation.columns[*i].dropped).collect());
+        return Ok((0..relation.columns.len())
+            .filter(|i| !relation.columns[*i].dropped)
+            .collect());
     }
     let mut positions = Vec::with_capacity(names.len());
     for name in names {
         let name = fold(name);
-        let found = relation.columns.iter().position(|c| !c.dropped && c.name == name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of relation \"{}\" does not exist", relation.name),
-            )
-        })?;
+        let found = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" does not exist",
+                        relation.name
+                    ),
+                )
+            })?;
         if positions.contains(&found) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -155,25 +187,42 @@ impl Session {
         parsed: &Parsed,
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let ast::Statement::Copy { source, to, target, options, legacy_options, .. } = &*parsed.statement else {
+        let ast::Statement::Copy {
+            source,
+            to,
+            target,
+            options,
+            legacy_options,
+            ..
+        } = &*parsed.statement
+        else {
             return Err(SqlError::unsupported("this form of COPY"));
         };
         match target {
             CopyTarget::Stdin | CopyTarget::Stdout => {}
-            CopyTarget::File { .. } => return Err(SqlError::unsupported("COPY with a file on the server")),
-            CopyTarget::Program { .. } => return Err(SqlError::unsupported("COPY with a program on the server")),
+            CopyTarget::File { .. } => {
+                return Err(SqlError::unsupported("COPY with a file on the server"));
+            }
+            CopyTarget::Program { .. } => {
+                return Err(SqlError::unsupported("COPY with a program on the server"));
+            }
         }
         let format = CopyFormat::read(options, legacy_options)?;
         match source {
-            CopySource::Table { table_name, columns } if !*to => {
-                self.copy_from(table_name, columns, format, client).await
-            }
+            CopySource::Table {
+                table_name,
+                columns,
+            } if !*to => self.copy_from(table_name, columns, format, client).await,
             source => self.copy_to(statement, source, format, client).await,
         }
     }
 
     /// Finds an ordinary relation by its name in a statement.
-    pub(super) fn find_relation(&self, catalog: &Catalog, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+    pub(super) fn find_relation(
+        &self,
+        catalog: &Catalog,
+        name: &ast::ObjectName,
+    ) -> Result<Arc<Relation>> {
         let parts: Vec<String> = name
             .0
             .iter()
@@ -186,12 +235,23 @@ impl Session {
             [table] => (None, table),
             [schema, table] => (Some(schema.as_str()), table),
             [_, schema, table] => (Some(schema.as_str()), table),
-            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("improper qualified name: {name}"))),
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("improper qualified name: {name}"),
+                ));
+            }
         };
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
-        catalog.relation(schema, table, &path).cloned().ok_or_else(|| {
-            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
-        })
+        catalog
+            .relation(schema, table, &path)
+            .cloned()
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{}\" does not exist", parts.join(".")),
+                )
+            })
     }
 
     async fn copy_from(
@@ -210,7 +270,9 @@ impl Session {
             match relation.kind {
                 RelationKind::Table => {}
                 RelationKind::Sequence(_) => return Err(wrong_kind("copy to sequence", &relation)),
-                RelationKind::Virtual(_) => return Err(wrong_kind("copy to system relation", &relation)),
+                RelationKind::Virtual(_) => {
+                    return Err(wrong_kind("copy to system relation", &relation));
+                }
             }
             let table = self.storage(&relation)?;
             self.transaction()?;
@@ -246,7 +308,10 @@ impl Session {
         let mut end = false;
         while !end {
             self.end_request();
-            let waits = Limits { lock_ms: 0, ..limits };
+            let waits = Limits {
+                lock_ms: 0,
+                ..limits
+            };
             let input = guarded(&signals, waits, client.copy_input()).await?;
             self.begin_request();
             match input {
@@ -257,7 +322,11 @@ impl Session {
                         SqlState::QUERY_CANCELED,
                         format!("COPY from stdin failed: {reason}"),
                     )
-                    .context(format!("COPY {}, line {}", relation.name, reader.line + 1)));
+                    .context(format!(
+                        "COPY {}, line {}",
+                        relation.name,
+                        reader.line + 1
+                    )));
                 }
             }
             let open = self.transaction()?;
@@ -276,7 +345,9 @@ impl Session {
                 reader.row = row;
                 match pushed {
                     Ok(_) => rows += 1,
-                    Err(error) if error.fields().context.is_none() => return Err(error.context(reader.row_context())),
+                    Err(error) if error.fields().context.is_none() => {
+                        return Err(error.context(reader.row_context()));
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -285,7 +356,12 @@ impl Session {
     }
 
     /// INSERT of rows that come from outside: copied columns from the row, defaults for the others.
-    fn copy_plan(&self, catalog: &Arc<Catalog>, relation: &Arc<Relation>, positions: &[usize]) -> Result<Plan> {
+    fn copy_plan(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Arc<Relation>,
+        positions: &[usize],
+    ) -> Result<Plan> {
         self.context.catalog.replace(Arc::clone(catalog));
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let cx = PlanContext {
@@ -305,19 +381,31 @@ impl Session {
         }
         let insert = Insert {
             table: Arc::clone(relation),
-            source: Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.0 },
+            source: Plan {
+                node: Node::OneRow,
+                columns: Vec::new(),
+                rows: 1.0,
+                cost: 0.0,
+            },
             values,
             checks: bind::check_exprs(relation, &cx)?,
             conflict: None,
             returning: None,
         };
-        Ok(Plan { node: Node::Insert(Box::new(insert)), columns: Vec::new(), rows: 0.0, cost: 0.0 })
+        Ok(Plan {
+            node: Node::Insert(Box::new(insert)),
+            columns: Vec::new(),
+            rows: 0.0,
+            cost: 0.0,
+        })
     }
 }
 
 fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Result<Reader> {
-    let columns: Vec<(String, SqlType)> =
-        positions.iter().map(|p| (relation.columns[*p].name.clone(), relation.columns[*p].ty)).collect();
+    let columns: Vec<(String, SqlType)> = positions
+        .iter()
+        .map(|p| (relation.columns[*p].name.clone(), relation.columns[*p].ty))
+        .collect();
     for name in format.force_not_null.iter().chain(&format.force_null) {
         if !columns.iter().any(|(column, _)| column == name) {
             return Err(SqlError::new(
@@ -326,8 +414,15 @@ fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Resul
             ));
         }
     }
-    let force =
-        columns.iter().map(|(c, _)| (format.force_not_null.contains(c), format.force_null.contains(c))).collect();
+    let force = columns
+        .iter()
+        .map(|(c, _)| {
+            (
+                format.force_not_null.contains(c),
+                format.force_null.contains(c),
+            )
+        })
+        .collect();
     Ok(Reader {
         table: relation.name.clone(),
         format,
@@ -341,5 +436,8 @@ fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Resul
 }
 
 fn wrong_kind(what: &str, relation: &Relation) -> SqlError {
-    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot {what} \"{}\"", relation.name))
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("cannot {what} \"{}\"", relation.name),
+    )
 }

@@ -65,7 +65,10 @@ impl Session {
                 let inner = Arc::new(ast::Statement::Query(query.clone()));
                 Statement::once(Rc::clone(&statement.text.text), inner, Vec::new())
             }
-            CopySource::Table { table_name, columns } => {
+            CopySource::Table {
+                table_name,
+                columns,
+            } => {
                 let catalog = self.catalog()?;
                 let relation = self.find_relation(&catalog, table_name)?;
                 if matches!(relation.kind, RelationKind::Sequence(_)) {
@@ -113,7 +116,13 @@ impl Session {
                 if i > 0 {
                     line.push(format.delimiter);
                 }
-                write_field(&mut line, Some(column.name.as_bytes()), &format, false, columns.len() == 1);
+                write_field(
+                    &mut line,
+                    Some(column.name.as_bytes()),
+                    &format,
+                    false,
+                    columns.len() == 1,
+                );
             }
             line.push(b'\n');
             client.copy_out_data(&line);

@@ -28,16 +28,30 @@ impl RowSink for Discarded {
 
 impl Session {
     pub(super) async fn explain(&mut self, parsed: &Parsed, text: &Rc<str>) -> Result<Reply> {
-        let ast::Statement::Explain { analyze, verbose, statement, format, options, .. } = &*parsed.statement else {
+        let ast::Statement::Explain {
+            analyze,
+            verbose,
+            statement,
+            format,
+            options,
+            ..
+        } = &*parsed.statement
+        else {
             return Err(SqlError::unsupported("EXPLAIN of a table"));
         };
-        let mut chosen = ExplainOptions { verbose: *verbose, ..ExplainOptions::default() };
+        let mut chosen = ExplainOptions {
+            verbose: *verbose,
+            ..ExplainOptions::default()
+        };
         let (mut analyze, mut summary) = (*analyze, None);
         if let Some(format) = format {
             refuse_format(&format.to_string())?;
         }
         for option in options.iter().flatten() {
-            let argument = option.arg.as_ref().map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
+            let argument = option
+                .arg
+                .as_ref()
+                .map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
             let on = match argument.as_deref() {
                 None => true,
                 Some(word) => crate::settings::parse_bool(word).unwrap_or(true),
@@ -60,12 +74,18 @@ impl Session {
             }
         }
         let (inner, types, params) = match &**statement {
-            ast::Statement::Execute { name: Some(name), parameters, .. } => {
+            ast::Statement::Execute {
+                name: Some(name),
+                parameters,
+                ..
+            } => {
                 let prepared = self.find_statement(&super::prepared::statement_name(name))?;
                 let promise = self.promise(&prepared)?;
                 let params = self.arguments(parameters, &promise.param_types)?;
                 let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
-                let parsed = prepared.parsed().ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
+                let parsed = prepared
+                    .parsed()
+                    .ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
                 (Arc::clone(&parsed.statement), types, params)
             }
             other => (Arc::new(other.clone()), Vec::new(), Vec::new()),
@@ -82,7 +102,10 @@ impl Session {
         if !analyze {
             let mut lines = explain(&planned.plan, &chosen);
             if summary == Some(true) {
-                lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
+                lines.push(format!(
+                    "Planning Time: {:.3} ms",
+                    planning.as_secs_f64() * 1e3
+                ));
             }
             return Ok(reply(lines));
         }
@@ -111,17 +134,30 @@ impl Session {
                 work_mem_bytes,
             };
             let progress =
-                super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut Discarded)).await?;
+                super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut Discarded))
+                    .await?;
             if matches!(progress, Progress::Done { .. } | Progress::Suspended) {
                 break;
             }
         }
         let running = clock.monotonic().since(begun);
         let stats = execution.stats();
-        let mut lines = explain(plan.prepared.plan(), &ExplainOptions { stats: Some(&stats), ..chosen });
+        let mut lines = explain(
+            plan.prepared.plan(),
+            &ExplainOptions {
+                stats: Some(&stats),
+                ..chosen
+            },
+        );
         if summary != Some(false) {
-            lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
-            lines.push(format!("Execution Time: {:.3} ms", running.as_secs_f64() * 1e3));
+            lines.push(format!(
+                "Planning Time: {:.3} ms",
+                planning.as_secs_f64() * 1e3
+            ));
+            lines.push(format!(
+                "Execution Time: {:.3} ms",
+                running.as_secs_f64() * 1e3
+            ));
         }
         Ok(reply(lines))
     }
@@ -131,13 +167,19 @@ fn refuse_format(format: &str) -> Result<()> {
     if format.eq_ignore_ascii_case("text") {
         return Ok(());
     }
-    Err(SqlError::unsupported(format!("EXPLAIN with FORMAT {}", format.to_uppercase())))
+    Err(SqlError::unsupported(format!(
+        "EXPLAIN with FORMAT {}",
+        format.to_uppercase()
+    )))
 }
 
 fn reply(lines: Vec<String>) -> Reply {
     Reply::Rows {
         columns: vec![text_column("QUERY PLAN")],
-        rows: lines.into_iter().map(|line| vec![Datum::Text(line.into())]).collect(),
+        rows: lines
+            .into_iter()
+            .map(|line| vec![Datum::Text(line.into())])
+            .collect(),
         tag: "EXPLAIN".to_owned(),
     }
 }

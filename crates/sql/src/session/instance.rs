@@ -63,11 +63,19 @@ impl Instance {
     /// Takes a place for a session: its number, secret and signals.
     pub(super) fn admit(&self) -> Result<(i32, i32, Arc<Signals>)> {
         if self.stopping.load(Ordering::SeqCst) {
-            return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down").fatal());
+            return Err(SqlError::new(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is shutting down",
+            )
+            .fatal());
         }
         if self.session_count.fetch_add(1, Ordering::SeqCst) >= self.connections_max {
             self.session_count.fetch_sub(1, Ordering::SeqCst);
-            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already").fatal());
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "sorry, too many clients already",
+            )
+            .fatal());
         }
         let secret = self.env.random.u64() as i32;
         let signals = Arc::new(Signals::default());
@@ -78,7 +86,13 @@ impl Instance {
                 break pid;
             }
         };
-        sessions.insert(pid, Entry { secret, signals: Arc::clone(&signals) });
+        sessions.insert(
+            pid,
+            Entry {
+                secret,
+                signals: Arc::clone(&signals),
+            },
+        );
         Ok((pid, secret, signals))
     }
 
@@ -105,12 +119,18 @@ impl Instance {
     /// Shutdown begins: new sessions are refused, idle ones end, those in a transaction may finish it.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.sessions.lock().values().for_each(|entry| entry.signals.stop());
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.stop());
     }
 
     /// The grace time is over: every session ends.
     pub fn terminate_all(&self) {
-        self.sessions.lock().values().for_each(|entry| entry.signals.terminate());
+        self.sessions
+            .lock()
+            .values()
+            .for_each(|entry| entry.signals.terminate());
     }
 }
 

@@ -112,7 +112,10 @@ impl Session {
                 "no PostgreSQL user name specified in startup packet",
             ));
         }
-        if !matches!(request.replication.to_ascii_lowercase().as_str(), "" | "false" | "off" | "no" | "0") {
+        if !matches!(
+            request.replication.to_ascii_lowercase().as_str(),
+            "" | "false" | "off" | "no" | "0"
+        ) {
             return Err(SqlError::unsupported("replication"));
         }
         let (pid, secret, signals) = instance.admit()?;
@@ -138,9 +141,17 @@ impl Session {
                 format!("role \"{}\" does not exist", request.user),
             ));
         }
-        let name = if request.database.is_empty() { request.user.clone() } else { request.database.clone() };
-        let unknown =
-            || SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"));
+        let name = if request.database.is_empty() {
+            request.user.clone()
+        } else {
+            request.database.clone()
+        };
+        let unknown = || {
+            SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{name}\" does not exist"),
+            )
+        };
         let catalog = instance.store.current(&name).ok_or_else(unknown)?;
         let database = catalog.database;
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
@@ -150,7 +161,15 @@ impl Session {
         for (name, value) in &request.settings {
             settings.set_initial(name, value)?;
         }
-        let context = SessionContext::new(instance, worker.worker.clone(), name.clone(), request.user, pid, settings, catalog);
+        let context = SessionContext::new(
+            instance,
+            worker.worker.clone(),
+            name.clone(),
+            request.user,
+            pid,
+            settings,
+            catalog,
+        );
         let mut session = Session {
             worker: Rc::clone(worker),
             context: Rc::new(context),
@@ -219,7 +238,11 @@ impl Session {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
         let (ms, code, message) = if self.block == Block::None {
-            (typed.idle_session_ms, SqlState::new(b"57P05"), "terminating connection due to idle-session timeout")
+            (
+                typed.idle_session_ms,
+                SqlState::new(b"57P05"),
+                "terminating connection due to idle-session timeout",
+            )
         } else {
             (
                 typed.idle_in_transaction_ms,
@@ -227,7 +250,12 @@ impl Session {
                 "terminating connection due to idle-in-transaction timeout",
             )
         };
-        (ms > 0).then(|| (Duration::from_millis(ms), SqlError::new(code, message).fatal()))
+        (ms > 0).then(|| {
+            (
+                Duration::from_millis(ms),
+                SqlError::new(code, message).fatal(),
+            )
+        })
     }
 
     /// A request has arrived: the worker counts this session as busy until [`Session::end_request`].
@@ -273,7 +301,9 @@ impl Session {
 
     /// Fixes the statement's start time and forgets late cancel requests.
     fn begin_statement(&mut self) {
-        self.context.statement_time.set(self.worker.instance.env.clock.now_micros_since_2000());
+        self.context
+            .statement_time
+            .set(self.worker.instance.env.clock.now_micros_since_2000());
         self.signals.begin_statement();
     }
 
@@ -300,7 +330,9 @@ impl Session {
             let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
             self.refuse_in_failed_block(&statement)?;
             let in_implicit_block = count > 1;
-            let reply = self.run_simple(&statement, in_implicit_block, client).await?;
+            let reply = self
+                .run_simple(&statement, in_implicit_block, client)
+                .await?;
             // A statement outside a block is committed before its tag says that it is done.
             if self.block == Block::None && (!in_implicit_block || index + 1 == count) {
                 self.commit().await?;
@@ -309,7 +341,7 @@ impl Session {
                 Reply::Tag(tag) => client.command_complete(&tag),
                 Reply::Rows { columns, rows, tag } => {
                     client.row_description(&columns, &[]);
-                    portal::send_buffered(columns, rows.into(), tag, &[], 0, client)?;
+                    portal::send_buffered(columns, rows.into(), Some(tag), &[], 0, client)?;
                 }
             }
             self.worker.step();
@@ -317,21 +349,32 @@ impl Session {
         Ok(())
     }
 
-    async fn run_simple(&mut self, statement: &Statement, implicit: bool, client: &mut dyn Client) -> Result<Reply> {
+    async fn run_simple(
+        &mut self,
+        statement: &Statement,
+        implicit: bool,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
         if !statement.is_query() {
             self.refuse_in_block(statement, implicit)?;
             return self.run_utility(statement, &[], client).await;
         }
         let plan = self.prepare_run(statement).await?;
         if !plan.param_types.is_empty() {
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                "there is no parameter $1",
+            ));
         }
         if !plan.columns.is_empty() {
             client.row_description(&plan.columns, &[]);
         }
         client.start_rows(&plan.columns, &[]);
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let rows = match self.run(&plan, &mut execution, &[], true, 0, client).await? {
+        let rows = match self
+            .run(&plan, &mut execution, &[], true, 0, client)
+            .await?
+        {
             run::Ran::Done { rows } => rows,
             run::Ran::Suspended => 0,
         };
@@ -344,7 +387,10 @@ impl Session {
             return Ok(());
         }
         let ends_it = statement.parsed().is_none_or(|parsed| {
-            matches!(&*parsed.statement, ast::Statement::Commit { .. } | ast::Statement::Rollback { .. })
+            matches!(
+                &*parsed.statement,
+                ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }
+            )
         });
         if ends_it {
             return Ok(());
@@ -357,10 +403,19 @@ impl Session {
 
     /// 25001 for what cannot run inside a block.
     fn refuse_in_block(&self, statement: &Statement, implicit: bool) -> Result<()> {
-        let Some(parsed) = statement.parsed() else { return Ok(()) };
+        let Some(parsed) = statement.parsed() else {
+            return Ok(());
+        };
         let what = match &parsed.kind {
             StatementKind::Maintenance("VACUUM") => "VACUUM",
-            StatementKind::Setting if matches!(&*parsed.statement, ast::Statement::Discard { object_type: ast::DiscardObject::ALL }) => {
+            StatementKind::Setting
+                if matches!(
+                    &*parsed.statement,
+                    ast::Statement::Discard {
+                        object_type: ast::DiscardObject::ALL
+                    }
+                ) =>
+            {
                 "DISCARD ALL"
             }
             _ => return Ok(()),
@@ -376,7 +431,13 @@ impl Session {
     }
 
     /// Parse.
-    pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], _client: &mut dyn Client) -> Result<()> {
+    pub async fn parse(
+        &mut self,
+        name: &str,
+        text: &str,
+        types: &[u32],
+        _client: &mut dyn Client,
+    ) -> Result<()> {
         self.begin_statement();
         // The unnamed statement is gone even if the new one does not parse.
         if name.is_empty() {
@@ -413,9 +474,15 @@ impl Session {
         }
         let promise = Rc::new(if statement.is_query() {
             let plan = self.plan(statement)?;
-            Promise { param_types: plan.param_types.clone(), columns: plan.columns.clone() }
+            Promise {
+                param_types: plan.param_types.clone(),
+                columns: plan.columns.clone(),
+            }
         } else {
-            Promise { param_types: Vec::new(), columns: self.utility_columns(statement)? }
+            Promise {
+                param_types: Vec::new(),
+                columns: self.utility_columns(statement)?,
+            }
         });
         *statement.promised.borrow_mut() = Some(Rc::clone(&promise));
         Ok(promise)
@@ -504,7 +571,9 @@ fn options(text: &str) -> Result<Vec<(String, String)>> {
                 format!("invalid command-line argument for server process: {word}"),
             ));
         };
-        let (name, value) = assignment.split_once('=').ok_or_else(|| settings::unknown(&assignment))?;
+        let (name, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| settings::unknown(&assignment))?;
         found.push((name.replace('-', "_"), value.to_owned()));
     }
     Ok(found)

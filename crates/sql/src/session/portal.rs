@@ -6,8 +6,8 @@ use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{Execution, RowSink, StoredColumn};
-use crate::plan::OutputColumn;
+use crate::exec::{Execution, Progress, RowSink, StoredColumn};
+use crate::plan::{Command, OutputColumn};
 use crate::value::{self, Datum, SqlType};
 use logstead_engine::RowRef;
 use logstead_types::SqlState;
@@ -43,9 +43,16 @@ pub(super) struct Portal {
 pub(super) enum PortalState {
     Ready,
     /// In the middle of its rows.
-    Running { plan: Rc<CachedPlan>, execution: Box<Execution>, rows: u64 },
+    Running {
+        plan: Rc<CachedPlan>,
+        execution: Box<Execution>,
+    },
     /// The rest of its rows was taken into memory: another statement has moved the transaction on.
-    Buffered { columns: Vec<OutputColumn>, rows: VecDeque<Vec<Datum>>, tag: String },
+    Buffered {
+        columns: Vec<OutputColumn>,
+        rows: VecDeque<Vec<Datum>>,
+        tag: Option<String>,
+    },
     Done,
 }
 
@@ -86,7 +93,10 @@ impl RowSink for Collected {
     }
 
     fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
-        let row = columns.iter().map(|column| column.decode(row)).collect::<Result<Vec<_>>>()?;
+        let row = columns
+            .iter()
+            .map(|column| column.decode(row))
+            .collect::<Result<Vec<_>>>()?;
         self.push(row)
     }
 
@@ -97,7 +107,11 @@ impl RowSink for Collected {
 
 impl Session {
     /// Bind.
-    pub async fn bind(&mut self, request: &BindRequest<'_>, _client: &mut dyn Client) -> Result<()> {
+    pub async fn bind(
+        &mut self,
+        request: &BindRequest<'_>,
+        _client: &mut dyn Client,
+    ) -> Result<()> {
         let statement = self.find_statement(request.statement)?;
         self.refuse_in_failed_block(&statement)?;
         let promise = self.promise(&statement)?;
@@ -116,7 +130,10 @@ impl Session {
         if request.result_formats.len() > 1 && request.result_formats.len() != columns {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
-                format!("bind message has {} result formats but query has {columns} columns", request.result_formats.len()),
+                format!(
+                    "bind message has {} result formats but query has {columns} columns",
+                    request.result_formats.len()
+                ),
             ));
         }
         if !request.portal.is_empty() && self.portals.contains_key(request.portal) {
@@ -148,11 +165,14 @@ impl Session {
     }
 
     fn parameter(&self, bytes: Option<&[u8]>, ty: SqlType, binary: bool) -> Result<Datum> {
-        let Some(bytes) = bytes else { return Ok(Datum::Null) };
+        let Some(bytes) = bytes else {
+            return Ok(Datum::Null);
+        };
         if binary {
             return value::binary_io::binary_input(ty, bytes);
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
         if text.as_bytes().contains(&0) {
             return Err(invalid_utf8(bytes, text.find('\0').unwrap_or(0)));
         }
@@ -187,10 +207,18 @@ impl Session {
     }
 
     /// Execute: `rows_max` 0 is all.
-    pub async fn execute(&mut self, name: &str, rows_max: u64, client: &mut dyn Client) -> Result<()> {
+    pub async fn execute(
+        &mut self,
+        name: &str,
+        rows_max: u64,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         self.begin_statement();
         // Taken out while it runs, so that an error drops it.
-        let (key, mut portal) = self.portals.remove_entry(name).ok_or_else(|| unknown_portal(name))?;
+        let (key, mut portal) = self
+            .portals
+            .remove_entry(name)
+            .ok_or_else(|| unknown_portal(name))?;
         self.refuse_in_failed_block(&portal.statement)?;
         if portal.statement.parsed().is_none() {
             client.empty_query();
@@ -203,25 +231,35 @@ impl Session {
                 let plan = self.prepare_run(&portal.statement).await?;
                 client.start_rows(&plan.columns, &portal.formats);
                 let execution = Box::new(Execution::new(Arc::clone(&plan.prepared)));
-                self.resume(plan, execution, &portal, 0, true, rows_max, client).await?
+                self.resume(plan, execution, &portal, true, rows_max, client)
+                    .await?
             }
             PortalState::Ready => {
                 let statement = Rc::clone(&portal.statement);
                 self.refuse_in_block(&statement, false)?;
-                match self.run_utility(&statement, &portal.formats, client).await? {
+                match self
+                    .run_utility(&statement, &portal.formats, client)
+                    .await?
+                {
                     Reply::Tag(tag) => {
                         client.command_complete(&tag);
                         PortalState::Done
                     }
-                    Reply::Rows { columns, rows, tag } => {
-                        send_buffered(columns, rows.into(), tag, &portal.formats, rows_max, client)?
-                    }
+                    Reply::Rows { columns, rows, tag } => send_buffered(
+                        columns,
+                        rows.into(),
+                        Some(tag),
+                        &portal.formats,
+                        rows_max,
+                        client,
+                    )?,
                 }
             }
-            PortalState::Running { plan, execution, rows } => {
+            PortalState::Running { plan, execution } => {
                 self.suspended = self.suspended.saturating_sub(1);
                 client.start_rows(&plan.columns, &portal.formats);
-                self.resume(plan, execution, &portal, rows, false, rows_max, client).await?
+                self.resume(plan, execution, &portal, false, rows_max, client)
+                    .await?
             }
             PortalState::Buffered { columns, rows, tag } => {
                 send_buffered(columns, rows, tag, &portal.formats, rows_max, client)?
@@ -255,25 +293,33 @@ impl Session {
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one portal, taken apart so that it may be borrowed")]
     async fn resume(
         &mut self,
         plan: Rc<CachedPlan>,
         mut execution: Box<Execution>,
         portal: &Portal,
-        rows_before: u64,
         first: bool,
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<PortalState> {
-        match self.run(&plan, &mut execution, &portal.params, first, rows_max, client).await? {
+        match self
+            .run(
+                &plan,
+                &mut execution,
+                &portal.params,
+                first,
+                rows_max,
+                client,
+            )
+            .await?
+        {
             Ran::Done { rows } => {
                 client.command_complete(&super::run::tag(plan.command, rows));
                 Ok(PortalState::Done)
             }
             Ran::Suspended => {
                 client.portal_suspended();
-                Ok(PortalState::Running { plan, execution, rows: rows_before + rows_max })
+                Ok(PortalState::Running { plan, execution })
             }
         }
     }
@@ -291,9 +337,13 @@ impl Session {
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
-            let Some(mut portal) = self.portals.remove(&name) else { continue };
-            if let PortalState::Running { plan, mut execution, rows } =
-                std::mem::replace(&mut portal.state, PortalState::Done)
+            let Some(mut portal) = self.portals.remove(&name) else {
+                continue;
+            };
+            if let PortalState::Running {
+                plan,
+                mut execution,
+            } = std::mem::replace(&mut portal.state, PortalState::Done)
             {
                 let mut collected = Collected::default();
                 let context = Rc::clone(&self.context);
@@ -310,11 +360,22 @@ impl Session {
                     cancel: signals.statement(),
                     work_mem_bytes: usize::MAX >> 8,
                 };
-                super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut collected)).await?;
-                let tag = super::run::tag(plan.command, collected.rows.len() as u64);
-                let _rows_already_sent = rows;
-                portal.state =
-                    PortalState::Buffered { columns: plan.columns.clone(), rows: collected.rows, tag };
+                let progress = super::run::guarded(
+                    &signals,
+                    limits,
+                    execution.run(&mut cx, 0, &mut collected),
+                )
+                .await?;
+                let tag = match (plan.command, progress) {
+                    (Command::Select, _) => None,
+                    (command, Progress::Done { rows }) => Some(super::run::tag(command, rows)),
+                    _ => return Err(SqlError::internal("a portal did not come to its end")),
+                };
+                portal.state = PortalState::Buffered {
+                    columns: plan.columns.clone(),
+                    rows: collected.rows,
+                    tag,
+                };
             }
             self.portals.insert(name, portal);
         }
@@ -349,7 +410,7 @@ impl Session {
 pub(super) fn send_buffered(
     columns: Vec<OutputColumn>,
     mut rows: VecDeque<Vec<Datum>>,
-    tag: String,
+    tag: Option<String>,
     formats: &[i16],
     rows_max: u64,
     client: &mut dyn Client,
@@ -364,12 +425,15 @@ pub(super) fn send_buffered(
             return Ok(PortalState::Buffered { columns, rows, tag });
         }
     }
-    client.command_complete(&tag);
+    client.command_complete(&tag.unwrap_or_else(|| super::run::tag(Command::Select, sent)));
     Ok(PortalState::Done)
 }
 
 fn unknown_portal(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+    SqlError::new(
+        SqlState::INVALID_CURSOR_NAME,
+        format!("portal \"{name}\" does not exist"),
+    )
 }
 
 fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {

@@ -33,12 +33,19 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Reply> {
         match &*parsed.statement {
-            ast::Statement::Prepare { name, data_types, statement: inner } => {
-                self.prepare(statement, parsed, name, data_types, inner)
-            }
-            ast::Statement::Execute { name: Some(name), parameters, .. } => {
+            ast::Statement::Prepare {
+                name,
+                data_types,
+                statement: inner,
+            } => self.prepare(statement, parsed, name, data_types, inner),
+            ast::Statement::Execute {
+                name: Some(name),
+                parameters,
+                ..
+            } => {
                 let inner = self.find_statement(&statement_name(name))?;
-                self.execute_prepared(&statement_name(name), &inner, parameters, formats, client).await
+                self.execute_prepared(&statement_name(name), &inner, parameters, formats, client)
+                    .await
             }
             ast::Statement::Deallocate { name, .. } => {
                 if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
@@ -73,10 +80,16 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let declared = types.iter().map(|ty| crate::bind::sql_type(ty).map(|ty| Some(ty.oid))).collect::<Result<_>>()?;
+        let declared = types
+            .iter()
+            .map(|ty| crate::bind::sql_type(ty).map(|ty| Some(ty.oid)))
+            .collect::<Result<_>>()?;
         let kind = crate::parse::kind_of(inner);
         if !matches!(kind, StatementKind::Query) {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "only a query can be prepared this way"));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "only a query can be prepared this way",
+            ));
         }
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.
         let text = super::cache::ParsedText {
@@ -108,10 +121,16 @@ impl Session {
                 SqlState::SYNTAX_ERROR,
                 format!("wrong number of parameters for prepared statement \"{name}\""),
             )
-            .detail(format!("Expected {} parameters but got {}.", promise.param_types.len(), arguments.len())));
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                promise.param_types.len(),
+                arguments.len()
+            )));
         }
         if !statement.is_query() {
-            return Err(SqlError::unsupported("EXECUTE of a statement that is no query"));
+            return Err(SqlError::unsupported(
+                "EXECUTE of a statement that is no query",
+            ));
         }
         let params = self.arguments(arguments, &promise.param_types)?;
         let plan = self.prepare_run(statement).await?;
@@ -120,7 +139,10 @@ impl Session {
         }
         client.start_rows(&plan.columns, formats);
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let rows = match self.run(&plan, &mut execution, &params, true, 0, client).await? {
+        let rows = match self
+            .run(&plan, &mut execution, &params, true, 0, client)
+            .await?
+        {
             Ran::Done { rows } => rows,
             Ran::Suspended => 0,
         };
@@ -144,24 +166,37 @@ impl Session {
         // An untyped literal is read as the parameter's type.
         if let ast::Expr::Value(value) = argument {
             match &value.value {
-                ast::Value::SingleQuotedString(text) => return value::text_io::input(ty, text, Some(&*self.context)),
+                ast::Value::SingleQuotedString(text) => {
+                    return value::text_io::input(ty, text, Some(&*self.context));
+                }
                 ast::Value::Null => return Ok(Datum::Null),
                 _ => {}
             }
         }
         let text = format!("SELECT {argument}");
         let parsed = crate::parse::parse(&text)?;
-        let Some(parsed) = parsed.first() else { return Err(SqlError::internal("an argument vanished")) };
+        let Some(parsed) = parsed.first() else {
+            return Err(SqlError::internal("an argument vanished"));
+        };
         let catalog = self.catalog()?;
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
         let (exprs, from) = match (&planned.plan.node, planned.columns.as_slice()) {
             (Node::Project { exprs, .. }, [column]) => (exprs.as_slice(), column.ty),
             (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),
-            _ => return Err(SqlError::unsupported(format!("EXECUTE with the argument {argument}"))),
+            _ => {
+                return Err(SqlError::unsupported(format!(
+                    "EXECUTE with the argument {argument}"
+                )));
+            }
         };
-        let [expr] = exprs else { return Err(SqlError::internal("an argument has one value")) };
-        let eval = exec::EvalContext { params: &[], session: &*self.context };
+        let [expr] = exprs else {
+            return Err(SqlError::internal("an argument has one value"));
+        };
+        let eval = exec::EvalContext {
+            params: &[],
+            session: &*self.context,
+        };
         let datum = exec::eval(expr, &[], &eval)?;
         let Some(cast) = func::find_cast(from.oid, ty.oid, func::CastContext::Assignment) else {
             if from.oid == ty.oid {

@@ -96,15 +96,14 @@ pub(super) async fn lock(txn: &mut Txn, table: &Arc<Table>, mode: TableLock) -> 
 }
 
 fn deadlock() -> SqlError {
-    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").hint("See server log for query details.")
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
 }
 
 /// How far a run came.
 pub(super) enum Ran {
     /// All rows are out.
-    Done {
-        rows: u64,
-    },
+    Done { rows: u64 },
     /// The row limit was reached.
     Suspended,
 }
@@ -113,7 +112,10 @@ impl Session {
     pub(super) fn limits(&self) -> Limits {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
-        Limits { statement_ms: typed.statement_timeout_ms, lock_ms: typed.lock_timeout_ms }
+        Limits {
+            statement_ms: typed.statement_timeout_ms,
+            lock_ms: typed.lock_timeout_ms,
+        }
     }
 
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
@@ -123,7 +125,10 @@ impl Session {
             if self.modes_for_statement()?.read_only && !plan.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
-                    format!("cannot execute {} in a read-only transaction", command_name(plan.command)),
+                    format!(
+                        "cannot execute {} in a read-only transaction",
+                        command_name(plan.command)
+                    ),
                 ));
             }
             let limits = self.limits();
@@ -154,7 +159,11 @@ impl Session {
     }
 
     fn modes_for_statement(&mut self) -> Result<super::transaction::Modes> {
-        if self.block == Block::None && self.open.is_none() { self.default_modes() } else { Ok(self.modes) }
+        if self.block == Block::None && self.open.is_none() {
+            self.default_modes()
+        } else {
+            Ok(self.modes)
+        }
     }
 
     /// Runs an execution on; `first` when it has not run before.
@@ -192,7 +201,8 @@ impl Session {
                 work_mem_bytes,
             };
             let sink: &mut dyn crate::exec::RowSink = &mut *client;
-            let progress = guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
+            let progress =
+                guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
             match progress {
                 Progress::Done { rows } if plan.command == Command::Select => {
                     return Ok(Ran::Done { rows: given + rows });

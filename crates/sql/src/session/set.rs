@@ -15,14 +15,23 @@ use sqlparser::ast::{self, Expr, Set};
 pub(super) fn show_columns(variable: &[ast::Ident]) -> Vec<OutputColumn> {
     let name = show_name(variable);
     if name == "all" {
-        return vec![text_column("name"), text_column("setting"), text_column("description")];
+        return vec![
+            text_column("name"),
+            text_column("setting"),
+            text_column("description"),
+        ];
     }
-    vec![text_column(settings::find(&name).map_or(name.as_str(), |s| s.name))]
+    vec![text_column(
+        settings::find(&name).map_or(name.as_str(), |s| s.name),
+    )]
 }
 
 /// The setting that SHOW names, words joined as the grammar has them.
 fn show_name(variable: &[ast::Ident]) -> String {
-    let words: Vec<String> = variable.iter().map(|word| word.value.to_lowercase()).collect();
+    let words: Vec<String> = variable
+        .iter()
+        .map(|word| word.value.to_lowercase())
+        .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["time", "zone"] => "timezone".to_owned(),
@@ -33,7 +42,11 @@ fn show_name(variable: &[ast::Ident]) -> String {
 }
 
 impl Session {
-    pub(super) fn setting(&mut self, statement: &ast::Statement, client: &mut dyn Client) -> Result<Reply> {
+    pub(super) fn setting(
+        &mut self,
+        statement: &ast::Statement,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
         match statement {
             ast::Statement::Set(set) => self.set(set, client),
             ast::Statement::Reset(reset) => {
@@ -68,17 +81,35 @@ impl Session {
         if name == "all" {
             let rows = TABLE
                 .iter()
-                .map(|s| vec![text(s.name), text(&self.shown(s.name).unwrap_or_default()), text(s.doc)])
+                .map(|s| {
+                    vec![
+                        text(s.name),
+                        text(&self.shown(s.name).unwrap_or_default()),
+                        text(s.doc),
+                    ]
+                })
                 .collect();
-            return Ok(Reply::Rows { columns, rows, tag: "SHOW".to_owned() });
+            return Ok(Reply::Rows {
+                columns,
+                rows,
+                tag: "SHOW".to_owned(),
+            });
         }
         let value = self.shown(&name).ok_or_else(|| settings::unknown(&name))?;
-        Ok(Reply::Rows { columns, rows: vec![vec![text(&value)]], tag: "SHOW".to_owned() })
+        Ok(Reply::Rows {
+            columns,
+            rows: vec![vec![text(&value)]],
+            tag: "SHOW".to_owned(),
+        })
     }
 
     /// A setting's value; those of the transaction come from the transaction.
     fn shown(&self, name: &str) -> Option<String> {
-        let modes = if self.status() == b'I' && self.open.is_none() { self.default_modes().ok()? } else { self.modes };
+        let modes = if self.status() == b'I' && self.open.is_none() {
+            self.default_modes().ok()?
+        } else {
+            self.modes
+        };
         match name {
             "transaction_isolation" => Some(modes.isolation_name.to_owned()),
             "transaction_read_only" => Some(if modes.read_only { "on" } else { "off" }.to_owned()),
@@ -88,7 +119,12 @@ impl Session {
 
     fn set(&mut self, set: &Set, client: &mut dyn Client) -> Result<Reply> {
         match set {
-            Set::SingleAssignment { scope, hivevar: _, variable, values } => {
+            Set::SingleAssignment {
+                scope,
+                hivevar: _,
+                variable,
+                values,
+            } => {
                 let local = matches!(scope, Some(ast::ContextModifier::Local));
                 self.assign(&setting_name(variable), values, local, client)?;
             }
@@ -100,9 +136,15 @@ impl Session {
                 self.assign_text("client_encoding", &charset_name.value, false, client)?;
             }
             Set::SetNamesDefault {} => {
-                self.context.settings.borrow_mut().reset("client_encoding", false)?;
+                self.context
+                    .settings
+                    .borrow_mut()
+                    .reset("client_encoding", false)?;
             }
-            Set::SetRole { context_modifier, role_name } => {
+            Set::SetRole {
+                context_modifier,
+                role_name,
+            } => {
                 let local = matches!(context_modifier, Some(ast::ContextModifier::Local));
                 let role = role_name.as_ref().map_or_else(|| "none".to_owned(), fold);
                 self.assign_text("role", &role, local, client)?;
@@ -110,20 +152,32 @@ impl Session {
             Set::SetSessionAuthorization(kind) => {
                 let shown = kind.to_string();
                 if !(shown.to_lowercase().contains("default") || shown.contains("postgres")) {
-                    return Err(SqlError::unsupported("SET SESSION AUTHORIZATION to another role"));
+                    return Err(SqlError::unsupported(
+                        "SET SESSION AUTHORIZATION to another role",
+                    ));
                 }
             }
-            Set::MultipleAssignments { .. } | Set::ParenthesizedAssignments { .. } | Set::SetSessionParam(_) => {
+            Set::MultipleAssignments { .. }
+            | Set::ParenthesizedAssignments { .. }
+            | Set::SetSessionParam(_) => {
                 return Err(SqlError::unsupported(format!("SET {set}")));
             }
-            Set::SetTransaction { .. } => return Err(SqlError::internal("SET TRANSACTION came to SET")),
+            Set::SetTransaction { .. } => {
+                return Err(SqlError::internal("SET TRANSACTION came to SET"));
+            }
         }
         self.context.refresh_style();
         self.keep_settings();
         Ok(Reply::tag("SET"))
     }
 
-    fn assign(&mut self, name: &str, values: &[Expr], local: bool, client: &mut dyn Client) -> Result<()> {
+    fn assign(
+        &mut self,
+        name: &str,
+        values: &[Expr],
+        local: bool,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         if let [Expr::Identifier(word)] = values
             && word.quote_style.is_none()
             && (word.value.eq_ignore_ascii_case("default")
@@ -131,11 +185,20 @@ impl Session {
         {
             return self.context.settings.borrow_mut().reset(name, local);
         }
-        let words = values.iter().map(|value| value_text(name, value)).collect::<Result<Vec<_>>>()?;
+        let words = values
+            .iter()
+            .map(|value| value_text(name, value))
+            .collect::<Result<Vec<_>>>()?;
         self.assign_text(name, &words.join(", "), local, client)
     }
 
-    fn assign_text(&mut self, name: &str, value: &str, local: bool, client: &mut dyn Client) -> Result<()> {
+    fn assign_text(
+        &mut self,
+        name: &str,
+        value: &str,
+        local: bool,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         if local && self.status() == b'I' && self.open.is_none() {
             self.warn(
                 client,
@@ -144,8 +207,13 @@ impl Session {
             );
         }
         let lower = name.to_ascii_lowercase();
-        if matches!(lower.as_str(), "transaction_isolation" | "transaction_read_only") {
-            settings::find(&lower).ok_or_else(|| settings::unknown(name))?.canonical(value)?;
+        if matches!(
+            lower.as_str(),
+            "transaction_isolation" | "transaction_read_only"
+        ) {
+            settings::find(&lower)
+                .ok_or_else(|| settings::unknown(name))?
+                .canonical(value)?;
             return self.set_mode_by_name(&lower, value);
         }
         if lower == "default_transaction_isolation" && value.eq_ignore_ascii_case("serializable") {
@@ -197,7 +265,9 @@ fn setting_name(name: &ast::ObjectName) -> String {
 /// A value in SET as text. Names in search_path keep their quotes if they need them.
 fn value_text(name: &str, value: &Expr) -> Result<String> {
     match value {
-        Expr::Identifier(word) if name.eq_ignore_ascii_case("search_path") && word.quote_style.is_some() => {
+        Expr::Identifier(word)
+            if name.eq_ignore_ascii_case("search_path") && word.quote_style.is_some() =>
+        {
             Ok(format!("\"{}\"", word.value.replace('"', "\"\"")))
         }
         Expr::Identifier(word) => Ok(fold(word)),
@@ -207,7 +277,9 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
             | ast::Value::EscapedStringLiteral(text)
             | ast::Value::DoubleQuotedString(text)
             | ast::Value::UnicodeStringLiteral(text) => {
-                let plain = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                let plain = text
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
                 if name.eq_ignore_ascii_case("search_path") && !plain {
                     format!("\"{}\"", text.replace('"', "\"\""))
                 } else {
@@ -218,8 +290,14 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
             ast::Value::Boolean(on) => if *on { "true" } else { "false" }.to_owned(),
             other => return Err(SqlError::unsupported(format!("SET {name} TO {other}"))),
         }),
-        Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", value_text(name, expr)?)),
-        Expr::UnaryOp { op: ast::UnaryOperator::Plus, expr } => value_text(name, expr),
+        Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr,
+        } => Ok(format!("-{}", value_text(name, expr)?)),
+        Expr::UnaryOp {
+            op: ast::UnaryOperator::Plus,
+            expr,
+        } => value_text(name, expr),
         // SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE
         Expr::Interval(interval) => {
             let shown = value_text(name, &interval.value)?;
@@ -227,7 +305,9 @@ fn value_text(name: &str, value: &Expr) -> Result<String> {
                 Some(rest) => (-1.0, rest),
                 None => (1.0, shown.strip_prefix('+').unwrap_or(&shown)),
             };
-            let mut parts = rest.split(':').map(|part| part.trim().parse::<f64>().unwrap_or(f64::NAN));
+            let mut parts = rest
+                .split(':')
+                .map(|part| part.trim().parse::<f64>().unwrap_or(f64::NAN));
             let hours = parts.next().unwrap_or(0.0) + parts.next().unwrap_or(0.0) / 60.0;
             if hours.is_nan() {
                 return Err(SqlError::new(

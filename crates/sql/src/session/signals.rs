@@ -81,5 +81,9 @@ impl Signals {
 
 /// 57P01, as PostgreSQL says it.
 pub fn shutting_down() -> SqlError {
-    SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command").fatal()
+    SqlError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
+    .fatal()
 }

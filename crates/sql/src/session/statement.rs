@@ -50,8 +50,18 @@ pub(super) struct CachedPlan {
 }
 
 impl Statement {
-    pub(super) fn new(text: Rc<ParsedText>, index: Option<usize>, declared: Vec<Option<Oid>>) -> Statement {
-        Statement { text, index, declared, promised: RefCell::new(None), plan: RefCell::new(None) }
+    pub(super) fn new(
+        text: Rc<ParsedText>,
+        index: Option<usize>,
+        declared: Vec<Option<Oid>>,
+    ) -> Statement {
+        Statement {
+            text,
+            index,
+            declared,
+            promised: RefCell::new(None),
+            plan: RefCell::new(None),
+        }
     }
 
     /// A statement inside another one (EXPLAIN, COPY), whose text it shares.
@@ -61,8 +71,20 @@ impl Statement {
         declared: Vec<Option<Oid>>,
     ) -> Statement {
         let end = text.len();
-        let parsed = Parsed { statement, start: 0, end, kind: StatementKind::Query };
-        Statement::new(Rc::new(ParsedText { text, statements: vec![parsed] }), Some(0), declared)
+        let parsed = Parsed {
+            statement,
+            start: 0,
+            end,
+            kind: StatementKind::Query,
+        };
+        Statement::new(
+            Rc::new(ParsedText {
+                text,
+                statements: vec![parsed],
+            }),
+            Some(0),
+            declared,
+        )
     }
 
     pub(super) fn parsed(&self) -> Option<&Parsed> {
@@ -70,7 +92,8 @@ impl Statement {
     }
 
     pub(super) fn is_query(&self) -> bool {
-        self.parsed().is_some_and(|p| matches!(p.kind, StatementKind::Query))
+        self.parsed()
+            .is_some_and(|p| matches!(p.kind, StatementKind::Query))
     }
 }
 
@@ -85,7 +108,9 @@ impl Session {
         {
             return Ok(Rc::clone(plan));
         }
-        let parsed = statement.parsed().ok_or_else(|| SqlError::internal("an empty statement has no plan"))?;
+        let parsed = statement
+            .parsed()
+            .ok_or_else(|| SqlError::internal("an empty statement has no plan"))?;
         // Parameter types never change once they have been told.
         let types = match &*statement.promised.borrow() {
             Some(promise) => promise.param_types.iter().map(|ty| Some(ty.oid)).collect(),
@@ -94,16 +119,23 @@ impl Session {
         let shareable = !self.has_private_catalog();
         let text = &statement.text.text;
         let kept = if shareable {
-            self.worker.caches.borrow_mut().plan(text, parsed.start, &types, &path, &catalog)
+            self.worker
+                .caches
+                .borrow_mut()
+                .plan(text, parsed.start, &types, &path, &catalog)
         } else {
             None
         };
         let plan = match kept {
             Some(plan) => plan,
             None => {
-                let (plan, session_dependent) = self.make_plan(parsed, text, &types, &path, &catalog)?;
+                let (plan, session_dependent) =
+                    self.make_plan(parsed, text, &types, &path, &catalog)?;
                 if shareable && !session_dependent {
-                    self.worker.caches.borrow_mut().keep(text, parsed.start, &types, &path, &plan);
+                    self.worker
+                        .caches
+                        .borrow_mut()
+                        .keep(text, parsed.start, &types, &path, &plan);
                 }
                 plan
             }
@@ -135,10 +167,12 @@ impl Session {
                 format!("target lists can have at most {COLUMNS_MAX} entries"),
             ));
         }
-        let mut locks = Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
-        for (relations, lock) in
-            [(&planned.tables_written, TableLock::Write), (&planned.tables_read, TableLock::Read)]
-        {
+        let mut locks =
+            Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
+        for (relations, lock) in [
+            (&planned.tables_written, TableLock::Write),
+            (&planned.tables_read, TableLock::Read),
+        ] {
             for relation in relations {
                 locks.push((self.storage(relation)?, lock));
             }
@@ -169,7 +203,9 @@ impl Session {
         self.context.catalog.replace(Arc::clone(catalog));
         let engine = &self.worker.instance.engine;
         let rows_of = |relation: &Relation| {
-            engine.table(relation.storage).map_or(0.0, |table| table.row_count_estimate() as f64)
+            engine
+                .table(relation.storage)
+                .map_or(0.0, |table| table.row_count_estimate() as f64)
         };
         let cx = PlanContext {
             catalog,
@@ -183,12 +219,23 @@ impl Session {
 
     /// The storage of a relation in the current catalog.
     pub(super) fn storage(&self, relation: &Relation) -> Result<Arc<Table>> {
-        self.worker.instance.engine.table(relation.storage).ok_or_else(|| {
-            SqlError::internal(format!("relation \"{}\" has no storage {}", relation.name, relation.storage))
-        })
+        self.worker
+            .instance
+            .engine
+            .table(relation.storage)
+            .ok_or_else(|| {
+                SqlError::internal(format!(
+                    "relation \"{}\" has no storage {}",
+                    relation.name, relation.storage
+                ))
+            })
     }
 }
 
 fn same_shape(promised: &[OutputColumn], now: &[OutputColumn]) -> bool {
-    promised.len() == now.len() && promised.iter().zip(now).all(|(a, b)| a.name == b.name && a.ty == b.ty)
+    promised.len() == now.len()
+        && promised
+            .iter()
+            .zip(now)
+            .all(|(a, b)| a.name == b.name && a.ty == b.ty)
 }

@@ -81,9 +81,15 @@ impl Session {
             for _ in &self.savepoints {
                 savepoints.push(txn.savepoint());
             }
-            self.open = Some(Open { txn, ddl: DdlState::default(), savepoints });
+            self.open = Some(Open {
+                txn,
+                ddl: DdlState::default(),
+                savepoints,
+            });
         }
-        self.open.as_mut().ok_or_else(|| SqlError::internal("no transaction"))
+        self.open
+            .as_mut()
+            .ok_or_else(|| SqlError::internal("no transaction"))
     }
 
     /// This transaction's own catalog if it changed it, else the committed one.
@@ -104,7 +110,9 @@ impl Session {
     }
 
     pub(super) fn has_private_catalog(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.ddl.has_changes())
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.ddl.has_changes())
     }
 
     /// Commits what is open and leaves the block. An error means that it was rolled back.
@@ -160,7 +168,10 @@ impl Session {
     /// A statement failed: ends its transaction, or the part since the last savepoint.
     pub(super) fn fail_transaction(&mut self) {
         if let Some(open) = &self.open {
-            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get())).max(self.context.depends_on.get());
+            self.waits_for = self
+                .waits_for
+                .max(Csn(open.txn.dsn().get()))
+                .max(self.context.depends_on.get());
         }
         match self.block {
             Block::None => self.rollback(),
@@ -188,7 +199,11 @@ impl Session {
     }
 
     /// BEGIN and all its kin. Gives the command tag.
-    pub(super) async fn control(&mut self, statement: &ast::Statement, client: &mut dyn Client) -> Result<&'static str> {
+    pub(super) async fn control(
+        &mut self,
+        statement: &ast::Statement,
+        client: &mut dyn Client,
+    ) -> Result<&'static str> {
         match statement {
             ast::Statement::StartTransaction { modes, begin, .. } => {
                 if self.block == Block::None {
@@ -200,11 +215,17 @@ impl Session {
                     self.modes = chosen;
                     self.context.read_only.set(chosen.read_only);
                     if self.open.is_none() {
-                        self.context.transaction_time.set(self.context.statement_time.get());
+                        self.context
+                            .transaction_time
+                            .set(self.context.statement_time.get());
                     }
                     self.block = Block::Open;
                 } else {
-                    self.warn(client, SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
+                    self.warn(
+                        client,
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "there is already a transaction in progress",
+                    );
                     self.set_modes(modes)?;
                 }
                 Ok(if *begin { "BEGIN" } else { "START TRANSACTION" })
@@ -220,7 +241,11 @@ impl Session {
                         "ROLLBACK"
                     }
                     Block::None => {
-                        self.warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                        self.warn(
+                            client,
+                            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                            "there is no transaction in progress",
+                        );
                         self.commit().await?;
                         "COMMIT"
                     }
@@ -232,19 +257,29 @@ impl Session {
                 self.chain(*chain, modes);
                 Ok(tag)
             }
-            ast::Statement::Rollback { chain, savepoint: None } => {
+            ast::Statement::Rollback {
+                chain,
+                savepoint: None,
+            } => {
                 let (block, modes) = (self.block, self.modes);
                 if block == Block::None {
                     if *chain {
                         return Err(only_in_block("ROLLBACK AND CHAIN"));
                     }
-                    self.warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                    self.warn(
+                        client,
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
                 }
                 self.rollback();
                 self.chain(*chain, modes);
                 Ok("ROLLBACK")
             }
-            ast::Statement::Rollback { savepoint: Some(name), .. } => {
+            ast::Statement::Rollback {
+                savepoint: Some(name),
+                ..
+            } => {
                 if self.block == Block::None {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
@@ -271,7 +306,10 @@ impl Session {
                     open.savepoints.push(savepoint);
                 }
                 self.context.settings.borrow_mut().savepoint();
-                self.savepoints.push(Savepoint { name: fold(name), read_only: self.modes.read_only });
+                self.savepoints.push(Savepoint {
+                    name: fold(name),
+                    read_only: self.modes.read_only,
+                });
                 Ok("SAVEPOINT")
             }
             ast::Statement::ReleaseSavepoint { name } => {
@@ -289,7 +327,11 @@ impl Session {
                 self.savepoints.truncate(index);
                 Ok("RELEASE")
             }
-            ast::Statement::Set(ast::Set::SetTransaction { modes, snapshot, session }) => {
+            ast::Statement::Set(ast::Set::SetTransaction {
+                modes,
+                snapshot,
+                session,
+            }) => {
                 if snapshot.is_some() {
                     return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
                 }
@@ -306,7 +348,9 @@ impl Session {
                 }
                 Ok("SET")
             }
-            other => Err(SqlError::internal(format!("{other} does not control a transaction"))),
+            other => Err(SqlError::internal(format!(
+                "{other} does not control a transaction"
+            ))),
         }
     }
 
@@ -315,18 +359,23 @@ impl Session {
             self.modes = modes;
             self.block = Block::Open;
             self.context.read_only.set(modes.read_only);
-            self.context.transaction_time.set(self.context.statement_time.get());
+            self.context
+                .transaction_time
+                .set(self.context.statement_time.get());
         }
     }
 
     fn find_savepoint(&self, name: &ast::Ident) -> Result<usize> {
         let name = fold(name);
-        self.savepoints.iter().rposition(|s| s.name == name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_SAVEPOINT_SPECIFICATION,
-                format!("savepoint \"{name}\" does not exist"),
-            )
-        })
+        self.savepoints
+            .iter()
+            .rposition(|s| s.name == name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_SAVEPOINT_SPECIFICATION,
+                    format!("savepoint \"{name}\" does not exist"),
+                )
+            })
     }
 
     /// SET TRANSACTION inside a transaction.
@@ -353,8 +402,16 @@ impl Session {
         let mut chosen = self.default_modes()?;
         apply(&mut chosen, modes)?;
         let mut settings = self.context.settings.borrow_mut();
-        settings.set("default_transaction_isolation", chosen.isolation_name, false)?;
-        settings.set("default_transaction_read_only", if chosen.read_only { "on" } else { "off" }, false)?;
+        settings.set(
+            "default_transaction_isolation",
+            chosen.isolation_name,
+            false,
+        )?;
+        settings.set(
+            "default_transaction_read_only",
+            if chosen.read_only { "on" } else { "off" },
+            false,
+        )?;
         Ok(())
     }
 
@@ -368,7 +425,9 @@ impl Session {
                     return Err(too_late());
                 }
             }
-            "transaction_read_only" => chosen.read_only = crate::settings::parse_bool(value).unwrap_or(false),
+            "transaction_read_only" => {
+                chosen.read_only = crate::settings::parse_bool(value).unwrap_or(false)
+            }
             _ => {}
         }
         self.modes = chosen;
@@ -387,13 +446,16 @@ impl Session {
 fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
     for mode in modes {
         match mode {
-            TransactionMode::AccessMode(access) => chosen.read_only = *access == TransactionAccessMode::ReadOnly,
+            TransactionMode::AccessMode(access) => {
+                chosen.read_only = *access == TransactionAccessMode::ReadOnly
+            }
             TransactionMode::IsolationLevel(level) => set_isolation(
                 chosen,
                 match level {
                     TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
                     TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
-                    TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
+                    TransactionIsolationLevel::RepeatableRead
+                    | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
                     TransactionIsolationLevel::Serializable => "serializable",
                 },
             )?,
@@ -421,7 +483,11 @@ fn set_isolation(modes: &mut Modes, name: &str) -> Result<()> {
 
 /// A name as written: folded to lower case unless quoted.
 pub(super) fn fold(name: &ast::Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    if name.quote_style.is_some() {
+        name.value.clone()
+    } else {
+        name.value.to_lowercase()
+    }
 }
 
 fn too_late() -> SqlError {

@@ -18,7 +18,11 @@ use std::sync::Arc;
 
 /// A computed text column of a result.
 pub(super) fn text_column(name: &str) -> OutputColumn {
-    OutputColumn { name: name.to_owned(), ty: SqlType::of(oid::TEXT), origin: (0, 0) }
+    OutputColumn {
+        name: name.to_owned(),
+        ty: SqlType::of(oid::TEXT),
+        origin: (0, 0),
+    }
 }
 
 impl Session {
@@ -29,7 +33,10 @@ impl Session {
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        let parsed = statement.parsed().ok_or_else(|| SqlError::internal("an empty statement was run"))?.clone();
+        let parsed = statement
+            .parsed()
+            .ok_or_else(|| SqlError::internal("an empty statement was run"))?
+            .clone();
         match &parsed.kind {
             StatementKind::Transaction => {
                 let tag = self.control(&parsed.statement, client).await?;
@@ -54,18 +61,29 @@ impl Session {
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) => self.ddl(&parsed, client).await,
+            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) => {
+                self.ddl(&parsed, client).await
+            }
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
     }
 
     /// Result columns of a statement that is not a planned query.
     pub(super) fn utility_columns(&mut self, statement: &Statement) -> Result<Vec<OutputColumn>> {
-        let Some(parsed) = statement.parsed() else { return Ok(Vec::new()) };
+        let Some(parsed) = statement.parsed() else {
+            return Ok(Vec::new());
+        };
         match (&parsed.kind, &*parsed.statement) {
             (StatementKind::Explain, _) => Ok(vec![text_column("QUERY PLAN")]),
-            (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => Ok(super::set::show_columns(variable)),
-            (StatementKind::Prepared, ast::Statement::Execute { name: Some(name), .. }) => {
+            (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => {
+                Ok(super::set::show_columns(variable))
+            }
+            (
+                StatementKind::Prepared,
+                ast::Statement::Execute {
+                    name: Some(name), ..
+                },
+            ) => {
                 let inner = self.find_statement(&super::prepared::statement_name(name))?;
                 Ok(self.promise(&inner)?.columns.clone())
             }
@@ -134,7 +152,12 @@ impl Session {
             Some(Mode::RowShare | Mode::RowExclusive) => TableLock::Write,
             Some(Mode::Share) => TableLock::Share,
             // Stronger than asked where there is no mode in between.
-            Some(Mode::ShareUpdateExclusive | Mode::ShareRowExclusive | Mode::Exclusive | Mode::AccessExclusive)
+            Some(
+                Mode::ShareUpdateExclusive
+                | Mode::ShareRowExclusive
+                | Mode::Exclusive
+                | Mode::AccessExclusive,
+            )
             | None => TableLock::Exclusive,
         };
         let limits = self.limits();
@@ -165,7 +188,9 @@ impl Session {
 }
 
 fn notice_fields(notice: &ddl::Notice) -> Fields {
-    let mut fields = SqlError::new(notice.code, notice.message.clone()).fields().clone();
+    let mut fields = SqlError::new(notice.code, notice.message.clone())
+        .fields()
+        .clone();
     fields.detail.clone_from(&notice.detail);
     fields
 }

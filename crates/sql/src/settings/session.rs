@@ -226,7 +226,7 @@ impl SessionSettings {
             }
         };
         let mut rows: Vec<_> = super::TABLE.iter().map(row).collect();
-        rows.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()));
+        rows.sort_by_key(|row| row.name.to_lowercase());
         rows
     }
 

@@ -423,7 +423,13 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "workers",
-        Kind::Int { min: 1, max: 1024, unit: Unit::None }, "1", "Worker threads, each pinned to a core and with a lane of its own; one per core unless set.",
+        Kind::Int {
+            min: 1,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "1",
+        "Worker threads, each pinned to a core and with a lane of its own; one per core unless set.",
     ),
     session(
         "xmloption",
@@ -503,8 +509,15 @@ fn time_zone(value: &str) -> Option<String> {
 fn listen_address(value: &str) -> Option<String> {
     let (host, port) = value.rsplit_once(':')?;
     let port: u16 = port.parse().ok()?;
-    let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host };
-    let plain = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    let host = if host.eq_ignore_ascii_case("localhost") {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    let plain = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
     let address: std::net::IpAddr = plain.parse().ok()?;
     Some(std::net::SocketAddr::new(address, port).to_string())
 }
