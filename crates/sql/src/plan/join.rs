@@ -86,6 +86,18 @@ impl Binder<'_> {
                         self.unit(From::Join { kind: JoinKind::Left, left, right, on }, units);
                     }
                 }
+                From::Join { kind: JoinKind::Full, left, right, on } => {
+                    // A condition that refuses NULLs of one side leaves only the other side's rows to be filled.
+                    let (l, r) = (self.id_ranges_of_list(&left), self.id_ranges_of_list(&right));
+                    let keeps_left = conditions.iter().any(|c| refuses_null(c, &l));
+                    let keeps_right = conditions.iter().any(|c| refuses_null(c, &r));
+                    if keeps_left || keeps_right {
+                        let kind = if keeps_left { JoinKind::Left } else { JoinKind::Right };
+                        self.flatten(vec![From::Join { kind, left, right, on }], conditions, units)?;
+                    } else {
+                        self.unit(From::Join { kind: JoinKind::Full, left, right, on }, units);
+                    }
+                }
                 other => self.unit(other, units),
             }
         }
@@ -313,12 +325,6 @@ impl Binder<'_> {
             }
         }
         if left_keys.is_empty() {
-            if kind == JoinKind::Full {
-                return Err(SqlError::new(
-                    logstead_types::SqlState::FEATURE_NOT_SUPPORTED,
-                    "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
-                ));
-            }
             let share: f64 = rest.iter().map(|c| estimate::selectivity(c, right.plan.rows)).product();
             let mut rows = (left.plan.rows * right.plan.rows * share).max(1.0);
             if kind == JoinKind::Left {
