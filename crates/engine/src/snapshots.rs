@@ -2,7 +2,8 @@
 //!
 //! A worker keeps its snapshots in order and publishes the two oldest. One that computes [`Bounds`] reads the CSN
 //! counter first and then what is published; one that takes a snapshot publishes the counter, then reads the counter
-//! again and uses that. Either the publication was seen, or the snapshot is at or above the counter that was read.
+//! again and uses that. Either the publication was seen, or the snapshot is at or above the counter that was read. What
+//! is published before the snapshot is known is a lower bound only; the oldest snapshot itself is published exactly.
 //!
 //! Publishing two lets a single long-running snapshot per worker keep only what it itself can see: versions between
 //! it and everybody else are collected.
@@ -18,7 +19,9 @@ const NONE: u64 = u64::MAX;
 
 /// The two oldest snapshots of a worker, readable by all.
 pub(crate) struct Published {
+    /// The oldest snapshot, exactly.
     first: AtomicU64,
+    /// At or below every other snapshot.
     second: AtomicU64,
 }
 
@@ -41,20 +44,30 @@ impl Snapshots {
     /// Takes a snapshot of now.
     #[inline]
     pub(crate) fn acquire(&mut self, horizon: &Horizon, published: &Published) -> Csn {
-        let conservative = horizon.counter().0;
+        self.take(published, || horizon.counter())
+    }
+
+    #[inline]
+    fn take(&mut self, published: &Published, counter: impl Fn() -> Csn) -> Csn {
+        let conservative = counter().0;
         if let Some((newest, count)) = self.live.last_mut()
             && *newest == conservative
         {
             *count += 1;
             return Csn(conservative);
         }
-        match self.live.len() {
-            0 => published.first.store(conservative, Ordering::SeqCst),
-            1 => published.second.store(conservative, Ordering::SeqCst),
-            _ => {}
+        // As the second it is a lower bound of everything but the first, so it may lie below the snapshot that comes of
+        // it. As the first it would be taken for the very snapshot, and what is between the two would be collected.
+        if self.live.len() <= 1 {
+            published.second.store(conservative, Ordering::SeqCst);
         }
         fence(Ordering::SeqCst);
-        let snapshot = horizon.counter();
+        let snapshot = counter();
+        if self.live.is_empty() {
+            // First before second: a reader reads them the other way round, so it never misses both.
+            published.first.store(snapshot.0, Ordering::SeqCst);
+            published.second.store(NONE, Ordering::SeqCst);
+        }
         match self.live.last_mut() {
             Some((newest, count)) if *newest == snapshot.0 => *count += 1,
             _ => self.live.push((snapshot.0, 1)),
@@ -207,6 +220,28 @@ mod tests {
         assert_eq!(bounds.droppable(Csn(5), Csn(12)), Ok(()));
         snapshots.release(young, &published[0]);
         assert_eq!(Bounds::read(&horizon, &published).oldest(), Csn(31));
+    }
+
+    /// Others commit while a snapshot is taken: what lies between the bound published first and the snapshot that comes
+    /// of it is seen by the snapshot, and stays.
+    #[test]
+    fn a_snapshot_taken_among_commits_keeps_what_it_sees() {
+        let horizon = Horizon::new(1, Csn(10));
+        let published = [Published::new()];
+        let mut snapshots = Snapshots::default();
+        let snapshot = snapshots.take(&published[0], || {
+            let now = horizon.counter();
+            tick(&horizon);
+            tick(&horizon);
+            now
+        });
+        assert_eq!(snapshot, Csn(12));
+        for _ in 0..10 {
+            tick(&horizon);
+        }
+        let bounds = Bounds::read(&horizon, &published);
+        assert_eq!(bounds.droppable(Csn(11), Csn(15)), Err(Some(12)));
+        assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
     }
 
     #[test]
