@@ -317,6 +317,8 @@ impl Txn {
     /// The row as the statement sees it.
     #[inline]
     pub fn read<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
+        // Before the chain's head is read: a version installed in between would be missed.
+        self.snapshot();
         let (version, id) = self.see(table.rows.head(rid, guard), guard)?;
         Some(Row {
             rid,
@@ -364,6 +366,8 @@ impl Txn {
     /// The visible row with this key in a unique index (in another index: one of them).
     #[inline]
     pub fn get<'g>(&mut self, index: &Index, key: &[u8], guard: &'g Guard) -> Option<Row<'g>> {
+        // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
+        self.snapshot();
         let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
         index.lookup(key, |rid| {
             rids.push(rid);

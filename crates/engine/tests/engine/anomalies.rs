@@ -214,3 +214,19 @@ fn a_view_outlives_its_statement() {
     reader.swap_view(&mut view);
     assert_eq!(world.get(&mut reader, 1), Some(103));
 }
+
+#[test]
+fn a_key_that_was_absent_stays_absent_in_repeatable_read() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut reader = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.get(&mut reader, 2), None);
+    let mut writer = worker.begin(Isolation::ReadCommitted);
+    writer.insert(&world.table, &row(2, 100)).expect("insert");
+    commit(writer);
+    reader.begin_statement();
+    assert_eq!(
+        world.get(&mut reader, 2),
+        None,
+        "the snapshot was taken by the first look"
+    );
+}
