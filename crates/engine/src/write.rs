@@ -315,6 +315,15 @@ impl Txn {
         }
     }
 
+    /// Undoes a write that found its key taken. The transaction may go on (ON CONFLICT): whoever met the version in the
+    /// meantime must not wait for its end.
+    fn undo_failed(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
+        self.undo(table, rid, what, guard);
+        if let Some(work) = &self.work {
+            work.writer.state().wake();
+        }
+    }
+
     /// Inserts a row.
     pub fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<Rid, WriteError> {
         if row.len() > ROW_BYTES_MAX {
@@ -342,7 +351,7 @@ impl Txn {
             }
         };
         if let Err(error) = self.insert_entries(table, rid, None, row, &guard) {
-            self.undo(table, rid, What::Insert, &guard);
+            self.undo_failed(table, rid, What::Insert, &guard);
             return Err(error);
         }
         self.note(
@@ -389,7 +398,7 @@ impl Txn {
         if keys_changed
             && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard)
         {
-            self.undo(table, rid, What::Update, &guard);
+            self.undo_failed(table, rid, What::Update, &guard);
             return Err(error);
         }
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
