@@ -229,17 +229,17 @@ impl Txn {
         };
         let worker = self.worker.clone();
         let engine = worker.inner();
-        let was_dirty = worker.lane.is_dirty();
         // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
         let guard = Guard::pin();
         let state = work.writer.state();
         state.begin_commit();
         let (csn, reservation) = engine.horizon.draw(worker.id);
         let deps = Deps::floor(engine.tracking.floor(csn, self.dsn));
-        match place {
+        // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
+        let made_dirty = match place {
             Place::Inline(room) => worker.lane.push(room, csn, &deps, &work.buffers.log),
             Place::Side(room, side) => worker.lane.push_side(room, csn, &deps, &side),
-        }
+        };
         drop(reservation);
         self.unlock_rows(&work, &guard);
         state.precommitted(csn);
@@ -259,7 +259,7 @@ impl Txn {
         worker.count_commit();
         let Work { buffers, .. } = *work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
-        if !was_dirty {
+        if made_dirty {
             worker.call_dirty_hook();
         }
         Receipt {

@@ -52,10 +52,11 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn push(&self, csn: u64) {
+    /// True if that made the lane dirty.
+    fn push(&self, csn: u64) -> bool {
         let room = self.lane.room(10).unwrap();
         self.lane
-            .push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[0; 10]);
+            .push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[0; 10])
     }
 
     fn events(&self) -> Vec<String> {
@@ -333,4 +334,13 @@ fn threads_share_a_lane() {
     let log = open(&mut found);
     assert_eq!(found, (1..=1200).collect::<Vec<u64>>());
     assert_eq!(log.next_csn, Csn(1201));
+}
+
+#[test]
+fn a_push_tells_who_has_to_see_to_a_flush() {
+    let bench = bench();
+    assert!(bench.push(1), "clean before");
+    assert!(!bench.push(2), "whoever pushed first flushes");
+    bench.lane.flush(FlushMode::Inline);
+    assert!(bench.push(3), "clean again, whenever anybody looked");
 }

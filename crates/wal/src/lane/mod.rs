@@ -495,24 +495,25 @@ impl Lane {
     }
 
     /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail, wait or do I/O.
+    /// True if the lane was clean: the caller sees to a flush; else whoever made it dirty does.
     ///
     /// # Panics
     /// If the room is another lane's or smaller than the records: a bug in the commit path that would corrupt the log.
-    pub fn push(&self, room: Room, csn: Csn, deps: &Deps, records: &[u8]) {
+    pub fn push(&self, room: Room, csn: Csn, deps: &Deps, records: &[u8]) -> bool {
         assert!(records.len() <= room.bytes, "an entry larger than its room");
-        self.push_body(room, csn, deps, &Body::Inline(records));
+        self.push_body(room, csn, deps, &Body::Inline(records))
     }
 
     /// Appends the entry of a transaction whose records [`Lane::write_side`] has made durable. Its room was taken for 0
-    /// bytes.
+    /// bytes. Answers as [`Lane::push`] does.
     ///
     /// # Panics
     /// If the room is another lane's.
-    pub fn push_side(&self, room: Room, csn: Csn, deps: &Deps, side: &SideRef) {
-        self.push_body(room, csn, deps, &Body::Side(*side));
+    pub fn push_side(&self, room: Room, csn: Csn, deps: &Deps, side: &SideRef) -> bool {
+        self.push_body(room, csn, deps, &Body::Side(*side))
     }
 
-    fn push_body(&self, mut room: Room, csn: Csn, deps: &Deps, body: &Body<'_>) {
+    fn push_body(&self, mut room: Room, csn: Csn, deps: &Deps, body: &Body<'_>) -> bool {
         let shared = &self.shared;
         assert!(
             Arc::ptr_eq(shared, &room.shared),
@@ -535,6 +536,7 @@ impl Lane {
         } else {
             &[]
         };
+        let was_clean = state.building.is_empty();
         state.building.append(csn, &state.head, records);
         let lowest = state.in_flight.map_or(state.building.csn_lowest, |csn| {
             csn.min(state.building.csn_lowest)
@@ -545,6 +547,7 @@ impl Lane {
                 .first_not_durable
                 .store(lowest.get(), Ordering::SeqCst);
         }
+        was_clean
     }
 
     /// Writes the records of a large transaction to a side segment of their own. `done` is called once they are durable,
