@@ -420,12 +420,14 @@ impl Binder<'_> {
         let source = match &relation.kind {
             RelationKind::Table => Source::Table(relation.clone()),
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
-            RelationKind::Sequence(_) => {
-                return Err(SqlError::unsupported(format!(
-                    "reading sequence \"{}\" as a table",
-                    relation.name
-                )));
-            }
+            RelationKind::Sequence(_) => Source::Function {
+                function: &crate::catalog::SEQUENCE_ROW,
+                args: vec![Expr::Const(
+                    Datum::Oid(relation.oid),
+                    SqlType::of(oid::OID),
+                )],
+                ordinality: false,
+            },
         };
         let stored = matches!(source, Source::Table(_));
         if stored {

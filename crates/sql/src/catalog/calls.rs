@@ -217,6 +217,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage))
             .filter(|(_, called)| *called)
             .map_or(Datum::Null, |(last, _)| Datum::Int8(last)),
+        "pg_sequence_row" => sequence_row(catalog, oid_arg(args, 0)),
         "pg_index_column_has_property" => index_property(catalog, args),
         "regproc_name" => oid_arg(args, 0)
             .and_then(io_function_name)
@@ -284,6 +285,20 @@ fn functions(name: &str, args: &[Datum]) -> Datum {
         "pg_get_function_result" => signature().map_or(Datum::Null, |(_, result)| text(result)),
         _ => Datum::Null,
     }
+}
+
+/// Last value, values logged ahead (not told), called: what reading a sequence as a table gives.
+fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Datum {
+    let relation = sequence.and_then(|oid| catalog.relations.get(&oid));
+    let state = relation.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
+    state.map_or(Datum::Null, |(last, called)| {
+        let items = vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)];
+        Datum::Array(Arc::new(crate::value::Array {
+            element: crate::value::oid::INT8,
+            lower: 1,
+            items,
+        }))
+    })
 }
 
 fn find_index(catalog: &Catalog, index: Oid) -> Option<(&Arc<Relation>, &Arc<IndexDef>)> {
@@ -494,7 +509,7 @@ fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
 }
 
 /// The argument before the privilege's name; `user` may come first.
-fn privilege_object<'a>(args: &'a [Datum], own: usize) -> Option<&'a Datum> {
+fn privilege_object(args: &[Datum], own: usize) -> Option<&Datum> {
     args.get(args.len().checked_sub(own)?)
 }
 

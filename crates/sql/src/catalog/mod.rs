@@ -19,7 +19,7 @@ mod store;
 mod stored;
 pub mod text;
 
-pub use sequence::SequenceSession;
+pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub use store::CatalogStore;
 
 use crate::error::Result;

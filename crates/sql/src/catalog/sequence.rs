@@ -7,9 +7,10 @@
 //! record's CSN to its dependencies. The state belongs to the sequence's storage: RESTART makes a new storage, so it rolls back.
 
 use super::stored::{SEQUENCES, encode_sequence};
-use super::{Catalog, Relation, RelationKind, SequenceDef};
+use super::{Catalog, Column, Relation, RelationKind, SequenceDef};
 use crate::error::{Result, SqlError};
-use crate::value::{Oid, info};
+use crate::func::{Body, Function, Volatility};
+use crate::value::{Datum, Oid, SqlType, info, oid};
 use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::collections::HashMap;
@@ -306,9 +307,45 @@ impl SequenceSession {
     }
 }
 
+/// The columns of every sequence read as a table.
+const COLUMNS: [(&str, Oid); 3] = [
+    ("last_value", oid::INT8),
+    ("log_cnt", oid::INT8),
+    ("is_called", oid::BOOL),
+];
+
+/// The columns of a sequence's relation.
+pub(crate) fn columns() -> Vec<Column> {
+    let column = |(name, ty): &(&str, Oid)| Column {
+        name: (*name).to_owned(),
+        ty: SqlType::of(*ty),
+        not_null: true,
+        default: None,
+        identity: None,
+        sequence: None,
+        dropped: false,
+        missing: Datum::Null,
+    };
+    COLUMNS.iter().map(column).collect()
+}
+
+/// `SELECT * FROM sequence`: the one row of the sequence with this OID.
+pub static SEQUENCE_ROW: Function = Function {
+    oid: 3078,
+    name: "pg_sequence_row",
+    args: &[oid::OID],
+    variadic: None,
+    result: oid::RECORD,
+    strict: true,
+    volatility: Volatility::Volatile,
+    body: Body::Set(|cx, args| match cx.catalog_call("pg_sequence_row", args)? {
+        Datum::Array(row) => Ok(vec![row.items.clone()]),
+        _ => Ok(Vec::new()),
+    }),
+};
+
 /// Smallest and largest value of a sequence's type.
 pub(crate) fn type_range(ty: Oid) -> (i64, i64) {
-    use crate::value::oid;
     match ty {
         oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -318,5 +355,5 @@ pub(crate) fn type_range(ty: Oid) -> (i64, i64) {
 
 /// Name of a sequence's type for messages.
 pub(crate) fn type_label(ty: Oid) -> String {
-    info::format_type(crate::value::SqlType::of(ty))
+    info::format_type(SqlType::of(ty))
 }

@@ -462,7 +462,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 cycle,
             });
             StoredRelation::Relation(
-                relation(kind, storage, Vec::new(), Vec::new(), 0),
+                relation(kind, storage, super::sequence::columns(), Vec::new(), 0),
                 Vec::new(),
             )
         }

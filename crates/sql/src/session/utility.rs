@@ -62,7 +62,7 @@ impl Session {
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
             StatementKind::Ddl(_) | StatementKind::AlterSequence(_) => {
-                self.ddl(&parsed, client).await
+                self.ddl(&parsed, &statement.text.text, client).await
             }
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    async fn ddl(&mut self, parsed: &Parsed, client: &mut dyn Client) -> Result<Reply> {
+    async fn ddl(&mut self, parsed: &Parsed, text: &str, client: &mut dyn Client) -> Result<Reply> {
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
@@ -127,6 +127,7 @@ impl Session {
                 cancel: signals.statement(),
                 work_mem_bytes,
                 notices: &mut notices,
+                text,
             };
             guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };

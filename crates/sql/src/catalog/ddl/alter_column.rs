@@ -2,7 +2,7 @@
 
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
-use super::expressions::{bound, bound_check, bound_default, default_text, eval, refuse_columns};
+use super::expressions::{bound, bound_default, default_text, eval};
 use super::{DdlContext, create_table, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
@@ -65,7 +65,6 @@ pub(super) async fn execute(
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
-            refuse_columns(value, "DEFAULT expression")?;
             column.default = default_text(value, column.ty, cx)?;
             let catalog = cx.catalog()?;
             if column.default.is_some() {
@@ -134,7 +133,7 @@ async fn set_type(
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let ty = column_type(name, data_type)?;
+    let ty = column_type(name, data_type, cx)?;
     let old = table.columns.get(position).map_or(ty, |c| c.ty);
     if using.is_none() && ty == old {
         return Ok(());
@@ -158,13 +157,13 @@ async fn set_type(
         )));
     }
     // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
-    let source = match using {
+    let written = match using {
         Some(expr) => bind::expr_to_sql(expr),
         None => quote_ident(name),
     };
-    let expr = parse::parse_expr(&format!("CAST(({source}) AS {})", format_type(base)))?;
+    let expr = parse::parse_expr(&format!("CAST(({written}) AS {})", format_type(base)))?;
     let catalog = cx.catalog()?;
-    let bound = bound(cx, &catalog, table, &expr, "USING")?;
+    let source = bound(cx, &catalog, table, &expr, "USING")?;
     let mut changed = Relation::clone(table);
     changed.schema_version = next_version(table)?;
     if let Some(column) = changed.columns.get_mut(position) {
@@ -194,14 +193,14 @@ async fn set_type(
     }
     for constraint in &changed.constraints {
         if let ConstraintKind::Check(text) = &constraint.kind {
-            bound_check(cx, &catalog, &changed, &parse::parse_expr(text)?)?;
+            bound(cx, &catalog, &changed, &parse::parse_expr(text)?, "CHECK")?;
         }
     }
     if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
         sequence::check_column_type(owned, ty, cx)?;
     }
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
-        let value = func::coerce_typmod(eval(cx, &bound, &row)?, ty, false)?;
+        let value = func::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {
             *slot = value;
         }

@@ -1,14 +1,14 @@
 //! Column definitions: types, options, and the constraints and sequences they ask for.
 
 use super::DdlContext;
-use super::expressions::{default_text, refuse_columns};
+use super::expressions::default_text;
 use crate::bind;
 use crate::catalog::Column;
 use crate::catalog::text::fold;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 
 /// Most columns of a table, dropped ones included (PostgreSQL's limit).
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -22,7 +22,7 @@ pub(super) struct NewConstraint {
 pub(super) enum NewKind {
     Primary(Vec<String>),
     Unique(Vec<String>),
-    Check(ast::Expr),
+    Check(Box<ast::Expr>),
 }
 
 /// A sequence that a column owns: serial or identity.
@@ -66,8 +66,15 @@ pub(super) fn check_column_name(name: &str) -> Result<()> {
 }
 
 /// The type of a column, by its SQL text.
-pub(super) fn column_type(name: &str, data_type: &ast::DataType) -> Result<SqlType> {
-    let ty = bind::sql_type(data_type)?;
+pub(super) fn column_type(
+    name: &str,
+    data_type: &ast::DataType,
+    cx: &DdlContext<'_>,
+) -> Result<SqlType> {
+    let ty = bind::sql_type(data_type).map_err(|e| match data_type {
+        ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
+        _ => e,
+    })?;
     let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
     if pseudo {
         return Err(SqlError::new(
@@ -116,7 +123,7 @@ pub(super) fn new_column(
     let serial = serial(&def.data_type);
     let ty = match serial {
         Some(ty) => SqlType::of(ty),
-        None => column_type(&name, &def.data_type)?,
+        None => column_type(&name, &def.data_type, cx)?,
     };
     let twice = |what: &str| {
         SqlError::new(
@@ -164,10 +171,13 @@ pub(super) fn new_column(
                     return Err(twice("both default and identity specified"));
                 }
                 if has_default {
-                    return Err(twice("multiple default values specified"));
+                    let at = match serial {
+                        Some(_) => None,
+                        None => crate::parse::before(cx.text, expr.span(), "default"),
+                    };
+                    return Err(twice("multiple default values specified").at(at));
                 }
                 has_default = true;
-                refuse_columns(expr, "DEFAULT expression")?;
                 new.column.default = default_text(expr, ty, cx)?;
             }
             ast::ColumnOption::PrimaryKey(key) => {
@@ -191,7 +201,7 @@ pub(super) fn new_column(
                 let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
                 new.constraints.push(NewConstraint {
                     name,
-                    kind: NewKind::Check((*check.expr).clone()),
+                    kind: NewKind::Check(check.expr.clone()),
                 });
             }
             ast::ColumnOption::ForeignKey(_) => {
@@ -285,7 +295,7 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             let name = check.name.as_ref().map(fold);
             Ok(NewConstraint {
                 name,
-                kind: NewKind::Check((*check.expr).clone()),
+                kind: NewKind::Check(check.expr.clone()),
             })
         }
         ast::TableConstraint::ForeignKey(_) => {

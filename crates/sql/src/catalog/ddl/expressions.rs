@@ -3,7 +3,7 @@
 use super::DdlContext;
 use super::typed::explicit;
 use crate::bind;
-use crate::catalog::text::{fold, quote_literal};
+use crate::catalog::text::quote_literal;
 use crate::catalog::{Catalog, Relation, RelationKind, calls, print};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext};
@@ -12,8 +12,7 @@ use crate::parse;
 use crate::plan::PlanContext;
 use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Visit, Visitor};
-use std::ops::ControlFlow;
+use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Does something with a planning context over `catalog`.
@@ -38,12 +37,12 @@ pub(super) fn default_text(
     ty: SqlType,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<String>> {
-    refuse_subqueries(expr, "DEFAULT expression")?;
     let base = SqlType::of(ty.oid);
     Ok(match literal(expr) {
         Some(Literal::Null) => None,
         Some(Literal::String(text)) => {
-            let value = text_io::input(base, &text, Some(cx.session))?;
+            let value = text_io::input(base, &text, Some(cx.session));
+            let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
             Some(constant_text(&value, base, &OutputStyle::of(cx.session)))
         }
         Some(Literal::Negative(digits)) => {
@@ -58,8 +57,9 @@ pub(super) fn default_text(
         }
         None => {
             let nothing = no_columns();
-            let text = numbered(&print::normal(&explicit(expr, &nothing, cx)), cx)?;
             let catalog = cx.catalog()?;
+            written(cx, &catalog, &nothing, expr, "DEFAULT")?;
+            let text = numbered(&print::normal(&explicit(expr, &nothing, cx)), cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
             Some(match reads {
@@ -180,72 +180,6 @@ fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String 
     }
 }
 
-/// Fails for the first subquery in `expr`.
-pub(super) fn refuse_subqueries(expr: &ast::Expr, what: &str) -> Result<()> {
-    struct Finder(bool);
-    impl Visitor for Finder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
-            self.0 = true;
-            ControlFlow::Break(())
-        }
-    }
-    let mut finder = Finder(false);
-    let _ = expr.visit(&mut finder);
-    if finder.0 {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cannot use subquery in {what}"),
-        ));
-    }
-    Ok(())
-}
-
-/// Fails if `expr` mentions a column.
-pub(super) fn refuse_columns(expr: &ast::Expr, what: &str) -> Result<()> {
-    struct Finder(bool);
-    impl Visitor for Finder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-            // Words that read like columns but are functions without parentheses.
-            const WORDS: &[&str] = &[
-                "current_date",
-                "current_time",
-                "current_timestamp",
-                "localtime",
-                "localtimestamp",
-                "current_user",
-                "session_user",
-                "user",
-                "current_role",
-                "current_catalog",
-                "current_schema",
-            ];
-            self.0 |= match expr {
-                ast::Expr::Identifier(name) => {
-                    name.quote_style.is_some() || !WORDS.contains(&fold(name).as_str())
-                }
-                ast::Expr::CompoundIdentifier(_) => true,
-                _ => false,
-            };
-            if self.0 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        }
-    }
-    let mut finder = Finder(false);
-    let _ = expr.visit(&mut finder);
-    if finder.0 {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cannot use column reference in {what}"),
-        ));
-    }
-    Ok(())
-}
-
 /// The default of a column of `relation`, coerced to its type.
 pub(super) fn bound_default(
     cx: &DdlContext<'_>,
@@ -273,11 +207,23 @@ pub(super) fn bound_check(
     relation: &Relation,
     expr: &ast::Expr,
 ) -> Result<Expr> {
-    refuse_subqueries(expr, "check constraint")?;
-    bound(cx, catalog, relation, expr, "CHECK")
+    written(cx, catalog, relation, expr, "CHECK")
 }
 
-/// An expression over the full row of `relation`, of any type.
+/// An expression of the statement itself: errors point into its text.
+fn written(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    expr: &ast::Expr,
+    what: &str,
+) -> Result<Expr> {
+    with_planner(cx, catalog, |plan| {
+        bind::bind_scalar(expr, cx.text, relation, plan, what)
+    })
+}
+
+/// An expression from stored text, over the full row of `relation`: its places mean nothing to the client.
 pub(super) fn bound(
     cx: &DdlContext<'_>,
     catalog: &Arc<Catalog>,

@@ -69,6 +69,8 @@ pub struct DdlContext<'a> {
     pub cancel: &'a Cancel,
     /// `work_mem`, for CREATE TABLE AS.
     pub work_mem_bytes: usize,
+    /// The text the statement was parsed from: errors point into it.
+    pub text: &'a str,
 }
 
 /// Runs a DDL statement. Gives the command tag.

@@ -35,6 +35,11 @@ impl DdlContext<'_> {
         self.txn.depends_on(csn);
     }
 
+    /// Where a part of the statement stands in its text.
+    pub(super) fn at(&self, span: sqlparser::tokenizer::Span) -> Option<usize> {
+        crate::parse::span_position(self.text, span)
+    }
+
     /// Adds a notice.
     pub(super) fn notice(&mut self, code: SqlState, message: impl Into<String>) {
         self.notices.push(super::Notice {
@@ -162,9 +167,11 @@ impl DdlContext<'_> {
 
     /// Schema and name of an object that is to be made.
     pub(super) fn new_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        let at = sqlparser::ast::Spanned::span(name);
         let (schema, name) = calls::name_parts(name)?;
         let name = self.name(&name);
-        Ok((self.target_schema(schema.as_deref())?, name))
+        let target = self.target_schema(schema.as_deref());
+        Ok((target.map_err(|e| e.at(self.at(at)))?, name))
     }
 
     /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.

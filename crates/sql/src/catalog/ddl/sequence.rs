@@ -150,7 +150,7 @@ async fn store(
         schema: schema.0,
         schema_name: schema.1.to_owned(),
         kind: RelationKind::Sequence(def),
-        columns: Vec::new(),
+        columns: crate::catalog::sequence::columns(),
         indexes: Vec::new(),
         constraints: Vec::new(),
         storage: TableId(oid),

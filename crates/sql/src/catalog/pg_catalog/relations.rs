@@ -244,13 +244,6 @@ fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
     }
 }
 
-/// The columns of every sequence, as `SELECT * FROM sequence` shows them.
-const SEQUENCE_COLUMNS: [(&str, Oid); 3] = [
-    ("last_value", oid::INT8),
-    ("log_cnt", oid::INT8),
-    ("is_called", oid::BOOL),
-];
-
 /// `pg_attribute`
 pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
     // The system relations' part never changes: made once, then only reference counts move.
@@ -263,22 +256,6 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         })
         .clone();
     for relation in ordered(cx.catalog) {
-        if matches!(relation.kind, RelationKind::Sequence(_)) {
-            for (position, (name, ty)) in SEQUENCE_COLUMNS.iter().enumerate() {
-                rows.push(attribute_row(&AttributeRow {
-                    relation: relation.oid,
-                    name,
-                    number: position + 1,
-                    ty: SqlType::of(*ty),
-                    not_null: true,
-                    has_default: false,
-                    missing: None,
-                    identity: None,
-                    dropped: false,
-                }));
-            }
-            continue;
-        }
         for (position, column) in relation.columns.iter().enumerate() {
             rows.push(attribute_row(&AttributeRow {
                 relation: relation.oid,

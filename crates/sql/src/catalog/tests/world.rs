@@ -100,6 +100,7 @@ impl World {
                 notices: &mut notices,
                 cancel: &self.cancel,
                 work_mem_bytes: 1 << 20,
+                text: sql,
             };
             tag = ddl::execute(&parsed, &mut cx).await?;
         }
