@@ -11,6 +11,7 @@
 
 use super::change::{Change, is_stored};
 use super::keys::ColumnsKey;
+use super::pg_catalog::PG_CLASS;
 use super::sequence::Sequences;
 use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS,
@@ -127,8 +128,9 @@ impl CatalogStore {
         } else {
             rows
         };
-        let store = rows.into_store(engine)?;
+        let (store, orphans) = rows.into_store(engine)?;
         store.make_storages(&worker)?;
+        store.delete(&worker, &orphans)?;
         store.reserve(&worker, &mut locked(&store.oids))?;
         worker.flush(FlushMode::Inline);
         Ok(store)
@@ -220,6 +222,26 @@ impl CatalogStore {
         })?;
         oids.next = oids.next.max(oids.limit);
         oids.limit = limit;
+        Ok(())
+    }
+
+    /// Deletes rows of the catalog's own tables at start.
+    fn delete(&self, worker: &Worker, rows: &[(TableId, Rid)]) -> Result<()> {
+        for chunk in rows.chunks(256) {
+            autonomous(worker, |txn| {
+                for (table, rid) in chunk {
+                    let Some(table) = self.engine.table(*table) else {
+                        continue;
+                    };
+                    let guard = txn.pin();
+                    let version = txn.read_newest(&table, *rid, &guard).map(|row| row.version);
+                    if let Some(version) = version {
+                        txn.delete(&table, *rid, version)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
@@ -336,6 +358,9 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
     Ok(())
 }
 
+/// Rows that nothing refers to any more.
+type Orphans = Vec<(TableId, Rid)>;
+
 /// Everything stored, as read at start.
 struct Rows {
     objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
@@ -377,7 +402,9 @@ impl Rows {
         self.objects.remove(&table).unwrap_or_default()
     }
 
-    fn into_store(mut self, engine: &Engine) -> Result<Arc<CatalogStore>> {
+    /// The store, and the rows that nothing refers to any more.
+    fn into_store(mut self, engine: &Engine) -> Result<(Arc<CatalogStore>, Orphans)> {
+        let mut orphans = Vec::new();
         let mut rids = HashMap::new();
         let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
         let mut databases = Vec::new();
@@ -430,19 +457,35 @@ impl Rows {
         }
         for (rid, row) in self.take(stored::COMMENTS) {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
-            if let (Some(catalog), Some((key, text))) =
-                (catalogs.get_mut(&row.key.database), read_comment(&row))
-            {
-                Change::Comment(key, Some(text)).apply(catalog);
+            let catalog = catalogs.get_mut(&row.key.database);
+            match (catalog, read_comment(&row)) {
+                // A comment outlives its table or index in the log, nowhere else.
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_CLASS && catalog.name_of(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some((key, text))) => {
+                    Change::Comment(key, Some(text)).apply(catalog)
+                }
+                _ => {}
             }
         }
+        let used: HashSet<TableId> = catalogs
+            .values()
+            .flat_map(|c| c.relations.values())
+            .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
+            .map(|r| r.storage)
+            .collect();
+        let states = self.sequences.iter().filter(|s| !used.contains(&s.1));
+        orphans.extend(states.map(|s| (SEQUENCES, s.0)));
         let (rid, next) = self.counter.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATA_CORRUPTED,
                 "the stored catalog is damaged: no OID counter",
             )
         })?;
-        Ok(Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
+        let store = Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
             let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
             let mut current: Vec<_> = catalogs
                 .into_values()
@@ -454,12 +497,6 @@ impl Rows {
                 .collect();
             current.sort_by_key(|c| c.database);
             let sequences = Sequences::default();
-            let used: HashSet<TableId> = current
-                .iter()
-                .flat_map(|c| c.relations.values())
-                .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
-                .map(|r| r.storage)
-                .collect();
             for (rid, storage, last, called) in
                 self.sequences.iter().filter(|s| used.contains(&s.1))
             {
@@ -478,7 +515,8 @@ impl Rows {
                     csn: Csn::ZERO,
                 }),
             }
-        }))
+        });
+        Ok((store, orphans))
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod create_as;
 mod kind;
 mod position;
 mod rewrite;

@@ -14,13 +14,14 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 pub(super) struct Notes {
     overriding_system: bool,
     overriding_user: bool,
+    no_data: bool,
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
     matches!(token.map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
-fn words(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+pub(super) fn words(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
     words
         .iter()
         .enumerate()
@@ -67,7 +68,10 @@ pub(super) fn without_grammar(
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Notes)> {
     super::sequence_options::sort_all(&mut tokens);
-    let mut notes = Notes::default();
+    let mut notes = Notes {
+        no_data: super::create_as::rewrite(&mut tokens),
+        ..Notes::default()
+    };
     if is_word(tokens.first(), "table") {
         // TABLE t is SELECT * FROM t.
         let span = tokens[0].span;
@@ -208,11 +212,14 @@ fn skip_index_predicate(tokens: &mut Vec<TokenWithSpan>, open: usize) {
 }
 
 /// Puts into the tree what [`rewrite`] took out. The tree has no place for OVERRIDING, so two flags of other dialects
-/// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE.
+/// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE. So does `transient` WITH NO DATA.
 pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
     if let Statement::Insert(insert) = statement {
         insert.overwrite = notes.overriding_system;
         insert.ignore = notes.overriding_user;
+    }
+    if let Statement::CreateTable(table) = statement {
+        table.transient = notes.no_data;
     }
 }
 

@@ -104,3 +104,31 @@ fn postgresql_syntax_the_grammar_lacks() {
     let all = parse("alter sequence s restart").unwrap();
     assert!(matches!(&all[0].kind, StatementKind::AlterSequence(a) if a.restart == Some(None)));
 }
+
+#[test]
+fn create_table_as_takes_bare_names_and_no_data() {
+    let parsed = parse("create table d (q, \"R\") as select 1, 2 with no data").unwrap();
+    let ast::Statement::CreateTable(table) = &*parsed[0].statement else {
+        panic!("not a table");
+    };
+    assert!(table.transient && table.columns.is_empty());
+    let query = table.query.as_ref().unwrap().to_string();
+    assert_eq!(query, "SELECT * FROM (SELECT 1, 2) AS query (q, \"R\")");
+    let parsed = parse("create table d (q int, r text)").unwrap();
+    assert!(
+        matches!(&*parsed[0].statement, ast::Statement::CreateTable(t) if t.columns.len() == 2)
+    );
+}
+
+#[test]
+fn options_of_sequences_come_in_any_order() {
+    let text = "create sequence s as int no cycle start with 5 cache 1 increment by -2 no maxvalue minvalue -9";
+    let parsed = parse(text).unwrap();
+    assert_eq!(
+        parsed[0].statement.to_string(),
+        "CREATE SEQUENCE s AS INT INCREMENT BY -2 MINVALUE -9 NO MAXVALUE START WITH 5 CACHE 1 NO CYCLE"
+    );
+    let identity =
+        "create table t (a int generated always as identity (start 10 increment 5) primary key)";
+    assert!(parse(identity).is_ok());
+}

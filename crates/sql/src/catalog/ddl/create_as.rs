@@ -114,6 +114,10 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     });
     let columns: Vec<NewColumn> = columns.collect();
     let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
+    // WITH NO DATA: see `parse::rewrite::apply_notes`.
+    if table.transient {
+        return Ok("CREATE TABLE AS".to_owned());
+    }
     let rows = fill(cx, planned.plan, &catalog, &relation).await?;
     Ok(format!("SELECT {rows}"))
 }

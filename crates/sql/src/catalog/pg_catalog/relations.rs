@@ -229,13 +229,18 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
 }
 
 fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
+    // Columns are NOT NULL in tables as long as they and all before them have a fixed length (or are vectors), as PostgreSQL's
+    // bootstrap decides.
+    let mut fixed = !is_view(table);
     for (position, (name, ty)) in table.columns.iter().enumerate() {
+        let length = info::by_oid(*ty).map_or(-1, |t| t.len);
+        fixed &= length > 0 || matches!(*ty, oid::INT2VECTOR | oid::OIDVECTOR);
         rows.push(attribute_row(&AttributeRow {
             relation: table.oid,
             name,
             number: position + 1,
             ty: SqlType::of(*ty),
-            not_null: !is_view(table) && position == 0,
+            not_null: fixed,
             has_default: false,
             missing: None,
             identity: None,

@@ -1,7 +1,9 @@
 //! DDL: bootstrap and reopening, rollback, two transactions on one name, messages.
 
 use super::world::*;
+use crate::catalog::stored::SEQUENCES;
 use crate::catalog::{ConstraintKind, RelationKind, calls, print};
+use logstead_engine::{Isolation, ScanCursor};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -353,8 +355,19 @@ fn dropped_sequences_and_columns_take_what_depends_on_them() {
     world.run("alter table t drop column c").unwrap();
     assert_eq!(world.names(), "t t_a_seq");
     assert!(shown(&world, "t").iter().all(|s| !s.contains('>')));
-    world.run("alter table t drop column a").unwrap();
+    world
+        .run("comment on table t is 'x'; alter table t drop column a")
+        .unwrap();
     assert_eq!(world.names(), "t");
+    // What nothing refers to is deleted at the next start: the states of both sequences.
+    let rows = |world: &World| {
+        let table = world.store.engine().table(SEQUENCES).unwrap();
+        let mut txn = world.worker.begin(Isolation::ReadCommitted);
+        let (guard, mut cursor) = (txn.pin(), ScanCursor::new(&table));
+        std::iter::from_fn(|| txn.scan_next(&mut cursor, &guard).map(|row| row.rid)).count()
+    };
+    assert_eq!(rows(&world), 2);
     let world = world.reopen();
     assert_eq!(world.names(), "t");
+    assert_eq!((rows(&world), world.catalog().notes.comments.len()), (0, 1));
 }
