@@ -187,6 +187,10 @@ impl Rows {
 
     /// Moves all rows of `batch` in.
     pub(crate) fn append(&mut self, batch: &mut Batch) {
+        // The end of a result has no width.
+        if batch.is_empty() {
+            return;
+        }
         self.width = batch.width;
         self.bytes += row_size_bytes(&batch.data);
         self.rows += batch.rows;

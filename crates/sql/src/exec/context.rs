@@ -14,7 +14,7 @@ use logstead_engine::{Engine, Index, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
@@ -38,7 +38,7 @@ pub struct ExecContext<'a> {
 
 /// How many times `work_mem` one operator may hold before the statement fails with 53200: nothing spills to disk, so the
 /// limit is there to protect the server, not to shape plans.
-pub const MEMORY_FACTOR: usize = 64;
+pub const MEMORY_FACTOR: usize = 8;
 
 /// What an expression alone is evaluated with: defaults, CHECK constraints of DDL, COPY. Subqueries are refused.
 pub struct EvalContext<'a> {
@@ -63,11 +63,23 @@ pub enum CancelReason {
 }
 
 /// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cancel {
     /// 0, or a [`CancelReason`].
     reason: AtomicU8,
+    /// When the statement times out, by the session's clock; `i64::MAX` is never.
+    deadline_us: AtomicI64,
     waiter: Mutex<Option<Waker>>,
+}
+
+impl Default for Cancel {
+    fn default() -> Cancel {
+        Cancel {
+            reason: AtomicU8::new(0),
+            deadline_us: AtomicI64::new(i64::MAX),
+            waiter: Mutex::default(),
+        }
+    }
 }
 
 impl Cancel {
@@ -84,9 +96,17 @@ impl Cancel {
         }
     }
 
-    /// Forgets a request, before the next statement.
+    /// Forgets a request and the deadline, before the next statement.
     pub fn clear(&self) {
         self.reason.store(0, Ordering::Relaxed);
+        self.set_deadline(None);
+    }
+
+    /// Sets when the statement times out, in microseconds of `Context::clock_time`. A session's own timer fires in time
+    /// as long as its worker is free; the deadline ends a statement that keeps the worker busy.
+    pub fn set_deadline(&self, deadline_us: Option<i64>) {
+        let deadline_us = deadline_us.unwrap_or(i64::MAX);
+        self.deadline_us.store(deadline_us, Ordering::Relaxed);
     }
 
     /// Whether the statement has been asked to end.
@@ -176,6 +196,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) affected: u64,
     /// Rows examined since the last yield.
     work: usize,
+    /// A subquery inside an expression, which cannot yield itself, wanted to: operators stop at the next row.
+    pub(crate) owed: bool,
     /// Whether nodes measure themselves.
     pub(crate) measure: bool,
 }
@@ -201,6 +223,7 @@ impl<'a> Cx<'a> {
             withs: Vec::new(),
             affected: 0,
             work: 0,
+            owed: false,
             measure,
         }
     }
@@ -217,6 +240,7 @@ impl<'a> Cx<'a> {
             withs: Vec::new(),
             affected: 0,
             work: 0,
+            owed: false,
             measure: false,
         }
     }
@@ -262,8 +286,29 @@ impl<'a> Cx<'a> {
         self.work += 1;
         if self.work > WORK_ROWS {
             self.work = 0;
+            self.check_deadline()?;
             return Ok(true);
         }
-        Ok(false)
+        Ok(self.take_owed())
+    }
+
+    /// Whether a yield is owed; it no longer is.
+    #[inline]
+    pub(crate) fn take_owed(&mut self) -> bool {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// A timer cannot fire while an expression's subquery keeps the worker busy: the clock is asked now and then.
+    fn check_deadline(&self) -> Result<()> {
+        match &self.storage {
+            Some(storage)
+                if storage.cancel.deadline_us.load(Ordering::Relaxed)
+                    <= self.session.clock_time() =>
+            {
+                storage.cancel.cancel(CancelReason::StatementTimeout);
+                storage.cancel.check()
+            }
+            _ => Ok(()),
+        }
     }
 }

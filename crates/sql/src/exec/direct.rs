@@ -9,7 +9,7 @@ use super::stored::StoredColumn;
 use super::{Progress, RowSink};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{Node, Plan, Scan};
+use crate::plan::{Node, Plan, Scan, walk};
 use crate::value::Datum;
 
 /// The result columns of a plain scan, if `plan` is one.
@@ -34,7 +34,12 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Vec<StoredColumn>> {
 
 fn scan_of(plan: &Plan) -> Option<&Scan> {
     match &plan.node {
-        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => Some(scan),
+        // A subquery in the filter may take long: operators know how to yield then.
+        Node::SeqScan(scan) | Node::IndexScan { scan, .. }
+            if !scan.filter.as_ref().is_some_and(walk::has_subquery) =>
+        {
+            Some(scan)
+        }
         _ => None,
     }
 }

@@ -37,6 +37,7 @@ fn expr_refers_above(expr: &Expr, depth: usize) -> bool {
     found
 }
 
-fn reads_with(plan: &Plan) -> bool {
+/// Whether `plan` reads a WITH query, its own or another's.
+pub(crate) fn reads_with(plan: &Plan) -> bool {
     matches!(plan.node, Node::CteScan { .. }) || stats::children(plan).into_iter().any(reads_with)
 }

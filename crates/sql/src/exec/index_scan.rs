@@ -69,7 +69,7 @@ impl IndexState {
         self.open(scan, definition, range, reverse, cx)?;
         let guard = cx.txn()?.pin();
         let mut examined = 0;
-        while !out.is_full() && examined < EXAMINED_MAX {
+        while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
             let Some(row) = self.advance(reverse, cx.txn()?, &guard) else {
                 break;
             };

@@ -44,6 +44,7 @@ pub use write::Inserter;
 mod tests;
 
 use crate::error::Result;
+use crate::expr::Subquery;
 use crate::plan::{Node, Plan};
 use crate::value::Datum;
 use batch::{BATCH_ROWS, Batch, Rows};
@@ -95,6 +96,8 @@ pub struct Prepared {
     fast: Option<point::Fast>,
     /// Result columns of a plain scan.
     direct: Option<Vec<StoredColumn>>,
+    /// Subqueries in expressions that are run before the plan, inner ones first.
+    ahead: Vec<Arc<Subquery>>,
 }
 
 impl Prepared {
@@ -117,7 +120,13 @@ pub fn prepare(plan: Plan) -> Prepared {
     } else {
         direct::recognise(&plan)
     };
-    Prepared { plan, fast, direct }
+    let ahead = subquery::to_run_ahead(&plan);
+    Prepared {
+        plan,
+        fast,
+        direct,
+        ahead,
+    }
 }
 
 /// One run of a prepared plan.
@@ -150,6 +159,8 @@ struct General {
     ended: bool,
     affected: u64,
     writes: bool,
+    /// The subqueries that go before the plan have run.
+    primed: bool,
 }
 
 impl Execution {
@@ -242,7 +253,7 @@ impl Execution {
             }
             State::General(general) => {
                 let result = general
-                    .run(&prepared.plan, cx, rows_max, out, self.measure)
+                    .run(&prepared, cx, rows_max, out, self.measure)
                     .await;
                 if result.is_err() {
                     self.state = State::Done;
@@ -275,7 +286,7 @@ impl Execution {
             self.state = general(&prepared);
         }
         match &mut self.state {
-            State::General(general) => general.run_ahead(&prepared.plan, cx, self.measure).await,
+            State::General(general) => general.run_ahead(&prepared, cx, self.measure).await,
             _ => Ok(()),
         }
     }
@@ -313,22 +324,27 @@ impl General {
                 prepared.plan.node,
                 Node::Insert(_) | Node::Update(_) | Node::Delete(_)
             ),
+            primed: false,
         }
     }
 
     async fn run(
         &mut self,
-        plan: &Plan,
+        prepared: &Prepared,
         cx: &mut ExecContext<'_>,
         rows_max: u64,
         out: &mut dyn RowSink,
         measure: bool,
     ) -> Result<Progress> {
         if self.writes && rows_max > 0 {
-            self.run_ahead(plan, cx, measure).await?;
+            self.run_ahead(prepared, cx, measure).await?;
         }
+        let plan = &prepared.plan;
         let mut given = 0;
         let mut cx = Cx::of(cx, &mut self.shared, measure);
+        if !std::mem::replace(&mut self.primed, true) {
+            subquery::run_ahead(&prepared.ahead, &mut cx).await?;
+        }
         loop {
             while self.ahead_at < self.ahead.len() || self.at < self.batch.len() {
                 if rows_max > 0 && given == rows_max {
@@ -368,11 +384,15 @@ impl General {
 
     async fn run_ahead(
         &mut self,
-        plan: &Plan,
+        prepared: &Prepared,
         cx: &mut ExecContext<'_>,
         measure: bool,
     ) -> Result<()> {
+        let plan = &prepared.plan;
         let mut cx = Cx::of(cx, &mut self.shared, measure);
+        if !std::mem::replace(&mut self.primed, true) {
+            subquery::run_ahead(&prepared.ahead, &mut cx).await?;
+        }
         for i in self.at..self.batch.len() {
             self.ahead.push(self.batch.row(i));
         }
@@ -390,7 +410,7 @@ impl General {
 }
 
 /// Takes a plan to its next batch, waiting and yielding on the way; false at the end.
-async fn step<'a>(
+pub(crate) async fn step<'a>(
     running: &mut Running,
     plan: &'a Plan,
     cx: &mut Cx<'a>,
@@ -398,7 +418,12 @@ async fn step<'a>(
 ) -> Result<bool> {
     loop {
         match running.next(plan, cx, out)? {
-            Step::Batch => return Ok(true),
+            Step::Batch => {
+                if cx.take_owed() {
+                    tokio::task::yield_now().await;
+                }
+                return Ok(true);
+            }
             Step::Done => return Ok(false),
             Step::Yield => tokio::task::yield_now().await,
             Step::Wait(blocker) => wait::wait(blocker, cx).await?,

@@ -160,7 +160,7 @@ impl SeqState {
         self.open(scan, cx)?;
         let guard = cx.txn()?.pin();
         let mut examined = 0;
-        while !out.is_full() && examined < EXAMINED_MAX {
+        while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
             let Some(row) = self.advance(cx.txn()?, &guard) else {
                 break;
             };
@@ -231,7 +231,7 @@ impl SystemState {
             }
         };
         let start = self.at;
-        while let Some(row) = rows.get(self.at).filter(|_| !out.is_full()) {
+        while let Some(row) = rows.get(self.at).filter(|_| !out.is_full() && !cx.owed) {
             self.at += 1;
             for &column in columns {
                 out.push(row.get(column).cloned().unwrap_or_default());
@@ -245,10 +245,12 @@ impl SystemState {
             out.end_row();
         }
         cx.worked(self.at - start);
-        Ok(if out.is_empty() {
-            Step::Done
-        } else {
+        Ok(if !out.is_empty() {
             Step::Batch
+        } else if self.at < rows.len() {
+            Step::Yield
+        } else {
+            Step::Done
         })
     }
 

@@ -7,7 +7,7 @@ use super::operator::{Running, Step, pull};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function};
-use crate::plan::Plan;
+use crate::plan::{Plan, walk};
 use crate::value::Datum;
 use logstead_types::SqlState;
 
@@ -48,12 +48,19 @@ impl ValuesState {
 /// State of a filter.
 pub(crate) struct FilterState {
     pub(crate) input: Running,
+    /// Input being filtered, if the condition has a subquery: it may stop at any row.
+    batch: Batch,
+    at: usize,
+    has_subquery: Option<bool>,
 }
 
 impl FilterState {
     pub(crate) fn new(input: &Plan) -> FilterState {
         FilterState {
             input: Running::new(input),
+            batch: Batch::default(),
+            at: 0,
+            has_subquery: None,
         }
     }
 
@@ -64,6 +71,12 @@ impl FilterState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
+        if *self
+            .has_subquery
+            .get_or_insert_with(|| walk::has_subquery(condition))
+        {
+            return self.row_by_row(input, condition, cx, out);
+        }
         loop {
             if !pull!(self.input, input, cx, out) {
                 return Ok(Step::Done);
@@ -75,8 +88,45 @@ impl FilterState {
         }
     }
 
+    fn row_by_row<'a>(
+        &mut self,
+        input: &'a Plan,
+        condition: &'a Expr,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        out.start(super::stats::width(input));
+        if cx.take_owed() {
+            return Ok(Step::Yield);
+        }
+        loop {
+            if self.at == self.batch.len() {
+                if !out.is_empty() {
+                    return Ok(Step::Batch);
+                }
+                self.at = 0;
+                self.batch.start(0);
+                self.batch.set_capacity(out.capacity());
+                if !pull!(self.input, input, cx, &mut self.batch) {
+                    return Ok(Step::Done);
+                }
+            }
+            let row = self.batch.row(self.at);
+            self.at += 1;
+            if holds(condition, row, cx)? {
+                out.push_row(row);
+            }
+            if cx.owed || out.is_full() {
+                let rest = cx.owed && out.is_empty() && cx.take_owed();
+                return Ok(if rest { Step::Yield } else { Step::Batch });
+            }
+        }
+    }
+
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
     }
 }
 
@@ -84,6 +134,7 @@ impl FilterState {
 pub(crate) struct ProjectState {
     pub(crate) input: Running,
     batch: Batch,
+    at: usize,
 }
 
 impl ProjectState {
@@ -91,6 +142,7 @@ impl ProjectState {
         ProjectState {
             input: Running::new(input),
             batch: Batch::default(),
+            at: 0,
         }
     }
 
@@ -102,21 +154,36 @@ impl ProjectState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(exprs.len());
-        self.batch.set_capacity(out.capacity());
-        if !pull!(self.input, input, cx, &mut self.batch) {
-            return Ok(Step::Done);
+        if cx.take_owed() {
+            return Ok(Step::Yield);
         }
-        for i in 0..self.batch.len() {
+        if self.at == self.batch.len() {
+            self.at = 0;
+            self.batch.start(0);
+            self.batch.set_capacity(out.capacity());
+            if !pull!(self.input, input, cx, &mut self.batch) {
+                return Ok(Step::Done);
+            }
+        }
+        while self.at < self.batch.len() && !cx.owed {
             for expr in exprs {
-                out.push(eval_in(expr, self.batch.row(i), cx)?);
+                out.push(eval_in(expr, self.batch.row(self.at), cx)?);
             }
             out.end_row();
+            self.at += 1;
         }
-        Ok(Step::Batch)
+        // The input may owe a yield with its rows.
+        Ok(if out.is_empty() && cx.take_owed() {
+            Step::Yield
+        } else {
+            Step::Batch
+        })
     }
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
     }
 }
 

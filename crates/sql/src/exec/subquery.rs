@@ -1,16 +1,20 @@
 //! Subqueries inside expressions: scalar, EXISTS, ANY/ALL/IN, ARRAY(...).
 //!
-//! Runs the plan to its end (or to the first decisive row) in one go: an expression cannot yield, so cancellation is what
-//! ends a long one. What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table.
+//! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs before
+//! the plan, where it can yield and wait. What depends on a row runs inside the expression, in one go: an expression
+//! cannot yield, so the operator is told that a yield is owed and stops at its next row.
 
-use super::batch::{Batch, Rows, check_memory};
+use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{apply, as_bool, eval_in, truth};
+use super::fixed::reads_with;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
+use super::step;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::Function;
+use crate::plan::{Plan, walk};
 use crate::value::{Array, Datum, Oid, key};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -46,19 +50,10 @@ pub(crate) fn eval<'a>(
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
     let id = Arc::as_ptr(subquery) as usize;
-    let mut state = cx.shared.subqueries.remove(&id).unwrap_or_else(|| {
-        let capacity = if matches!(subquery.kind, SubqueryKind::Exists) {
-            1
-        } else {
-            super::batch::BATCH_ROWS
-        };
-        Box::new(SubqueryState {
-            running: Running::new(&subquery.plan),
-            batch: Batch::of(capacity),
-            started: false,
-            kept: None,
-        })
-    });
+    let mut state = match cx.shared.subqueries.remove(&id) {
+        Some(state) => state,
+        None => new_state(subquery),
+    };
     let result = state.eval(subquery, row, cx);
     // After an error the statement is over: the state may be dropped.
     if result.is_ok() {
@@ -75,12 +70,7 @@ impl SubqueryState {
         cx: &mut Cx<'a>,
     ) -> Result<Datum> {
         match &subquery.kind {
-            SubqueryKind::Compare {
-                left,
-                ops,
-                all,
-                hashable,
-            } => {
+            SubqueryKind::Compare { left, ops, all, .. } => {
                 let mut values: SmallVec<[Datum; 2]> = SmallVec::with_capacity(left.len());
                 for expr in left {
                     values.push(eval_in(expr, row, cx)?);
@@ -95,7 +85,7 @@ impl SubqueryState {
                     return self.compare_streaming(subquery, &any_of, row, cx);
                 }
                 if self.kept.is_none() {
-                    self.kept = Some(self.keep_rows(subquery, left, *hashable, cx)?);
+                    self.kept = Some(self.keep_rows(subquery, cx)?);
                 }
                 match &self.kept {
                     Some(Kept::Hashed(hashed)) => hashed.contains(&any_of, cx),
@@ -164,10 +154,7 @@ impl SubqueryState {
                 lower: 1,
                 items,
             }))),
-            _ if found > 1 => Err(SqlError::new(
-                SqlState::CARDINALITY_VIOLATION,
-                "more than one row returned by a subquery used as an expression",
-            )),
+            _ if found > 1 => Err(more_than_one()),
             _ => Ok(value),
         }
     }
@@ -194,47 +181,15 @@ impl SubqueryState {
     }
 
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
-    fn keep_rows<'a>(
-        &mut self,
-        subquery: &'a Subquery,
-        left: &[Expr],
-        hashable: bool,
-        cx: &mut Cx<'a>,
-    ) -> Result<Kept> {
+    fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Result<Kept> {
         let max_bytes = cx.memory_bytes_max;
-        if !hashable {
-            let mut rows = Rows::default();
-            self.run(subquery, &[], cx, |batch, _| {
-                rows.append(batch);
-                check_memory("A subquery", rows.size_bytes(), max_bytes)?;
-                Ok(true)
-            })?;
-            return Ok(Kept::Rows(rows));
-        }
-        let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
-        let mut hashed = Hashed {
-            keys: KeyTable::default(),
-            has_null: false,
-            rows: Rows::default(),
-        };
-        let mut bytes = Vec::new();
+        let mut rows = Rows::default();
         self.run(subquery, &[], cx, |batch, _| {
-            for i in 0..batch.len() {
-                let row = batch.row(i);
-                hashed.has_null |= row.iter().any(Datum::is_null);
-                row_key(&types, row, &mut bytes);
-                if hashed.keys.insert(&bytes).1 && types.len() > 1 {
-                    hashed.rows.push(row);
-                }
-            }
-            check_memory(
-                "A hashed subquery",
-                hashed.keys.size_bytes() + hashed.rows.size_bytes(),
-                max_bytes,
-            )?;
+            rows.append(batch);
+            check_memory("A subquery", rows.size_bytes(), max_bytes)?;
             Ok(true)
         })?;
-        Ok(Kept::Hashed(hashed))
+        keep(subquery, rows, max_bytes)
     }
 
     /// Runs the plan for `row`, handing each batch to `take` until that says `false`.
@@ -248,19 +203,22 @@ impl SubqueryState {
         if std::mem::replace(&mut self.started, true) {
             self.running.rewind(&subquery.plan, cx);
         }
+        // What is owed to the enclosing operators must not stop those of this plan.
+        let mut owed = cx.take_owed();
         loop {
             // The plan's level 1 is this row; what `take` evaluates stands outside of it.
             cx.outer.push(row.to_vec());
             let step = self.running.next(&subquery.plan, cx, &mut self.batch);
             cx.outer.pop();
+            owed |= cx.take_owed();
             match step? {
                 Step::Batch => {
                     if !take(&mut self.batch, cx)? {
-                        return Ok(());
+                        break;
                     }
                 }
-                Step::Done => return Ok(()),
-                Step::Yield => {}
+                Step::Done => break,
+                Step::Yield => owed = true,
                 Step::Wait(_) => {
                     return Err(SqlError::unsupported(
                         "FOR UPDATE in a subquery of an expression",
@@ -268,7 +226,136 @@ impl SubqueryState {
                 }
             }
         }
+        cx.owed = owed;
+        Ok(())
     }
+}
+
+/// What an uncorrelated subquery keeps of its rows.
+fn keep(subquery: &Subquery, rows: Rows, max_bytes: usize) -> Result<Kept> {
+    let first = |i: usize| rows.row(i).first().cloned().unwrap_or_default();
+    Ok(match &subquery.kind {
+        SubqueryKind::Scalar if rows.len() > 1 => return Err(more_than_one()),
+        SubqueryKind::Scalar if rows.len() == 0 => Kept::Value(Datum::Null),
+        SubqueryKind::Scalar => Kept::Value(first(0)),
+        SubqueryKind::Exists => Kept::Value(Datum::Bool(rows.len() > 0)),
+        SubqueryKind::Array(element) => Kept::Value(Datum::Array(Arc::new(Array {
+            element: *element,
+            lower: 1,
+            items: (0..rows.len()).map(first).collect(),
+        }))),
+        SubqueryKind::Compare {
+            hashable: false, ..
+        } => Kept::Rows(rows),
+        SubqueryKind::Compare { left, .. } => {
+            let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
+            let mut hashed = Hashed {
+                keys: KeyTable::default(),
+                has_null: false,
+                rows: Rows::default(),
+            };
+            let mut bytes = Vec::new();
+            for i in 0..rows.len() {
+                let row = rows.row(i);
+                hashed.has_null |= row.iter().any(Datum::is_null);
+                row_key(&types, row, &mut bytes);
+                if hashed.keys.insert(&bytes).1 && types.len() > 1 {
+                    hashed.rows.push(row);
+                }
+            }
+            check_memory(
+                "A hashed subquery",
+                hashed.keys.size_bytes() + hashed.rows.size_bytes(),
+                max_bytes,
+            )?;
+            Kept::Hashed(hashed)
+        }
+    })
+}
+
+fn more_than_one() -> SqlError {
+    SqlError::new(
+        SqlState::CARDINALITY_VIOLATION,
+        "more than one row returned by a subquery used as an expression",
+    )
+}
+
+/// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH query
+/// (that is computed when the plan runs), and call nothing whose effect depends on how often it is called.
+pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
+    let mut found = Vec::new();
+    walk::plan_exprs(plan, 0, &mut |expr, _| collect(expr, &mut found));
+    found
+}
+
+fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
+    if let Expr::Subquery(subquery) = expr {
+        walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| collect(inner, found));
+        let mut volatile = false;
+        walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| {
+            volatile = volatile || walk::is_volatile(inner);
+        });
+        if subquery.uncorrelated && !volatile && !reads_with(&subquery.plan) {
+            found.push(Arc::clone(subquery));
+        }
+    }
+    walk::children(expr, &mut |child| collect(child, found));
+}
+
+/// Runs uncorrelated subqueries before the plan that asks for them. One that fails is left to its expression, which may
+/// never come to it; when it does, it fails again.
+pub(crate) async fn run_ahead<'a>(subqueries: &'a [Arc<Subquery>], cx: &mut Cx<'a>) -> Result<()> {
+    for subquery in subqueries {
+        let id = Arc::as_ptr(subquery) as usize;
+        if cx.shared.subqueries.contains_key(&id) {
+            continue;
+        }
+        let mut state = new_state(subquery);
+        match rows_ahead(subquery, &mut state, cx).await {
+            Ok(kept) => {
+                state.kept = Some(kept);
+                cx.shared.subqueries.insert(id, state);
+            }
+            // Bad data: 21xxx, 22xxx.
+            Err(error) if error.code().as_str().starts_with('2') => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn rows_ahead<'a>(
+    subquery: &'a Subquery,
+    state: &mut SubqueryState,
+    cx: &mut Cx<'a>,
+) -> Result<Kept> {
+    let max_bytes = cx.memory_bytes_max;
+    let mut rows = Rows::default();
+    state.started = true;
+    while step(&mut state.running, &subquery.plan, cx, &mut state.batch).await? {
+        rows.append(&mut state.batch);
+        check_memory("A subquery", rows.size_bytes(), max_bytes)?;
+        match subquery.kind {
+            SubqueryKind::Exists => break,
+            SubqueryKind::Scalar if rows.len() > 1 => break,
+            _ => {}
+        }
+    }
+    keep(subquery, rows, max_bytes)
+}
+
+fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
+    let capacity = if matches!(subquery.kind, SubqueryKind::Exists) {
+        1
+    } else {
+        BATCH_ROWS
+    };
+    Box::new(SubqueryState {
+        running: Running::new(&subquery.plan),
+        batch: Batch::of(capacity),
+        started: false,
+        kept: None,
+    })
 }
 
 /// `left op ANY/ALL (rows)`.

@@ -9,6 +9,7 @@ use super::statement::{CachedPlan, Statement};
 use super::transaction::Block;
 use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress};
+use crate::func::Context;
 use crate::plan::Command;
 use crate::value::Datum;
 use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
@@ -185,6 +186,14 @@ impl Session {
         if first {
             self.settle_suspended().await?;
             self.transaction()?.txn.begin_statement();
+        }
+        if let Some(limit_us) = i64::try_from(limits.statement_ms)
+            .ok()
+            .filter(|limit_ms| *limit_ms > 0)
+            .and_then(|limit_ms| limit_ms.checked_mul(1000))
+        {
+            let deadline_us = context.clock_time().saturating_add(limit_us);
+            signals.statement().set_deadline(Some(deadline_us));
         }
         let mut rows_left = rows_max;
         // Rows given in batches that have been sent already; a statement that writes counts its rows itself.

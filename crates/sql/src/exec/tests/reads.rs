@@ -616,7 +616,7 @@ fn memory_is_bounded() {
         assert_eq!(failed.code().as_str(), "53200");
         assert_eq!(
             failed.fields().detail.as_deref(),
-            Some("A sort needs more than 64 kB of memory.")
+            Some("A sort needs more than 8 kB of memory.")
         );
     });
 }

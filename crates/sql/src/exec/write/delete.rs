@@ -125,6 +125,12 @@ impl DeleteState {
             None => self.table.insert(cx.table(delete.table.storage)?),
         };
         loop {
+            if cx.owed && !out.is_empty() {
+                return Ok(Step::Batch);
+            }
+            if cx.take_owed() {
+                return Ok(Step::Yield);
+            }
             let rid = match self.open {
                 Some(rid) => rid,
                 None => {

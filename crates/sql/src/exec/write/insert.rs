@@ -264,6 +264,12 @@ impl InsertState {
             None => self.table.insert(cx.table(insert.table.storage)?),
         };
         loop {
+            if cx.owed && !out.is_empty() {
+                return Ok(Step::Batch);
+            }
+            if cx.take_owed() {
+                return Ok(Step::Yield);
+            }
             if self.at == self.batch.len() {
                 if !out.is_empty() {
                     return Ok(Step::Batch);

@@ -244,6 +244,12 @@ impl UpdateState {
             None => self.table.insert(cx.table(update.table.storage)?),
         };
         loop {
+            if cx.owed && !out.is_empty() {
+                return Ok(Step::Batch);
+            }
+            if cx.take_owed() {
+                return Ok(Step::Yield);
+            }
             let rid = match self.open {
                 Some(rid) => rid,
                 None => {
