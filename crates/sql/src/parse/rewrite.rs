@@ -143,6 +143,31 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
             {
                 boolean_option(&mut tokens, at + 1);
             }
+            _ if copy
+                && matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Mul))
+                && (word.value.eq_ignore_ascii_case("force_quote")
+                    || (word.value.eq_ignore_ascii_case("quote")
+                        && at > 0
+                        && is_word(tokens.get(at - 1), "force"))) =>
+            {
+                star_columns(&mut tokens, at + 1);
+            }
+            _ if copy
+                && ["delimiter", "quote", "escape"]
+                    .iter()
+                    .any(|option| word.value.eq_ignore_ascii_case(option)) =>
+            {
+                let after_as = if is_word(tokens.get(at + 1), "as") { at + 2 } else { at + 1 };
+                if let Some(Token::SingleQuotedString(text)) = tokens.get(after_as).map(|t| &t.token)
+                    && text.chars().count() != 1
+                {
+                    let option = word.value.to_lowercase();
+                    return Err(SqlError::new(
+                        logstead_types::SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("COPY {option} must be a single one-byte character"),
+                    ));
+                }
+            }
             _ if word.value.eq_ignore_ascii_case("variadic")
                 && matches!(
                     tokens.get(at.wrapping_sub(1)).map(|t| &t.token),
@@ -156,6 +181,16 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
         at += 1;
     }
     Ok((tokens, notes))
+}
+
+/// `*` for all columns, as a list whose only name is `*`: the grammar wants a list.
+fn star_columns(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let Some(span) = tokens.get(at).map(|token| token.span) else {
+        return;
+    };
+    let star = Word { value: "*".to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+    let list = [Token::LParen, Token::Word(star), Token::RParen];
+    tokens.splice(at..=at, list.map(|token| TokenWithSpan { token, span }));
 }
 
 /// ON / OFF / 1 / 0 after a COPY option, as the grammar spells them.

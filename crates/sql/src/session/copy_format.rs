@@ -290,6 +290,11 @@ impl Records {
         Some(range)
     }
 
+    /// What has not been given out: shown when it is no record.
+    pub(super) fn rest(&self) -> Range<usize> {
+        self.start..self.bytes.len()
+    }
+
     /// The bytes of a record just given.
     pub(super) fn bytes(&self, record: Range<usize>) -> &[u8] {
         self.bytes.get(record).unwrap_or_default()

@@ -31,6 +31,8 @@ struct Reader {
     columns: Vec<(String, SqlType)>,
     force: Vec<(bool, bool)>,
     records: Records,
+    /// Where the present record is in `records`.
+    record: std::ops::Range<usize>,
     fields: Fields,
     line: u64,
     row: Vec<Datum>,
@@ -40,60 +42,43 @@ impl Reader {
     /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
     fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
         loop {
-            let at = |e: SqlError, line: u64, table: &str| {
-                e.context(format!("COPY {table}, line {line}"))
-            };
-            let record = match self.records.next(&self.format, end) {
+            self.record = match self.records.next(&self.format, end) {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ok(false),
-                Err(error) => return Err(at(error, self.line + 1, &self.table)),
+                Err(error) => {
+                    self.record = self.records.rest();
+                    self.count_lines();
+                    return Err(error.context(self.row_context()));
+                }
             };
-            // In CSV a record may span lines; like PostgreSQL the last one is named.
-            let bytes = self.records.bytes(record);
-            self.line += 1 + if self.format.csv {
-                bytes.iter().filter(|b| **b == b'\n').count() as u64
-            } else {
-                0
-            };
+            self.count_lines();
             if self.format.header && self.line == 1 {
                 continue;
             }
+            let bytes = self.records.bytes(self.record.clone());
             if let Err(error) = std::str::from_utf8(bytes) {
                 let wrong = bytes.get(error.valid_up_to()).copied().unwrap_or(0);
-                return Err(at(
-                    SqlError::new(
-                        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                        format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
-                    ),
-                    self.line,
-                    &self.table,
-                ));
+                return Err(SqlError::new(
+                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                    format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
+                )
+                .context(format!("COPY {}, line {}", self.table, self.line)));
             }
             let (fields, force) = (&mut self.fields, &self.force);
             fields.split(bytes, &self.format, |i| {
                 force.get(i).copied().unwrap_or_default()
             });
-            let shown = || {
-                format!(
-                    "COPY {}, line {}: \"{}\"",
-                    self.table,
-                    self.line,
-                    shorten(bytes)
-                )
-            };
             let wanted = self.columns.len();
-            let fields = &self.fields;
-            if fields.len() > wanted {
-                return Err(bad_format("extra data after last expected column").context(shown()));
+            if self.fields.len() > wanted {
+                return Err(bad_format("extra data after last expected column").context(self.row_context()));
             }
             self.row.clear();
             for (i, (name, ty)) in self.columns.iter().enumerate() {
-                if i >= fields.len() {
-                    return Err(
-                        bad_format(format!("missing data for column \"{name}\"")).context(shown())
-                    );
+                if i >= self.fields.len() {
+                    return Err(bad_format(format!("missing data for column \"{name}\""))
+                        .context(self.row_context()));
                 }
-                self.row.push(match fields.get(i) {
+                self.row.push(match self.fields.get(i) {
                     None => Datum::Null,
                     Some(field) => read_field(field, *ty, session).map_err(|error| {
                         let field = shorten(field);
@@ -108,8 +93,21 @@ impl Reader {
         }
     }
 
+    /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the very
+    /// first record, where PostgreSQL does not know yet how lines end.
+    fn count_lines(&mut self) {
+        let inside = if self.format.csv && self.line > 0 {
+            let bytes = self.records.bytes(self.record.clone());
+            bytes.iter().filter(|b| **b == b'\n').count() as u64
+        } else {
+            0
+        };
+        self.line += 1 + inside;
+    }
+
     fn row_context(&self) -> String {
-        format!("COPY {}, line {}", self.table, self.line)
+        let bytes = self.records.bytes(self.record.clone());
+        format!("COPY {}, line {}: \"{}\"", self.table, self.line, shorten(bytes))
     }
 }
 
@@ -429,6 +427,7 @@ fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Resul
         columns,
         force,
         records: Records::default(),
+        record: 0..0,
         fields: Fields::default(),
         line: 0,
         row: Vec::new(),

@@ -180,8 +180,10 @@ impl Setting {
             Kind::Int { min, max, unit } => {
                 let number = parse_int(value, unit).ok_or_else(|| {
                     let error = invalid();
+                    let digits = value.trim().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
                     let hint = match unit {
                         Unit::None => return error,
+                        _ if !digits => return error,
                         Unit::Milliseconds | Unit::Seconds => {
                             "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
                         }
