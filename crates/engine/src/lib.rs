@@ -48,7 +48,7 @@ pub use engine::{Acknowledged, Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_commit::LogFailed;
-pub use logstead_wal::FlushMode;
+pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use precommit::{Receipt, TryCommitError};
 pub use replay::RecoveryReport;
 pub use row::{RowBuilder, RowError, RowRef};

@@ -21,20 +21,23 @@ use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use logstead_engine::{
-    CommitError, Engine, FlushMode, Isolation, RowBuilder, ScanCursor, Table, TryCommitError, Txn,
-    Worker, WriteError,
+    CommitError, Engine, FlushMode, FlushOutcome, Isolation, RowBuilder, ScanCursor, Table,
+    TryCommitError, Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 /// First OID of user objects; numbers below belong to the system catalog.
 const FIRST_OID: Oid = 16_384;
 /// OIDs reserved by one log record.
 const OID_BATCH: u32 = 1_024;
 /// Attempts of a small transaction that finds its lane full.
-const ATTEMPTS_MAX: usize = 1_000;
+const ATTEMPTS_MAX: usize = 5_000;
+/// Pause before the next attempt: the lane's buffer is on its way, or its next segment is being made.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(1);
 
 /// `public`, which may be dropped; the other two schemas are always there.
 const PUBLIC: Oid = 2_200;
@@ -97,9 +100,12 @@ pub(crate) fn autonomous(
         work(&mut txn).map_err(|e| write_error(&e))?;
         match txn.try_precommit() {
             Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
-            // The lane's buffer is full: write it out and try again.
+            // The lane's buffer is full: write it out and try again. Not every wait ends by itself in no time: making a
+            // segment takes a while, and a caller in the middle of an expression cannot give the thread to others.
             Err(TryCommitError::Busy(_)) => {
-                worker.flush(FlushMode::Inline);
+                if worker.flush(FlushMode::Inline) != FlushOutcome::Durable {
+                    logstead_env::sleep(ATTEMPT_PAUSE);
+                }
             }
             Err(TryCommitError::Failed(error)) => return Err(commit_error(&error)),
         }
