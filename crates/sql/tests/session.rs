@@ -516,3 +516,71 @@ fn nothing_is_told_before_it_is_durable() {
         s.settle().await.unwrap();
     });
 }
+
+/// Is what `session` would tell now still unsettled?
+async fn waits(session: &mut Session) -> bool {
+    let settle = session.settle();
+    tokio::time::timeout(std::time::Duration::from_millis(20), settle)
+        .await
+        .is_err()
+}
+
+#[test]
+fn errors_about_a_catalog_wait_until_it_is_durable() {
+    converse(false, async |worker| {
+        let (mut a, mut b) = (session(&worker), session(&worker));
+        let mut c = Script::default();
+        ask(&mut a, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
+        worker.worker.flush(FlushMode::Inline);
+        ask(&mut a, &mut c, "DROP TABLE t").await;
+        let told = ask(&mut b, &mut c, "SELECT * FROM t").await;
+        assert_eq!(told, ["ERROR 42P01: relation \"t\" does not exist"]);
+        assert!(waits(&mut b).await, "a crash now brings the table back");
+        worker.worker.flush(FlushMode::Inline);
+        b.settle().await.unwrap();
+    });
+}
+
+#[test]
+fn rows_before_sync_wait_until_they_are_durable() {
+    converse(false, async |worker| {
+        let (mut a, mut b, mut c) = (session(&worker), session(&worker), Script::default());
+        ask(&mut a, &mut c, "CREATE TABLE t (a int PRIMARY KEY)").await;
+        worker.worker.flush(FlushMode::Inline);
+        ask(&mut a, &mut c, "INSERT INTO t VALUES (7)").await;
+        b.parse("", "SELECT a FROM t", &[], &mut c).await.unwrap();
+        b.bind(
+            &BindRequest {
+                portal: "",
+                statement: "",
+                formats: &[],
+                values: &[],
+                result_formats: &[],
+            },
+            &mut c,
+        )
+        .await
+        .unwrap();
+        b.execute("", 0, &mut c).await.unwrap();
+        assert_eq!(c.take(), ["7", "SELECT 1"]);
+        assert!(
+            waits(&mut b).await,
+            "Flush would send a row that a crash takes back"
+        );
+        worker.worker.flush(FlushMode::Inline);
+        b.finish().await.unwrap();
+    });
+}
+
+#[test]
+fn a_long_statement_that_waits_for_no_lock_outlives_the_lock_timeout() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "SET lock_timeout = '20ms'").await;
+        let text = "SELECT count(*) FROM generate_series(1, 400) a, generate_series(1, 1000) b WHERE a + b < 0";
+        assert_eq!(
+            ask(&mut s, &mut c, text).await,
+            ["columns count", "0", "SELECT 1"]
+        );
+    });
+}

@@ -270,8 +270,15 @@ impl Session {
         self.working = None;
     }
 
-    /// Waits until everything that unsent replies tell is Committed.
+    /// Waits until everything that unsent replies tell is Committed. Rows of an open block are provisional until COMMIT
+    /// returns; those of a statement outside a block, also before Sync has ended its transaction, are final.
     pub async fn settle(&mut self) -> Result<()> {
+        if self.block == Block::None
+            && let Some(open) = &self.open
+        {
+            let read = Csn(open.txn.dsn().get()).max(self.context.depends_on.get());
+            self.waits_for = self.waits_for.max(read);
+        }
         if self.waits_for > Csn::ZERO {
             let engine = &self.worker.instance.engine;
             if !engine.is_committed(self.waits_for) {
@@ -292,6 +299,12 @@ impl Session {
     pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
         self.fail_transaction();
         client.error(&error);
+    }
+
+    /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are settled.
+    pub async fn finish(&mut self) -> Result<()> {
+        self.rollback();
+        self.settle().await
     }
 
     /// Ends the session: the transaction is rolled back, its locks are free.

@@ -13,7 +13,7 @@ use crate::func::Context;
 use crate::plan::Command;
 use crate::value::Datum;
 use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
-use logstead_types::{Csn, SqlState};
+use logstead_types::SqlState;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -54,18 +54,15 @@ pub(super) async fn guarded<T>(
         }
         // A statement that waits for a lock is not polled: the timer is set anew whenever it got on.
         if limits.lock_ms > 0 {
-            match lock_timer.as_mut().as_pin_mut() {
-                Some(timer) => {
-                    let timer: std::pin::Pin<&mut tokio::time::Sleep> = timer;
-                    if timer.poll(cx).is_ready() {
-                        signals.statement().cancel(CancelReason::LockTimeout);
-                    }
-                }
-                None => {
-                    lock_timer.set(Some(sleep(limits.lock_ms)));
-                    if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
-                        let _registers_its_waker = timer.poll(cx);
-                    }
+            let over = lock_timer.as_mut().as_pin_mut().is_some_and(
+                |timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready(),
+            );
+            if over {
+                signals.statement().cancel(CancelReason::LockTimeout);
+            } else {
+                lock_timer.set(Some(sleep(limits.lock_ms)));
+                if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
+                    let _registers_its_waker = timer.poll(cx);
                 }
             }
         }
@@ -232,11 +229,6 @@ impl Session {
     /// Sends a full batch. Outside a block it is final, so it waits until what it contains is Committed; inside a block
     /// rows are provisional until COMMIT returns.
     pub(super) async fn flush_batch(&mut self, client: &mut dyn Client) -> Result<()> {
-        if self.block == Block::None
-            && let Some(open) = &self.open
-        {
-            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
-        }
         let was_working = self.working.take().is_some();
         if let Err(error) = self.settle().await {
             client.discard();

@@ -95,18 +95,21 @@ impl Session {
     /// This transaction's own catalog if it changed it, else the committed one.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
         let store = &self.worker.instance.store;
-        if let Some(open) = &mut self.open
-            && open.ddl.has_changes()
-        {
-            return open.ddl.catalog(store, &self.context.database);
-        }
-        store.current_by_oid(self.database).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_CATALOG_NAME,
-                format!("database \"{}\" does not exist", self.context.database),
-            )
-            .fatal()
-        })
+        let catalog = match &mut self.open {
+            Some(open) if open.ddl.has_changes() => {
+                open.ddl.catalog(store, &self.context.database)?
+            }
+            _ => store.current_by_oid(self.database).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{}\" does not exist", self.context.database),
+                )
+                .fatal()
+            })?,
+        };
+        // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
+        self.waits_for = self.waits_for.max(catalog.csn);
+        Ok(catalog)
     }
 
     pub(super) fn has_private_catalog(&self) -> bool {
@@ -130,6 +133,8 @@ impl Session {
         if depends_on > Csn::ZERO {
             open.txn.depends_on(depends_on);
         }
+        // Rows may have been told already, and are so whatever becomes of the commit.
+        self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
         match open.txn.precommit().await {
             Ok(receipt) => {
                 self.waits_for = self.waits_for.max(receipt.waits_for);
@@ -157,7 +162,9 @@ impl Session {
     }
 
     fn abort_open(&mut self) {
-        self.context.depends_on.set(Csn::ZERO);
+        // Values of sequences that were told stay told.
+        let told = self.context.depends_on.replace(Csn::ZERO);
+        self.waits_for = self.waits_for.max(told);
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
             self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
