@@ -33,6 +33,13 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
         };
     if let Some(mut session) = open_session(&mut link.0, &worker, link.1) {
         let end = survive(run(&mut link.0, &mut session)).await;
+        if matches!(end, Some(Ok(Goodbye)))
+            && !link.0.output().is_empty()
+            && let Err(error) = session.finish().await
+        {
+            link.0.discard();
+            link.0.error(&error);
+        }
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
         match end {

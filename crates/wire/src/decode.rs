@@ -141,8 +141,9 @@ pub struct Frame {
     pub body: Bytes,
 }
 
-/// Takes the next message off `buffer`, if it has arrived whole.
-pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
+/// The length of the next message, its type byte included, if it has arrived whole. An error is found as soon as it shows:
+/// nobody waits for the rest of a message that cannot be accepted.
+pub fn frame_length(buffer: &[u8]) -> Result<Option<usize>> {
     let Some(&kind) = buffer.first() else {
         return Ok(None);
     };
@@ -171,13 +172,20 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
             fatal: true,
         });
     }
-    if buffer.len() < length + 1 {
+    Ok((buffer.len() > length).then_some(length + 1))
+}
+
+/// Takes the next message off `buffer`, if it has arrived whole.
+pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
+    let Some(length) = frame_length(buffer)? else {
         return Ok(None);
-    }
-    buffer.advance(5);
+    };
+    let mut frame = buffer.split_to(length);
+    let kind = frame.get_u8();
+    frame.advance(4);
     Ok(Some(Frame {
         kind,
-        body: buffer.split_to(length - 4).freeze(),
+        body: frame.freeze(),
     }))
 }
 

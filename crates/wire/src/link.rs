@@ -15,6 +15,7 @@ use logstead_sql::value::Datum;
 use logstead_sql::{Result, SqlError};
 use logstead_types::SqlState;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -26,6 +27,8 @@ const IDLE_BUFFER_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 4 * 1024;
 /// The same while data streams in.
 const BUSY_READ_BYTES: usize = 64 * 1024;
+/// A client that does not take the last replies by then is cut off.
+const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A client's connection.
 pub(crate) struct Link {
@@ -96,15 +99,9 @@ impl Link {
         }
     }
 
-    /// A whole message has already been received.
+    /// A whole message has already been received, or the beginning of one that can never be accepted.
     pub(crate) fn has_frame(&self) -> bool {
-        match self.input.get(1..5) {
-            Some(length) => {
-                let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]);
-                self.input.len() > length as usize
-            }
-            None => false,
-        }
+        !matches!(decode::frame_length(&self.input), Ok(None))
     }
 
     /// Writes all replies, in one write where the kernel takes it.
@@ -120,10 +117,13 @@ impl Link {
         written.map_err(|_| ConnectionLost)
     }
 
-    /// Says goodbye: what is left to be sent is sent as far as the client takes it at once.
+    /// Says goodbye: what is left to be sent is sent as far as the client takes it soon.
     pub(crate) async fn close(mut self) {
-        let _client_may_be_gone = self.write_out().await;
-        let _client_may_be_gone = self.stream.shutdown().await;
+        let goodbye = async {
+            let _client_may_be_gone = self.write_out().await;
+            let _client_may_be_gone = self.stream.shutdown().await;
+        };
+        let _client_may_not_listen = tokio::time::timeout(GOODBYE_TIME_MAX, goodbye).await;
     }
 
     async fn next_copy_input(&mut self) -> Result<CopyInput> {

@@ -193,3 +193,21 @@ fn targets_and_limits() {
     );
     assert!(buffer.is_empty());
 }
+
+#[test]
+fn a_message_that_cannot_be_accepted_is_refused_before_its_rest_arrives() {
+    for (begin, refused) in [
+        (&b"S\x7f\xff\xff\xff"[..], true),
+        (&b"Q\x7f\xff\xff\xff"[..], true),
+        (&b"Q\x00\x00\x00\x03"[..], true),
+        (&b"G"[..], true),
+        (&b"Q\x00\x00\x10\x00"[..], false),
+        (&b"Q"[..], false),
+        (&b""[..], false),
+    ] {
+        let found = decode::frame_length(begin);
+        assert_eq!(found.is_err(), refused, "{begin:?}");
+        assert!(refused || found == Ok(None), "{begin:?}");
+    }
+    assert_eq!(decode::frame_length(b"S\x00\x00\x00\x04Q"), Ok(Some(5)));
+}
