@@ -26,6 +26,9 @@ use tracing::{error, info, warn};
 const EXIT_LOG_FAILED: i32 = 74;
 /// Files beside the sockets: log segments, the manifest, the runtime's own.
 const OTHER_FILES: u64 = 256;
+/// Connections beyond `max_connections` that are still talked to: to be told so, or to cancel. More are cut off, so that
+/// they cannot use up the open files that the log needs.
+const CONNECTIONS_SPARE: usize = 128;
 /// How long sessions have after the grace time to notice that it is over.
 const TERMINATE_TIME: Duration = Duration::from_secs(5);
 /// How often a stop looks whether the sessions are gone.
@@ -176,7 +179,7 @@ async fn accept(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => hand_over(stream, &workers),
+                Ok((stream, _)) => hand_over(stream, &workers, config.connections_max),
                 Err(error) => {
                     warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -242,7 +245,14 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
 }
 
 /// Gives a client to the worker with the fewest.
-fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>]) {
+fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>], connections_max: usize) {
+    let open: usize = workers
+        .iter()
+        .map(|worker| worker.sessions.load(Ordering::Relaxed))
+        .sum();
+    if open >= connections_max.saturating_add(CONNECTIONS_SPARE) {
+        return;
+    }
     let prepared = stream.into_std().and_then(|stream| {
         logstead_env::prepare_accepted(&stream)?;
         Ok(stream)
