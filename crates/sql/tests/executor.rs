@@ -95,6 +95,7 @@ impl Session {
                     notices: &mut Vec::new(),
                     cancel: &self.cancel,
                     work_mem_bytes: 4 << 20,
+                    text,
                 };
                 ddl::execute(&parsed, &mut cx).await?;
             }
@@ -228,4 +229,42 @@ fn statements_answer_as_postgresql_does() {
         }
     });
     assert!(differences.is_empty(), "\n{differences}");
+}
+
+#[test]
+fn subqueries_let_others_run_and_keep_deadlines() {
+    let session = Session::new();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let correlated = "select count(*) from generate_series(1, 100) a \
+                      where (select count(*) from generate_series(1, 2000) b where b > a) > 0";
+    let alone =
+        "select (select count(*) from generate_series(1, 300) a, generate_series(1, 300) b)";
+    for statement in [correlated, alone] {
+        let done = std::cell::Cell::new(false);
+        let turns = runtime.block_on(async {
+            let run = async {
+                session.run(statement).await.unwrap();
+                done.set(true);
+            };
+            let others = async {
+                let mut turns = 0;
+                while !done.get() {
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                }
+                turns
+            };
+            tokio::join!(run, others).1
+        });
+        assert!(turns > 50, "{turns} turns for others during {statement}");
+    }
+    session.cancel.set_deadline(Some(0));
+    for statement in [correlated, alone] {
+        let failed = runtime.block_on(session.run(statement)).unwrap_err();
+        assert_eq!(failed.code().as_str(), "57014", "{statement}");
+        session.cancel.clear();
+        session.cancel.set_deadline(Some(0));
+    }
 }

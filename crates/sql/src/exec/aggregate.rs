@@ -226,9 +226,9 @@ impl Cell {
 
     fn finish(&mut self) -> Result<Datum> {
         if let Some(kept) = self.kept.take() {
-            let rows = kept.sorter.finish();
-            for i in 0..rows.len() {
-                self.state.add(rows.row(i))?;
+            let mut sorted = kept.sorter.finish();
+            while let Some(row) = sorted.next() {
+                self.state.add(row)?;
             }
         }
         self.state.finish()

@@ -1,4 +1,7 @@
 //! Sorting, by memcmp-comparable keys; only the first rows are kept when no more are wanted.
+//!
+//! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however many
+//! rows there are.
 
 use super::batch::{Batch, Rows, check_memory};
 use super::context::Cx;
@@ -7,6 +10,10 @@ use super::operator::{Running, Step, pull};
 use crate::error::Result;
 use crate::plan::{Plan, SortKey};
 use crate::value::{Datum, key};
+use std::cmp::Ordering;
+
+/// Rows sorted at once: some milliseconds.
+const RUN_ROWS: usize = 16 * 1024;
 
 /// Rows with their sort keys.
 #[derive(Default)]
@@ -15,6 +22,9 @@ pub(crate) struct Sorter {
     /// All keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Row numbers, sorted; rows from `run_start` on are in no run yet.
+    runs: Vec<Vec<usize>>,
+    run_start: usize,
 }
 
 impl Sorter {
@@ -27,6 +37,9 @@ impl Sorter {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
         self.rows.push(row);
+        if self.rows.len() - self.run_start == RUN_ROWS {
+            self.end_run();
+        }
         Ok(())
     }
 
@@ -35,16 +48,24 @@ impl Sorter {
         &self.bytes[start..self.ends[i]]
     }
 
-    /// Row numbers in order, rows of equal keys in order of arrival.
-    fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)).then(a.cmp(&b)));
-        order
+    /// Order of two rows; of equal ones the first to arrive comes first.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        self.key(a).cmp(self.key(b)).then(a.cmp(&b))
+    }
+
+    fn end_run(&mut self) {
+        if self.run_start < self.rows.len() {
+            let mut run: Vec<usize> = (self.run_start..self.rows.len()).collect();
+            run.sort_unstable_by(|&a, &b| self.compare(a, b));
+            self.runs.push(run);
+            self.run_start = self.rows.len();
+        }
     }
 
     /// Keeps the first `rows` rows.
     fn keep_first(&mut self, rows: usize) {
-        let mut order = self.order();
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_unstable_by(|&a, &b| self.compare(a, b));
         order.truncate(rows);
         let mut kept = Sorter::default();
         for &i in &order {
@@ -54,18 +75,81 @@ impl Sorter {
         self.rows.select(order.into_iter());
         kept.rows = std::mem::take(&mut self.rows);
         *self = kept;
+        self.end_run();
     }
 
-    /// The rows in order.
-    pub(crate) fn finish(mut self) -> Rows {
-        let order = self.order();
-        self.rows.select(order.into_iter());
-        self.rows
+    /// The rows in order, one by one.
+    pub(crate) fn finish(mut self) -> Sorted {
+        self.end_run();
+        let mut sorted = Sorted {
+            heads: vec![0; self.runs.len()],
+            heap: (0..self.runs.len()).collect(),
+            sorter: self,
+        };
+        for at in (0..sorted.heap.len() / 2).rev() {
+            sorted.sift_down(at);
+        }
+        sorted
     }
 
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         self.rows.size_bytes() + self.bytes.len() + self.ends.len() * 16
+    }
+}
+
+/// Sorted runs being merged.
+pub(crate) struct Sorted {
+    sorter: Sorter,
+    /// Next place in each run.
+    heads: Vec<usize>,
+    /// Runs that have rows left: a heap, the run with the least next row on top.
+    heap: Vec<usize>,
+}
+
+impl Sorted {
+    /// The next row.
+    pub(crate) fn next(&mut self) -> Option<&[Datum]> {
+        let run = *self.heap.first()?;
+        let row = self.head(run);
+        self.heads[run] += 1;
+        if self.heads[run] == self.sorter.runs[run].len() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Some(self.sorter.rows.row(row))
+    }
+
+    /// Columns of a row.
+    fn width(&self) -> usize {
+        if self.sorter.rows.len() == 0 {
+            0
+        } else {
+            self.sorter.rows.row(0).len()
+        }
+    }
+
+    fn head(&self, run: usize) -> usize {
+        self.sorter.runs[run][self.heads[run]]
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut least = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() {
+                    let (a, b) = (self.head(self.heap[child]), self.head(self.heap[least]));
+                    if self.sorter.compare(a, b) == Ordering::Less {
+                        least = child;
+                    }
+                }
+            }
+            if least == at {
+                return;
+            }
+            self.heap.swap(at, least);
+            at = least;
+        }
     }
 }
 
@@ -88,8 +172,7 @@ pub(crate) struct SortState {
     pub(crate) input: Running,
     batch: Batch,
     sorter: Sorter,
-    sorted: Option<Rows>,
-    at: usize,
+    sorted: Option<Sorted>,
     /// Rows wanted by a LIMIT above.
     bound: Option<usize>,
 }
@@ -101,7 +184,6 @@ impl SortState {
             batch: Batch::default(),
             sorter: Sorter::default(),
             sorted: None,
-            at: 0,
             bound: None,
         }
     }
@@ -134,25 +216,30 @@ impl SortState {
             }
             self.sorted = Some(std::mem::take(&mut self.sorter).finish());
         }
-        let Some(rows) = &self.sorted else {
+        let Some(sorted) = &mut self.sorted else {
             return Ok(Step::Done);
         };
-        let end = rows.len().min(self.at + out.capacity());
-        if self.at == end {
-            return Ok(Step::Done);
+        if cx.tick()? {
+            return Ok(Step::Yield);
         }
-        out.start(rows.row(self.at).len());
-        for i in self.at..end {
-            out.push_row(rows.row(i));
+        out.start(sorted.width());
+        while !out.is_full() {
+            match sorted.next() {
+                Some(row) => out.push_row(row),
+                None => break,
+            }
         }
-        self.at = end;
-        Ok(Step::Batch)
+        cx.worked(out.len());
+        Ok(if out.is_empty() {
+            Step::Done
+        } else {
+            Step::Batch
+        })
     }
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.sorter = Sorter::default();
         self.sorted = None;
-        self.at = 0;
     }
 }

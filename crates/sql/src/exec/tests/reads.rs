@@ -110,6 +110,31 @@ fn sort_limit_distinct_and_set_operations() {
 }
 
 #[test]
+fn a_sort_of_many_runs_is_in_order_and_stable() {
+    let world = World::new();
+    let series = Node::FunctionScan {
+        function: &SERIES,
+        args: vec![int(1), int(50_000)],
+        ordinality: false,
+        alias: "g".into(),
+    };
+    let spread = binary("%", binary("*", column(0, INT), int(7)), int(1000));
+    let rows = Node::Project {
+        input: Box::new(plan(series, &[INT])),
+        exprs: vec![spread, column(0, INT)],
+    };
+    let (rows, _) = world
+        .run(sort(plan(rows, &TWO), vec![key(0, false)]), &[])
+        .unwrap();
+    let pairs: Vec<(i32, i32)> = rows
+        .iter()
+        .map(|row| (row[0].as_i32().unwrap(), row[1].as_i32().unwrap()))
+        .collect();
+    assert_eq!(pairs.len(), 50_000);
+    assert!(pairs.is_sorted());
+}
+
+#[test]
 fn joins_of_every_kind_by_hash_and_by_loop() {
     let world = World::new();
     let left = || {
