@@ -386,7 +386,8 @@ fn copy_in_and_out() {
         c.input = VecDeque::from(["0\tx\n"]);
         let refused = ask(&mut s, &mut c, "COPY t FROM STDIN").await;
         assert!(
-            refused[1].starts_with("ERROR 23514") && refused[1].contains("[COPY t, line 1: \"0\tx\"]"),
+            refused[1].starts_with("ERROR 23514")
+                && refused[1].contains("[COPY t, line 1: \"0\tx\"]"),
             "{refused:?}"
         );
     });

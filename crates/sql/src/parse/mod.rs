@@ -250,7 +250,11 @@ pub(crate) fn before(text: &str, span: Span, what: &str) -> Option<usize> {
     }
     let start = byte_of(text, span.start);
     // The span may include it.
-    let from = if text[start..].starts_with(what) { start } else { text[..start].rfind(what)? };
+    let from = if text[start..].starts_with(what) {
+        start
+    } else {
+        text[..start].rfind(what)?
+    };
     Some(text[..from].chars().count() + 1)
 }
 

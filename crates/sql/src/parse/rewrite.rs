@@ -157,8 +157,13 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
                     .iter()
                     .any(|option| word.value.eq_ignore_ascii_case(option)) =>
             {
-                let after_as = if is_word(tokens.get(at + 1), "as") { at + 2 } else { at + 1 };
-                if let Some(Token::SingleQuotedString(text)) = tokens.get(after_as).map(|t| &t.token)
+                let after_as = if is_word(tokens.get(at + 1), "as") {
+                    at + 2
+                } else {
+                    at + 1
+                };
+                if let Some(Token::SingleQuotedString(text)) =
+                    tokens.get(after_as).map(|t| &t.token)
                     && text.chars().count() != 1
                 {
                     let option = word.value.to_lowercase();
@@ -188,7 +193,11 @@ fn star_columns(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     let Some(span) = tokens.get(at).map(|token| token.span) else {
         return;
     };
-    let star = Word { value: "*".to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+    let star = Word {
+        value: "*".to_owned(),
+        quote_style: Some('"'),
+        keyword: Keyword::NoKeyword,
+    };
     let list = [Token::LParen, Token::Word(star), Token::RParen];
     tokens.splice(at..=at, list.map(|token| TokenWithSpan { token, span }));
 }

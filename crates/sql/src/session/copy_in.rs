@@ -70,7 +70,9 @@ impl Reader {
             });
             let wanted = self.columns.len();
             if self.fields.len() > wanted {
-                return Err(bad_format("extra data after last expected column").context(self.row_context()));
+                return Err(
+                    bad_format("extra data after last expected column").context(self.row_context())
+                );
             }
             self.row.clear();
             for (i, (name, ty)) in self.columns.iter().enumerate() {
@@ -107,7 +109,12 @@ impl Reader {
 
     fn row_context(&self) -> String {
         let bytes = self.records.bytes(self.record.clone());
-        format!("COPY {}, line {}: \"{}\"", self.table, self.line, shorten(bytes))
+        format!(
+            "COPY {}, line {}: \"{}\"",
+            self.table,
+            self.line,
+            shorten(bytes)
+        )
     }
 }
 

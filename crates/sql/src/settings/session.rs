@@ -468,7 +468,9 @@ fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
     }
     // A bare offset with minutes is a POSIX zone without a name: its sign counts west of Greenwich.
     if value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) {
-        return TimeZone::posix(&format!("<zone>{value}")).ok().map(|zone| (value.to_owned(), zone));
+        return TimeZone::posix(&format!("<zone>{value}"))
+            .ok()
+            .map(|zone| (value.to_owned(), zone));
     }
     TimeZone::posix(value)
         .ok()
