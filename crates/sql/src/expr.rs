@@ -54,9 +54,9 @@ pub enum Expr {
     Or(Vec<Expr>),
     /// NOT.
     Not(Box<Expr>),
-    /// IS [NOT] NULL.
+    /// IS \[NOT\] NULL.
     IsNull(Box<Expr>, bool),
-    /// IS [NOT] TRUE / FALSE / UNKNOWN: `value` None is UNKNOWN; `negated` for NOT.
+    /// IS \[NOT\] TRUE / FALSE / UNKNOWN: `value` None is UNKNOWN; `negated` for NOT.
     IsBool {
         /// Operand.
         arg: Box<Expr>,
@@ -65,7 +65,7 @@ pub enum Expr {
         /// NOT.
         negated: bool,
     },
-    /// IS [NOT] DISTINCT FROM, over operands of one comparable type.
+    /// IS \[NOT\] DISTINCT FROM, over operands of one comparable type.
     IsDistinct {
         /// Left.
         left: Box<Expr>,
@@ -120,7 +120,7 @@ pub enum Expr {
     },
     /// ARRAY[...].
     Array(Vec<Expr>, SqlType),
-    /// array[subscript].
+    /// `array[subscript]`.
     Subscript {
         /// Array.
         array: Box<Expr>,

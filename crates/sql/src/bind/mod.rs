@@ -1,11 +1,11 @@
 //! Names to things: a statement's tree against a catalog snapshot, every expression typed.
 //!
 //! Owns: scopes and name resolution, coercion and parameter types, functions and operators in their syntactic disguises,
-//! grouping, the shape of query blocks. Gives to `plan` bound blocks ([`query::Select`]) whose expressions use *column
+//! grouping, the shape of query blocks. Gives to `plan` bound blocks (`query::Select`) whose expressions use *column
 //! identities*; `plan` turns them into positions.
 //!
 //! Column identity: every column of every FROM item, group key, aggregate and output of a statement gets its own number from
-//! [`COLUMN_BASE`] up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of an
+//! `COLUMN_BASE` up, unique in the statement. While binding, `Expr::Column(id)` is any column, of this query or of an
 //! enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing row has
 //! it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 

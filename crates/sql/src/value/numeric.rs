@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Numeric`] and its arithmetic. Invariants: a finite value is `mantissa * 10^-scale`; the mantissa is an `i128`
 //! whenever it fits (so equal forms mean equal values at one scale), a big integer beyond; `scale` is the display scale,
-//! at most [`SCALE_MAX`]. The roots and transcendental functions are in [`super::numeric_math`].
+//! at most [`SCALE_MAX`]. The roots and transcendental functions are in `numeric_math`.
 
 #[path = "numeric_text.rs"]
 mod text;
