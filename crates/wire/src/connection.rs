@@ -2,7 +2,7 @@
 //!
 //! Owns: the order of messages (handshake, skipping to Sync after an error) and the moment replies leave: once per Sync
 //! or simple query, and only after everything they tell is Committed (`Session::settle`).
-//! Does not: know SQL. The session answers into the [`Link`].
+//! Does not: know SQL. The session answers into the link.
 
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
