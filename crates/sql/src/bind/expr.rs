@@ -69,9 +69,20 @@ impl Binder<'_> {
             }
             Ast::Between { expr: operand, negated, low, high } => {
                 let at = self.operator_at(operand);
+                let symmetric = starts_symmetric(low);
                 let value = self.expr(operand)?;
                 let low = self.expr(low)?;
                 let high = self.expr(high)?;
+                if symmetric {
+                    let mut either = Vec::with_capacity(2);
+                    for (low, high) in [(low.clone(), high.clone()), (high, low)] {
+                        let from = self.operator(">=", value.clone(), low, at)?;
+                        let to = self.operator("<=", value.clone(), high, at)?;
+                        either.push(Expr::And(vec![from, to]));
+                    }
+                    let within = Expr::Or(either);
+                    return Ok(if *negated { Expr::Not(Box::new(within)) } else { within });
+                }
                 if *negated {
                     let below = self.operator("<", value.clone(), low, at)?;
                     let above = self.operator(">", value, high, at)?;
@@ -158,6 +169,8 @@ impl Binder<'_> {
             U::PGSquareRoot => "|/",
             U::PGCubeRoot => "||/",
             U::PGAbs => "@",
+            // BETWEEN SYMMETRIC: see `parse::rewrite`.
+            U::AtDashAt => return self.expr(operand),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
         // The tree's span leaves the sign out.
@@ -371,5 +384,20 @@ impl Binder<'_> {
             }
         }
         Ok(value)
+    }
+}
+
+/// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.
+fn starts_symmetric(low: &Ast) -> bool {
+    let mut head = low;
+    loop {
+        head = match head {
+            Ast::UnaryOp { op: U::AtDashAt, .. } => return true,
+            Ast::BinaryOp { left, .. } => left,
+            Ast::Cast { expr, kind: ast::CastKind::DoubleColon, .. } | Ast::Collate { expr, .. } => expr,
+            Ast::AtTimeZone { timestamp, .. } => timestamp,
+            Ast::CompoundFieldAccess { root, .. } => root,
+            _ => return false,
+        };
     }
 }

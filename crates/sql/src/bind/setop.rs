@@ -82,6 +82,74 @@ impl Binder<'_> {
         Ok(Body::Plan(Box::new(plan)))
     }
 
+    /// WITH in front of INSERT, UPDATE or DELETE: its queries belong to the source of the change.
+    pub(crate) fn with_change(
+        &mut self,
+        with: &ast::With,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        let result = self.with_change_in_frame(with, change);
+        self.frames.pop();
+        result
+    }
+
+    fn with_change_in_frame(
+        &mut self,
+        with: &ast::With,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        let mut definitions = Vec::new();
+        for cte in &with.cte_tables {
+            definitions.push(self.cte(cte, with.recursive)?);
+        }
+        let mut plan = change(self)?;
+        let used: Vec<usize> = self.frame()?.ctes.iter().filter(|c| c.used).map(|c| c.slot).collect();
+        if used.is_empty() {
+            return Ok(plan);
+        }
+        let mut beside: Vec<&Expr> = Vec::new();
+        match &plan.node {
+            Node::Insert(insert) => {
+                beside.extend(&insert.values);
+                beside.extend(insert.returning.iter().flatten());
+                if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
+                    beside.extend(update.assignments.iter().map(|(_, e)| e));
+                    beside.extend(&update.filter);
+                }
+            }
+            Node::Update(update) => {
+                beside.extend(update.assignments.iter().map(|(_, e)| e));
+                beside.extend(update.returning.iter().flatten());
+                beside.extend(&update.recheck);
+            }
+            Node::Delete(delete) => {
+                beside.extend(delete.returning.iter().flatten());
+                beside.extend(&delete.recheck);
+            }
+            _ => {}
+        }
+        if beside.into_iter().any(walk::has_subquery) {
+            return Err(SqlError::unsupported("WITH together with subqueries in a data-modifying statement"));
+        }
+        let source = match &mut plan.node {
+            Node::Insert(insert) => &mut insert.source,
+            Node::Update(update) => &mut update.source,
+            Node::Delete(delete) => &mut delete.source,
+            _ => return Err(SqlError::internal("WITH in front of something that changes nothing")),
+        };
+        for (slot, definition, recursive) in definitions.into_iter().rev() {
+            if !used.contains(&slot) {
+                continue;
+            }
+            let body = source.clone();
+            let (columns, rows, cost) = (body.columns.clone(), body.rows, body.cost + definition.cost);
+            let node = Node::With { slot, definition: Box::new(definition), recursive, body: Box::new(body) };
+            *source = Plan { node, columns, rows, cost };
+        }
+        Ok(plan)
+    }
+
     #[allow(clippy::type_complexity, reason = "slot, definition, recursive term: used once, right above")]
     fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<(usize, Plan, Option<(Box<Plan>, bool)>)> {
         let name = fold_ident(&cte.alias.name);

@@ -97,9 +97,13 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
         );
     }
     let copy = is_word(tokens.first(), "copy");
+    let mut is_symmetric: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let Token::Word(word) = &tokens[at].token else {
+            if tokens[at].token == Token::AtDashAt && !is_symmetric.contains(&at) {
+                return Err(SqlError::unsupported("operator @-@"));
+            }
             at += 1;
             continue;
         };
@@ -122,7 +126,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
                 skip_index_predicate(&mut tokens, at + 2)
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["symmetric"]) => {
-                return Err(SqlError::unsupported("BETWEEN SYMMETRIC"));
+                // Travels as an operator of no other use here; the binder knows it.
+                tokens[at + 1].token = Token::AtDashAt;
+                is_symmetric.push(at + 1);
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["asymmetric"]) => {
                 tokens.remove(at + 1);

@@ -8,7 +8,7 @@ use crate::bind::{Binder, ColId, Source, collect_rels};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Comparison};
-use crate::value::SqlType;
+use crate::value::{Datum, SqlType};
 
 /// One thing to join with its own conditions.
 struct Unit {
@@ -58,7 +58,12 @@ impl Binder<'_> {
         } else {
             self.join_units(units, joining)?
         };
-        if !constant.is_empty() {
+        let never = |c: &Expr| matches!(c, Expr::Const(Datum::Bool(false) | Datum::Null, _));
+        if constant.iter().any(never) {
+            // WHERE false: clients ask so for the columns alone.
+            let columns = std::mem::take(&mut planned.plan.columns);
+            planned.plan = super::build::values(Vec::new(), columns);
+        } else if !constant.is_empty() {
             planned.plan = super::build::filter(planned.plan, constant, &planned.layout);
         }
         Ok(planned)

@@ -64,17 +64,14 @@ pub fn plan_statement(statement: &ast::Statement, text: &str, cx: &PlanContext<'
     let (plan, command) = match statement {
         ast::Statement::Query(query) => match query.body.as_ref() {
             ast::SetExpr::Insert(inner) | ast::SetExpr::Update(inner) | ast::SetExpr::Delete(inner) => {
-                if query.with.is_some() {
-                    return Err(SqlError::unsupported("WITH in front of a data-modifying statement"));
+                match &query.with {
+                    Some(with) => (binder.with_change(with, |b| change(b, inner))?, command(inner)),
+                    None => (change(&mut binder, inner)?, command(inner)),
                 }
-                return plan_statement(inner, text, cx);
             }
             _ => (binder.subquery(query)?, Command::Select),
         },
-        ast::Statement::Insert(insert) => (binder.insert(insert)?, Command::Insert),
-        ast::Statement::Update(update) => (binder.update(update)?, Command::Update),
-        ast::Statement::Delete(delete) => (binder.delete(delete)?, Command::Delete),
-        other => return Err(SqlError::unsupported(format!("planning of {other}"))),
+        other => (change(&mut binder, other)?, command(other)),
     };
     let mut lost = Vec::new();
     walk::plan_ids(&plan, &mut lost);
@@ -97,4 +94,22 @@ pub fn plan_statement(statement: &ast::Statement, text: &str, cx: &PlanContext<'
         read_only: binder.read_only,
         session_dependent: binder.session_dependent,
     })
+}
+
+fn change(binder: &mut Binder<'_>, statement: &ast::Statement) -> Result<Plan> {
+    match statement {
+        ast::Statement::Insert(insert) => binder.insert(insert),
+        ast::Statement::Update(update) => binder.update(update),
+        ast::Statement::Delete(delete) => binder.delete(delete),
+        other => Err(SqlError::unsupported(format!("planning of {other}"))),
+    }
+}
+
+fn command(statement: &ast::Statement) -> Command {
+    match statement {
+        ast::Statement::Insert(_) => Command::Insert,
+        ast::Statement::Update(_) => Command::Update,
+        ast::Statement::Delete(_) => Command::Delete,
+        _ => Command::Select,
+    }
 }
