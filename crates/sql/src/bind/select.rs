@@ -133,6 +133,10 @@ impl Binder<'_> {
                     self.output(name, bound, out);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
+                    if alias.quote_style == Some('\'') {
+                        let error = format!("syntax error at or near \"'{}'\"", alias.value);
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, error).at(self.at(alias.span)));
+                    }
                     let bound = self.expr(expr)?;
                     self.output(fold_ident(alias), bound, out);
                 }

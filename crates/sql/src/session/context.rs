@@ -149,7 +149,11 @@ impl Context for SessionContext {
     }
 
     fn search_path(&self) -> Vec<String> {
-        self.settings.borrow().typed().search_path.to_vec()
+        // Schemas that do not exist, "$user" most of the time, are no part of the path.
+        let catalog = self.catalog();
+        let settings = self.settings.borrow();
+        let path = settings.typed().search_path.iter();
+        path.filter(|schema| catalog.schema(schema).is_some()).cloned().collect()
     }
 
     fn nextval(&self, sequence: Oid) -> Result<i64> {
