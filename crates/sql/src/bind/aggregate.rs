@@ -24,10 +24,9 @@ pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
         && a.args.len() == b.args.len()
         && a.args.iter().zip(&b.args).all(|(a, b)| same(a, b))
         && a.order.len() == b.order.len()
-        && a.order
-            .iter()
-            .zip(&b.order)
-            .all(|(a, b)| same(&a.expr, &b.expr) && a.desc == b.desc && a.nulls_first == b.nulls_first)
+        && a.order.iter().zip(&b.order).all(|(a, b)| {
+            same(&a.expr, &b.expr) && a.desc == b.desc && a.nulls_first == b.nulls_first
+        })
 }
 
 impl Binder<'_> {
@@ -35,8 +34,13 @@ impl Binder<'_> {
     pub(crate) fn aggregate_level(&self, call: &AggregateCall) -> usize {
         let top = self.frames.len().saturating_sub(1);
         let mut ids = Vec::new();
-        call.args.iter().chain(&call.filter).for_each(|arg| walk::column_ids(arg, &mut ids));
-        call.order.iter().for_each(|key| walk::column_ids(&key.expr, &mut ids));
+        call.args
+            .iter()
+            .chain(&call.filter)
+            .for_each(|arg| walk::column_ids(arg, &mut ids));
+        call.order
+            .iter()
+            .for_each(|key| walk::column_ids(&key.expr, &mut ids));
         let gives = |what: &NsWhat| match what {
             NsWhat::Column(id) => ids.contains(id),
             NsWhat::Merged(expr) => {
@@ -46,13 +50,21 @@ impl Binder<'_> {
             }
             NsWhat::Gone => false,
         };
-        let own = self.frames.iter().rposition(|f| f.ns.iter().flat_map(|i| &i.columns).any(|c| gives(&c.what)));
+        let own = self
+            .frames
+            .iter()
+            .rposition(|f| f.ns.iter().flat_map(|i| &i.columns).any(|c| gives(&c.what)));
         own.unwrap_or(top)
     }
 
     /// Rewrites an expression of the select list, HAVING or ORDER BY to refer to the grouped row, and refuses what the
     /// grouped row does not have.
-    pub(crate) fn regroup(&mut self, expr: &mut Expr, grouping: &mut Grouping, rels: &[usize]) -> Result<()> {
+    pub(crate) fn regroup(
+        &mut self,
+        expr: &mut Expr,
+        grouping: &mut Grouping,
+        rels: &[usize],
+    ) -> Result<()> {
         replace_keys(expr, &grouping.keys);
         let mut ids = Vec::new();
         own_ids(expr, &mut ids);
@@ -69,9 +81,16 @@ impl Binder<'_> {
                 continue;
             }
             let name = format!("{}.{}", self.rels[rel].alias, self.info(id).name);
-            let at = self.frame()?.references.iter().find(|(seen, _)| *seen == id).and_then(|(_, at)| *at);
+            let at = self
+                .frame()?
+                .references
+                .iter()
+                .find(|(seen, _)| *seen == id)
+                .and_then(|(_, at)| *at);
             let message = if ids.contains(&id) {
-                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
+                format!(
+                    "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+                )
             } else {
                 format!("subquery uses ungrouped column \"{name}\" from outer query")
             };
@@ -83,12 +102,17 @@ impl Binder<'_> {
     /// Whether the column's table has its whole primary key among the group keys.
     fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> bool {
         let item = &self.rels[rel];
-        let Source::Table(table) = &item.source else { return false };
+        let Source::Table(table) = &item.source else {
+            return false;
+        };
         debug_assert!(id >= item.first, "a column belongs to its item");
         table.indexes.iter().filter(|i| i.primary).any(|index| {
             index.columns.iter().all(|column| {
                 let key = item.first + column.position;
-                grouping.keys.iter().any(|(_, e)| matches!(e, Expr::Column(k, _) if *k == key))
+                grouping
+                    .keys
+                    .iter()
+                    .any(|(_, e)| matches!(e, Expr::Column(k, _) if *k == key))
             })
         })
     }

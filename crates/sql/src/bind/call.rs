@@ -10,7 +10,12 @@ use logstead_types::SqlState;
 
 impl Binder<'_> {
     /// Calls the built-in function `name`.
-    pub(crate) fn named_call(&mut self, name: &str, args: Vec<Expr>, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn named_call(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         self.resolved_call(None, name, args, at)
     }
 
@@ -50,11 +55,21 @@ impl Binder<'_> {
     }
 
     /// An argument brought to the type that resolution chose. `any`: the function takes any type, which gives a parameter none.
-    pub(crate) fn argument(&mut self, arg: Expr, target: SqlType, any: bool, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn argument(
+        &mut self,
+        arg: Expr,
+        target: SqlType,
+        any: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         if any && matches!(arg, Expr::Param(..)) {
             return Ok(arg);
         }
-        let arg = if is_pseudo(target.oid) { self.settle(arg)? } else { arg };
+        let arg = if is_pseudo(target.oid) {
+            self.settle(arg)?
+        } else {
+            arg
+        };
         // A modifier never comes from a signature.
         self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)
     }
@@ -79,7 +94,10 @@ impl Binder<'_> {
         if !clause.allows_sets() {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
-                format!("set-returning functions are not allowed in {}", clause.words()),
+                format!(
+                    "set-returning functions are not allowed in {}",
+                    clause.words()
+                ),
             )
             .at(at));
         }
@@ -91,7 +109,9 @@ impl Binder<'_> {
             .at(at));
         }
         let id = self.computed(function.name, ty);
-        self.frame()?.sets.push((id, Expr::Call { function, args, ty }));
+        self.frame()?
+            .sets
+            .push((id, Expr::Call { function, args, ty }));
         Ok(Expr::Column(id, ty))
     }
 }

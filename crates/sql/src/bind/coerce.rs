@@ -33,10 +33,18 @@ impl Binder<'_> {
                 Expr::Const(datum, _) => {
                     let text = match &datum {
                         Datum::Text(text) => text.clone(),
-                        _ => return Err(SqlError::internal("a literal of unknown type that is no text")),
+                        _ => {
+                            return Err(SqlError::internal(
+                                "a literal of unknown type that is no text",
+                            ));
+                        }
                     };
                     // An interval's modifier steers its input; every other one is applied to the value.
-                    let read = if target.oid == oid::INTERVAL { target } else { SqlType::of(target.oid) };
+                    let read = if target.oid == oid::INTERVAL {
+                        target
+                    } else {
+                        SqlType::of(target.oid)
+                    };
                     if depends_on_session(target.oid) {
                         self.session_dependent = true;
                     }
@@ -80,12 +88,15 @@ impl Binder<'_> {
         let cast = match cast {
             Cast::Relabel => match expr {
                 Expr::Const(datum, _) => {
-                    let value = func::apply_cast(cast, &datum, from, plain, false, Some(self.cx.session));
+                    let value =
+                        func::apply_cast(cast, &datum, from, plain, false, Some(self.cx.session));
                     Expr::Const(value.map_err(|e| e.at(at))?, plain)
                 }
                 expr => Expr::Relabel(Box::new(expr), plain),
             },
-            Cast::Function(function) => self.call(function, vec![expr], plain).map_err(|e| e.at(at))?,
+            Cast::Function(function) => self
+                .call(function, vec![expr], plain)
+                .map_err(|e| e.at(at))?,
             Cast::ViaText => Expr::CastViaText(Box::new(expr), plain),
         };
         self.with_typmod(cast, target, context).map(Some)
@@ -121,8 +132,15 @@ impl Binder<'_> {
         }
         let explicit = context == CastContext::Explicit;
         match expr {
-            Expr::Const(datum, _) => Ok(Expr::Const(func::coerce_typmod(datum, target, explicit)?, target)),
-            expr => Ok(Expr::CoerceTypmod { arg: Box::new(expr), ty: target, explicit }),
+            Expr::Const(datum, _) => Ok(Expr::Const(
+                func::coerce_typmod(datum, target, explicit)?,
+                target,
+            )),
+            expr => Ok(Expr::CoerceTypmod {
+                arg: Box::new(expr),
+                ty: target,
+                explicit,
+            }),
         }
     }
 
@@ -151,8 +169,18 @@ impl Binder<'_> {
     }
 
     /// Brings expressions to their common type, as UNION, CASE, VALUES and ARRAY do.
-    pub(crate) fn unify(&mut self, exprs: Vec<(Expr, Option<usize>)>, what: &str) -> Result<(Vec<Expr>, SqlType)> {
-        let ty = self.common(&exprs.iter().map(|(e, at)| (e.ty(), *at)).collect::<Vec<_>>(), what)?;
+    pub(crate) fn unify(
+        &mut self,
+        exprs: Vec<(Expr, Option<usize>)>,
+        what: &str,
+    ) -> Result<(Vec<Expr>, SqlType)> {
+        let ty = self.common(
+            &exprs
+                .iter()
+                .map(|(e, at)| (e.ty(), *at))
+                .collect::<Vec<_>>(),
+            what,
+        )?;
         let mut out = Vec::with_capacity(exprs.len());
         for (expr, at) in exprs {
             let from = expr.ty();
@@ -187,7 +215,11 @@ impl Binder<'_> {
         }
         let only: Vec<SqlType> = types.iter().map(|(ty, _)| *ty).collect();
         match func::common_type(&only) {
-            Ok(ty) => Ok(SqlType::of(if ty.oid == oid::UNKNOWN { oid::TEXT } else { ty.oid })),
+            Ok(ty) => Ok(SqlType::of(if ty.oid == oid::UNKNOWN {
+                oid::TEXT
+            } else {
+                ty.oid
+            })),
             Err(_) => {
                 // The first pair that does not fit, as PostgreSQL names it.
                 let mut so_far = SqlType::of(oid::UNKNOWN);
@@ -207,16 +239,27 @@ impl Binder<'_> {
                         }
                     }
                 }
-                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, format!("{what} types cannot be matched")))
+                Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("{what} types cannot be matched"),
+                ))
             }
         }
     }
 
     /// A call, evaluated now when it can be.
-    pub(crate) fn call(&mut self, function: &'static Function, args: Vec<Expr>, ty: SqlType) -> Result<Expr> {
+    pub(crate) fn call(
+        &mut self,
+        function: &'static Function,
+        args: Vec<Expr>,
+        ty: SqlType,
+    ) -> Result<Expr> {
         if function.volatility == Volatility::Volatile {
             self.volatile = true;
-            if matches!(function.name, "nextval" | "setval" | "set_config" | "lo_create") {
+            if matches!(
+                function.name,
+                "nextval" | "setval" | "set_config" | "lo_create"
+            ) {
                 self.read_only = false;
             }
         }
@@ -262,7 +305,10 @@ fn depends_on_session(ty: u32) -> bool {
 
 /// Types that stand for others in signatures.
 pub(crate) fn is_pseudo(ty: u32) -> bool {
-    matches!(ty, oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079)
+    matches!(
+        ty,
+        oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079
+    )
 }
 
 /// AND of conditions, flattened, without constants that change nothing.

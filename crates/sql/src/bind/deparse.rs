@@ -16,50 +16,86 @@ fn print(expr: &Ast, typed: bool) -> String {
     match expr {
         Ast::Nested(inner) => print(inner, typed),
         Ast::Identifier(ident) => quote_ident(ident),
-        Ast::CompoundIdentifier(parts) => parts.iter().map(quote_ident).collect::<Vec<_>>().join("."),
+        Ast::CompoundIdentifier(parts) => {
+            parts.iter().map(quote_ident).collect::<Vec<_>>().join(".")
+        }
         Ast::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
                 let literal = format!("'{}'", text.replace('\'', "''"));
-                if typed { format!("{literal}::text") } else { literal }
+                if typed {
+                    format!("{literal}::text")
+                } else {
+                    literal
+                }
             }
             Value::DollarQuotedString(text) => {
                 let literal = format!("'{}'", text.value.replace('\'', "''"));
-                if typed { format!("{literal}::text") } else { literal }
+                if typed {
+                    format!("{literal}::text")
+                } else {
+                    literal
+                }
             }
             Value::Boolean(value) => value.to_string(),
             Value::Null => "NULL".to_owned(),
             other => other.to_string(),
         },
-        Ast::Cast { expr: inner, data_type, .. } => {
+        Ast::Cast {
+            expr: inner,
+            data_type,
+            ..
+        } => {
             let ty = sql_type(data_type).map_or_else(|_| data_type.to_string(), info::format_type);
             let operand = super::operator::strip(inner);
             match operand {
-                Ast::Value(_) | Ast::Identifier(_) | Ast::CompoundIdentifier(_) | Ast::Function(_) => {
+                Ast::Value(_)
+                | Ast::Identifier(_)
+                | Ast::CompoundIdentifier(_)
+                | Ast::Function(_) => {
                     let text = print(operand, false);
                     let bare = matches!(operand, Ast::Value(_));
                     let call = matches!(operand, Ast::Function(_));
-                    if bare || call { format!("{text}::{ty}") } else { format!("({text})::{ty}") }
+                    if bare || call {
+                        format!("{text}::{ty}")
+                    } else {
+                        format!("({text})::{ty}")
+                    }
                 }
                 other => {
                     let text = print(other, true);
-                    if text.starts_with('(') { format!("{text}::{ty}") } else { format!("({text})::{ty}") }
+                    if text.starts_with('(') {
+                        format!("{text}::{ty}")
+                    } else {
+                        format!("({text})::{ty}")
+                    }
                 }
             }
         }
         Ast::TypedString(string) => {
-            let ty = sql_type(&string.data_type).map_or_else(|_| string.data_type.to_string(), info::format_type);
+            let ty = sql_type(&string.data_type)
+                .map_or_else(|_| string.data_type.to_string(), info::format_type);
             format!("{}::{ty}", print(&Ast::Value(string.value.clone()), false))
         }
         Ast::BinaryOp { .. } => binary(expr),
         Ast::UnaryOp { op, expr: inner } => match op {
             ast::UnaryOperator::Not => format!("(NOT {})", print(inner, true)),
-            ast::UnaryOperator::Minus | ast::UnaryOperator::Plus => match super::operator::strip(inner) {
-                Ast::Value(value) if matches!(value.value, Value::Number(..)) => {
-                    let sign = if *op == ast::UnaryOperator::Minus { "-" } else { "" };
-                    format!("'{sign}{}'::{}", print(inner, false), number_type(&value.value))
+            ast::UnaryOperator::Minus | ast::UnaryOperator::Plus => {
+                match super::operator::strip(inner) {
+                    Ast::Value(value) if matches!(value.value, Value::Number(..)) => {
+                        let sign = if *op == ast::UnaryOperator::Minus {
+                            "-"
+                        } else {
+                            ""
+                        };
+                        format!(
+                            "'{sign}{}'::{}",
+                            print(inner, false),
+                            number_type(&value.value)
+                        )
+                    }
+                    other => format!("({op} {})", print(other, true)),
                 }
-                other => format!("({op} {})", print(other, true)),
-            },
+            }
             other => format!("({other} {})", print(inner, true)),
         },
         Ast::IsNull(inner) => format!("({} IS NULL)", print(inner, true)),
@@ -70,9 +106,20 @@ fn print(expr: &Ast, typed: bool) -> String {
         Ast::IsNotFalse(inner) => format!("({} IS NOT FALSE)", print(inner, true)),
         Ast::IsUnknown(inner) => format!("({} IS UNKNOWN)", print(inner, true)),
         Ast::IsNotUnknown(inner) => format!("({} IS NOT UNKNOWN)", print(inner, true)),
-        Ast::IsDistinctFrom(a, b) => format!("({} IS DISTINCT FROM {})", print(a, true), print(b, true)),
-        Ast::IsNotDistinctFrom(a, b) => format!("(NOT ({} IS DISTINCT FROM {}))", print(a, true), print(b, true)),
-        Ast::Between { expr: inner, negated, low, high } => {
+        Ast::IsDistinctFrom(a, b) => {
+            format!("({} IS DISTINCT FROM {})", print(a, true), print(b, true))
+        }
+        Ast::IsNotDistinctFrom(a, b) => format!(
+            "(NOT ({} IS DISTINCT FROM {}))",
+            print(a, true),
+            print(b, true)
+        ),
+        Ast::Between {
+            expr: inner,
+            negated,
+            low,
+            high,
+        } => {
             let (value, low, high) = (print(inner, true), print(low, true), print(high, true));
             if *negated {
                 format!("(({value} < {low}) OR ({value} > {high}))")
@@ -80,7 +127,11 @@ fn print(expr: &Ast, typed: bool) -> String {
                 format!("(({value} >= {low}) AND ({value} <= {high}))")
             }
         }
-        Ast::InList { expr: inner, list, negated } => {
+        Ast::InList {
+            expr: inner,
+            list,
+            negated,
+        } => {
             let items: Vec<String> = list.iter().map(|e| print(e, true)).collect();
             let value = print(inner, true);
             match (items.as_slice(), negated) {
@@ -90,27 +141,66 @@ fn print(expr: &Ast, typed: bool) -> String {
                 (_, true) => format!("({value} <> ALL (ARRAY[{}]))", items.join(", ")),
             }
         }
-        Ast::Like { negated, expr: inner, pattern, .. } => {
-            format!("({} {} {})", print(inner, true), if *negated { "!~~" } else { "~~" }, print(pattern, true))
+        Ast::Like {
+            negated,
+            expr: inner,
+            pattern,
+            ..
+        } => {
+            format!(
+                "({} {} {})",
+                print(inner, true),
+                if *negated { "!~~" } else { "~~" },
+                print(pattern, true)
+            )
         }
-        Ast::ILike { negated, expr: inner, pattern, .. } => {
-            format!("({} {} {})", print(inner, true), if *negated { "!~~*" } else { "~~*" }, print(pattern, true))
+        Ast::ILike {
+            negated,
+            expr: inner,
+            pattern,
+            ..
+        } => {
+            format!(
+                "({} {} {})",
+                print(inner, true),
+                if *negated { "!~~*" } else { "~~*" },
+                print(pattern, true)
+            )
         }
         Ast::Function(function) => call(function),
-        Ast::Case { operand, conditions, else_result, .. } => {
+        Ast::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } => {
             let mut text = "CASE".to_owned();
             if let Some(operand) = operand {
                 text.push_str(&format!(" {}", print(operand, true)));
             }
             for arm in conditions {
-                text.push_str(&format!(" WHEN {} THEN {}", print(&arm.condition, true), print(&arm.result, true)));
+                text.push_str(&format!(
+                    " WHEN {} THEN {}",
+                    print(&arm.condition, true),
+                    print(&arm.result, true)
+                ));
             }
-            let otherwise = else_result.as_ref().map_or_else(|| "NULL".to_owned(), |e| print(e, true));
+            let otherwise = else_result
+                .as_ref()
+                .map_or_else(|| "NULL".to_owned(), |e| print(e, true));
             text.push_str(&format!(" ELSE {otherwise} END"));
             text
         }
         Ast::Array(array) => {
-            format!("ARRAY[{}]", array.elem.iter().map(|e| print(e, true)).collect::<Vec<_>>().join(", "))
+            format!(
+                "ARRAY[{}]",
+                array
+                    .elem
+                    .iter()
+                    .map(|e| print(e, true))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
         other => other.to_string(),
     }
@@ -126,7 +216,9 @@ fn number_type(value: &Value) -> &'static str {
 
 /// Chains of AND / OR print as one list; everything else in pairs, each in parentheses.
 fn binary(expr: &Ast) -> String {
-    let Ast::BinaryOp { op: outer, .. } = expr else { return expr.to_string() };
+    let Ast::BinaryOp { op: outer, .. } = expr else {
+        return expr.to_string();
+    };
     if matches!(outer, B::And | B::Or) {
         let mut parts = Vec::new();
         let mut head = expr;
@@ -138,7 +230,10 @@ fn binary(expr: &Ast) -> String {
         }
         parts.push(print(head, true));
         parts.reverse();
-        return format!("({})", parts.join(if *outer == B::And { " AND " } else { " OR " }));
+        return format!(
+            "({})",
+            parts.join(if *outer == B::And { " AND " } else { " OR " })
+        );
     }
     let mut pairs = Vec::new();
     let mut head = expr;
@@ -205,14 +300,18 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
         .iter()
         .enumerate()
         .map(|(i, arg)| match arg {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => match super::operator::strip(expr) {
-                Ast::Value(value)
-                    if sequence && i == 0 && matches!(value.value, Value::SingleQuotedString(_)) =>
-                {
-                    format!("{}::regclass", print(expr, false))
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                match super::operator::strip(expr) {
+                    Ast::Value(value)
+                        if sequence
+                            && i == 0
+                            && matches!(value.value, Value::SingleQuotedString(_)) =>
+                    {
+                        format!("{}::regclass", print(expr, false))
+                    }
+                    other => print(other, true),
                 }
-                other => print(other, true),
-            },
+            }
             other => other.to_string(),
         })
         .collect::<Vec<_>>()
@@ -221,9 +320,12 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
 
 fn quote_ident(ident: &ast::Ident) -> String {
     let name = fold_ident(ident);
-    let plain = name
-        .chars()
-        .enumerate()
-        .all(|(i, c)| c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$')));
-    if plain && !name.is_empty() { name } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    let plain = name.chars().enumerate().all(|(i, c)| {
+        c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$'))
+    });
+    if plain && !name.is_empty() {
+        name
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }

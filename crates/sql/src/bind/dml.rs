@@ -1,29 +1,26 @@
-//! INSERT, UPDATE, DELETE.
+//! INSERT with ON CONFLICT, and what all data-modifying statements share.
 
 use super::names::{fold_ident, name_span, schema_and_name};
-use super::query::{From, FromList, Output};
+use super::query::Output;
 use super::scope::NsItem;
-use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::plan::{
-    ConflictUpdate, Delete, Insert, Layout, Node, OnConflict, OutputColumn, Plan, Update, Wish, build, walk,
-};
+use crate::plan::{ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
 use std::sync::Arc;
 
 /// 428C9: a value for GENERATED ALWAYS.
-const GENERATED_ALWAYS: SqlState = SqlState::new(b"428C9");
+pub(crate) const GENERATED_ALWAYS: SqlState = SqlState::new(b"428C9");
 
 impl Binder<'_> {
     /// The stored table a statement changes.
-    fn target(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+    pub(crate) fn target(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
         let at = self.at(name_span(name));
         let relation = self.relation(name)?;
         match &relation.kind {
@@ -35,25 +32,40 @@ impl Binder<'_> {
             .at(at)),
             RelationKind::Virtual(_) => Err(SqlError::new(
                 SqlState::INSUFFICIENT_PRIVILEGE,
-                format!("permission denied: \"{}\" is a system catalog", relation.name),
+                format!(
+                    "permission denied: \"{}\" is a system catalog",
+                    relation.name
+                ),
             )
             .at(at)),
         }
     }
 
-    fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
+    pub(crate) fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
         let name = fold_ident(ident);
-        relation.columns.iter().position(|c| !c.dropped && c.name == name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of relation \"{}\" does not exist", relation.name),
-            )
-            .at(self.at(ident.span))
-        })
+        relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!(
+                        "column \"{name}\" of relation \"{}\" does not exist",
+                        relation.name
+                    ),
+                )
+                .at(self.at(ident.span))
+            })
     }
 
     /// Brings a value to a column's type, as storing it does.
-    pub(crate) fn assign(&mut self, expr: Expr, column: &Column, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn assign(
+        &mut self,
+        expr: Expr,
+        column: &Column,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         let from = expr.ty();
         match self.try_coerce(expr, column.ty, CastContext::Assignment, at)? {
             Some(expr) => Ok(expr),
@@ -90,9 +102,15 @@ impl Binder<'_> {
 
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<Plan> {
         let ast::TableObject::TableName(name) = &insert.table else {
-            return Err(SqlError::unsupported("INSERT into something that is not a table"));
+            return Err(SqlError::unsupported(
+                "INSERT into something that is not a table",
+            ));
         };
-        if insert.or.is_some() || insert.replace_into || !insert.assignments.is_empty() || insert.partitioned.is_some() {
+        if insert.or.is_some()
+            || insert.replace_into
+            || !insert.assignments.is_empty()
+            || insert.partitioned.is_some()
+        {
             return Err(SqlError::unsupported("this form of INSERT"));
         }
         let relation = self.target(name)?;
@@ -107,7 +125,9 @@ impl Binder<'_> {
         if explicit {
             for column in &insert.columns {
                 let [ast::ObjectNamePart::Identifier(ident)] = column.0.as_slice() else {
-                    return Err(SqlError::unsupported(format!("INSERT into part of a column: {column}")));
+                    return Err(SqlError::unsupported(format!(
+                        "INSERT into part of a column: {column}"
+                    )));
                 };
                 let position = self.attribute(&relation, ident)?;
                 if targets.contains(&position) {
@@ -124,8 +144,21 @@ impl Binder<'_> {
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
         let source = match &insert.source {
-            None => Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.01 },
-            Some(query) => self.insert_source(query, &relation, &targets, explicit, overriding, insert, &mut values)?,
+            None => Plan {
+                node: Node::OneRow,
+                columns: Vec::new(),
+                rows: 1.0,
+                cost: 0.01,
+            },
+            Some(query) => self.insert_source(
+                query,
+                &relation,
+                &targets,
+                explicit,
+                overriding,
+                insert,
+                &mut values,
+            )?,
         };
         let mut full = Vec::with_capacity(values.len());
         for (position, value) in values.into_iter().enumerate() {
@@ -151,8 +184,20 @@ impl Binder<'_> {
             }
         };
         let (rows, cost) = (source.rows, source.cost + source.rows * 0.05);
-        let node = Node::Insert(Box::new(Insert { table: relation, source, values: full, checks, conflict, returning }));
-        Ok(Plan { node, columns, rows, cost })
+        let node = Node::Insert(Box::new(Insert {
+            table: relation,
+            source,
+            values: full,
+            checks,
+            conflict,
+            returning,
+        }));
+        Ok(Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        })
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
@@ -168,10 +213,18 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let too_few = |b: &Binder<'_>, found: usize| {
             let at = insert.columns.get(found).and_then(|c| b.at(name_span(c)));
-            SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions").at(at)
+            SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "INSERT has more target columns than expressions",
+            )
+            .at(at)
         };
-        let too_many =
-            || SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns");
+        let too_many = || {
+            SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "INSERT has more expressions than target columns",
+            )
+        };
         if let SetExpr::Values(list) = query.body.as_ref()
             && query.with.is_none()
             && query.order_by.is_none()
@@ -210,7 +263,11 @@ impl Binder<'_> {
             for (i, &position) in targets.iter().take(width).enumerate() {
                 let column = &relation.columns[position];
                 values[position] = Some(Expr::Column(i, column.ty));
-                columns.push(OutputColumn { name: column.name.clone(), ty: column.ty, origin: (0, 0) });
+                columns.push(OutputColumn {
+                    name: column.name.clone(),
+                    ty: column.ty,
+                    origin: (0, 0),
+                });
             }
             return Ok(build::values(rows, columns));
         }
@@ -218,7 +275,10 @@ impl Binder<'_> {
         let mut types = body.types();
         if types.len() > targets.len() {
             let extra = match query.body.as_ref() {
-                SetExpr::Select(select) => select.projection.get(targets.len()).and_then(|i| self.at(i.span())),
+                SetExpr::Select(select) => select
+                    .projection
+                    .get(targets.len())
+                    .and_then(|i| self.at(i.span())),
                 _ => None,
             };
             return Err(too_many().at(extra));
@@ -239,7 +299,10 @@ impl Binder<'_> {
             }
             refuse_generated(target, overriding)?;
             let at = match query.body.as_ref() {
-                SetExpr::Select(select) => select.projection.get(i).and_then(|item| self.at(item.span())),
+                SetExpr::Select(select) => select
+                    .projection
+                    .get(i)
+                    .and_then(|item| self.at(item.span())),
                 _ => None,
             };
             values[position] = Some(self.assign(Expr::Column(i, column.ty), target, at)?);
@@ -261,7 +324,7 @@ impl Binder<'_> {
         Ok((self.rels[rel].first, self.rels[rel].width))
     }
 
-    fn rename_last(&mut self, alias: Arc<str>, relation: &Relation) -> Result<()> {
+    pub(crate) fn rename_last(&mut self, alias: Arc<str>, relation: &Relation) -> Result<()> {
         if let Some(item) = self.frame()?.ns.last_mut() {
             let item: &mut NsItem = item;
             item.alias = alias;
@@ -272,7 +335,10 @@ impl Binder<'_> {
     }
 
     /// RETURNING, bound; [`place_returning`] gives it a row.
-    fn returning_items(&mut self, items: Option<&[ast::SelectItem]>) -> Result<Option<Returning>> {
+    pub(crate) fn returning_items(
+        &mut self,
+        items: Option<&[ast::SelectItem]>,
+    ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
         let mut outputs: Vec<Output> = Vec::new();
         self.in_clause(Clause::Returning, |b| b.select_list(items, &mut outputs))?;
@@ -280,7 +346,10 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(outputs.len());
         for output in outputs {
             let expr = self.settle(output.expr)?;
-            columns.push(OutputColumn { ty: expr.ty(), ..output.column });
+            columns.push(OutputColumn {
+                ty: expr.ty(),
+                ..output.column
+            });
             exprs.push(expr);
         }
         Ok(Some((exprs, columns)))
@@ -310,8 +379,13 @@ impl Binder<'_> {
                     .iter()
                     .filter(|index| {
                         index.unique
-                            && index.columns.iter().all(|c| positions.contains(&c.position))
-                            && positions.iter().all(|p| index.columns.iter().any(|c| c.position == *p))
+                            && index
+                                .columns
+                                .iter()
+                                .all(|c| positions.contains(&c.position))
+                            && positions
+                                .iter()
+                                .all(|p| index.columns.iter().any(|c| c.position == *p))
                     })
                     .cloned()
                     .collect();
@@ -325,17 +399,24 @@ impl Binder<'_> {
             }
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, constraint) = schema_and_name(name, &self.cx.catalog.database_name)?;
-                let index = relation.constraints.iter().find(|c| c.name == constraint).and_then(|c| match c.kind {
-                    crate::catalog::ConstraintKind::PrimaryKey(oid)
-                    | crate::catalog::ConstraintKind::Unique(oid) => {
-                        relation.indexes.iter().find(|i| i.oid == oid).cloned()
-                    }
-                    _ => None,
-                });
+                let index = relation
+                    .constraints
+                    .iter()
+                    .find(|c| c.name == constraint)
+                    .and_then(|c| match c.kind {
+                        crate::catalog::ConstraintKind::PrimaryKey(oid)
+                        | crate::catalog::ConstraintKind::Unique(oid) => {
+                            relation.indexes.iter().find(|i| i.oid == oid).cloned()
+                        }
+                        _ => None,
+                    });
                 vec![index.ok_or_else(|| {
                     SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
-                        format!("constraint \"{constraint}\" for table \"{}\" does not exist", relation.name),
+                        format!(
+                            "constraint \"{constraint}\" for table \"{}\" does not exist",
+                            relation.name
+                        ),
                     )
                 })?]
             }
@@ -372,274 +453,29 @@ impl Binder<'_> {
             item.hidden_name = None;
         }
         let excluded = self.rels[excluded].first;
-        let layout = Layout::new((first..first + width).chain(excluded..excluded + width).collect());
+        let layout = Layout::new(
+            (first..first + width)
+                .chain(excluded..excluded + width)
+                .collect(),
+        );
         let assignments = self.assignments(&update.assignments, relation)?;
-        let assignments = assignments.into_iter().map(|(position, value)| (position, layout.resolve(value))).collect();
+        let assignments = assignments
+            .into_iter()
+            .map(|(position, value)| (position, layout.resolve(value)))
+            .collect();
         let filter = match &update.selection {
             None => None,
             Some(selection) => {
-                let condition = self.in_clause(Clause::ConflictWhere, |b| b.condition_of(selection, "WHERE"))?;
+                let condition = self.in_clause(Clause::ConflictWhere, |b| {
+                    b.condition_of(selection, "WHERE")
+                })?;
                 Some(layout.resolve(condition))
             }
         };
-        Ok(ConflictUpdate { assignments, filter })
-    }
-
-    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...).
-    fn assignments(
-        &mut self,
-        assignments: &[ast::Assignment],
-        relation: &Arc<Relation>,
-    ) -> Result<Vec<(usize, Expr)>> {
-        let mut out: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
-        for assignment in assignments {
-            match &assignment.target {
-                ast::AssignmentTarget::ColumnName(name) => {
-                    let position = self.assignment_target(name, relation)?;
-                    let value = self.assignment_value(&assignment.value, relation, position)?;
-                    self.push_assignment(&mut out, relation, position, value)?;
-                }
-                ast::AssignmentTarget::Tuple(names) => {
-                    let mut positions = Vec::with_capacity(names.len());
-                    for name in names {
-                        positions.push(self.assignment_target(name, relation)?);
-                    }
-                    let at = self.at(assignment.value.span());
-                    let mismatch = || {
-                        SqlError::new(SqlState::SYNTAX_ERROR, "number of columns does not match number of values")
-                            .at(at)
-                    };
-                    if let Some(items) = super::operator::row_of(super::operator::strip(&assignment.value)) {
-                        if items.len() != positions.len() {
-                            return Err(mismatch());
-                        }
-                        for (item, position) in items.into_iter().zip(positions) {
-                            let value = self.assignment_value(item, relation, position)?;
-                            self.push_assignment(&mut out, relation, position, value)?;
-                        }
-                        continue;
-                    }
-                    let Ast::Subquery(query) = super::operator::strip(&assignment.value) else {
-                        if positions.len() == 1 {
-                            let value = self.assignment_value(&assignment.value, relation, positions[0])?;
-                            self.push_assignment(&mut out, relation, positions[0], value)?;
-                            continue;
-                        }
-                        return Err(SqlError::new(
-                            SqlState::FEATURE_NOT_SUPPORTED,
-                            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
-                        )
-                        .at(at));
-                    };
-                    let whole = self.subquery(query)?;
-                    if whole.columns.len() != positions.len() {
-                        return Err(mismatch());
-                    }
-                    let mut ids = Vec::new();
-                    walk::plan_ids(&whole, &mut ids);
-                    for (i, position) in positions.into_iter().enumerate() {
-                        let column = whole.columns[i].clone();
-                        let ty = column.ty;
-                        let one = build::project(whole.clone(), vec![Expr::Column(i, ty)], vec![column]);
-                        let value = Expr::Subquery(Arc::new(Subquery {
-                            plan: one,
-                            kind: SubqueryKind::Scalar,
-                            uncorrelated: ids.is_empty(),
-                            ty,
-                        }));
-                        let value = self.assign(value, &relation.columns[position], at)?;
-                        self.push_assignment(&mut out, relation, position, value)?;
-                    }
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    fn assignment_target(&mut self, name: &ast::ObjectName, relation: &Relation) -> Result<usize> {
-        match name.0.as_slice() {
-            [ast::ObjectNamePart::Identifier(ident)] => self.attribute(relation, ident),
-            [ast::ObjectNamePart::Identifier(ident), ..] => {
-                // "SET t.a" means field a of column t.
-                self.attribute(relation, ident)?;
-                Err(SqlError::unsupported(format!("assignment to a field: {name}")).at(self.at(ident.span)))
-            }
-            _ => Err(SqlError::unsupported(format!("assignment to {name}"))),
-        }
-    }
-
-    fn assignment_value(&mut self, value: &Ast, relation: &Arc<Relation>, position: usize) -> Result<Expr> {
-        if is_default(value) {
-            return super::standalone::column_default(self, relation, position);
-        }
-        let column = &relation.columns[position];
-        let at = self.at(value.span());
-        if column.identity == Some(true) {
-            return Err(SqlError::new(
-                GENERATED_ALWAYS,
-                format!("column \"{}\" can only be updated to DEFAULT", column.name),
-            )
-            .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name)));
-        }
-        let bound = self.in_clause(Clause::Assign, |b| b.expr(value))?;
-        self.assign(bound, column, at)
-    }
-
-    fn push_assignment(
-        &self,
-        out: &mut Vec<(usize, Expr)>,
-        relation: &Relation,
-        position: usize,
-        value: Expr,
-    ) -> Result<()> {
-        if out.iter().any(|(p, _)| *p == position) {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("multiple assignments to same column \"{}\"", relation.columns[position].name),
-            ));
-        }
-        out.push((position, value));
-        Ok(())
-    }
-
-    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
-        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
-            return Err(SqlError::unsupported("this form of UPDATE"));
-        }
-        if !update.table.joins.is_empty() {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"JOIN\""));
-        }
-        let from = match &update.from {
-            None => &[][..],
-            Some(ast::UpdateTableFromKind::BeforeSet(from) | ast::UpdateTableFromKind::AfterSet(from)) => from,
-        };
-        self.frames.push(Frame::new());
-        let result = self.update_in_frame(update, from);
-        self.frames.pop();
-        result
-    }
-
-    fn update_in_frame(&mut self, update: &ast::Update, from: &[ast::TableWithJoins]) -> Result<Plan> {
-        let (relation, rel) = self.change_target(&update.table.relation)?;
-        let list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
-        let assignments = self.assignments(&update.assignments, &relation)?;
-        let returning = self.returning_items(update.returning.as_deref())?;
-        let changed = self.change_source(&relation, rel, list)?;
-        let assignments =
-            assignments.into_iter().map(|(position, value)| (position, changed.whole.resolve(value))).collect();
-        let (returning, columns) = place_returning(returning, &changed.visible);
-        let checks = super::standalone::checks(self, &relation)?;
-        let (rows, cost) = (changed.source.rows, changed.source.cost + changed.source.rows * 0.05);
-        let node = Node::Update(Box::new(Update {
-            table: relation,
-            source: changed.source,
+        Ok(ConflictUpdate {
             assignments,
-            recheck: changed.recheck,
-            checks,
-            returning,
-        }));
-        Ok(Plan { node, columns, rows, cost })
-    }
-
-    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
-        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
-            return Err(SqlError::unsupported("this form of DELETE"));
-        }
-        let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
-        let [table] = tables.as_slice() else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\""));
-        };
-        if !table.joins.is_empty() {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"JOIN\""));
-        }
-        self.frames.push(Frame::new());
-        let using = delete.using.as_deref().unwrap_or_default();
-        let result = self.delete_in_frame(delete, &table.relation, using);
-        self.frames.pop();
-        result
-    }
-
-    fn delete_in_frame(
-        &mut self,
-        delete: &ast::Delete,
-        table: &ast::TableFactor,
-        using: &[ast::TableWithJoins],
-    ) -> Result<Plan> {
-        let (relation, rel) = self.change_target(table)?;
-        let list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
-        let returning = self.returning_items(delete.returning.as_deref())?;
-        let changed = self.change_source(&relation, rel, list)?;
-        let (returning, columns) = place_returning(returning, &changed.visible);
-        let (rows, cost) = (changed.source.rows, changed.source.cost + changed.source.rows * 0.05);
-        let node = Node::Delete(Box::new(Delete {
-            table: relation,
-            source: changed.source,
-            recheck: changed.recheck,
-            returning,
-        }));
-        Ok(Plan { node, columns, rows, cost })
-    }
-
-    /// Opens the target of UPDATE or DELETE in the current frame.
-    fn change_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
-        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
-            return Err(SqlError::unsupported("a target that is not a table"));
-        };
-        let relation = self.target(name)?;
-        self.writes(&relation);
-        let rel = self.add_relation(&relation, alias.as_ref())?;
-        self.give_row_id(rel);
-        Ok((relation, rel))
-    }
-
-    /// FROM and WHERE of UPDATE and DELETE.
-    fn change_conditions(
-        &mut self,
-        relation: &Relation,
-        rel: usize,
-        from: &[ast::TableWithJoins],
-        selection: Option<&Ast>,
-    ) -> Result<FromList> {
-        let mut list = self.bind_from(from)?;
-        list.items.insert(0, From::Rel(rel));
-        if let Some(selection) = selection {
-            let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
-            push_conjuncts(condition, &mut list.conditions);
-        }
-        let first = self.rels[rel].first;
-        for position in live(relation) {
-            // The whole old row is read: it becomes the new one.
-            let _ = self.use_column(first + position);
-        }
-        Ok(list)
-    }
-
-    /// The source rows of UPDATE and DELETE, as [`plan::Update`] wants them, once everything that refers to them is bound.
-    fn change_source(&mut self, relation: &Relation, rel: usize, list: FromList) -> Result<Changed> {
-        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
-        let row_id = self.rels[rel].row_id.ok_or_else(|| SqlError::internal("the target has no row id"))?;
-        let recheck = super::and(list.conditions.clone());
-        let planned = self.plan_from(list, &Wish::default())?;
-        let own = first..first + width;
-        let mut ids: Vec<ColId> = own.clone().collect();
-        let others = planned.layout.ids().iter().copied();
-        ids.extend(others.filter(|id| !own.contains(id) && *id != row_id && *id != row_id + 1));
-        let visible = Layout::new(ids.clone());
-        ids.extend([row_id, row_id + 1]);
-        let mut exprs = Vec::with_capacity(ids.len());
-        let mut columns = Vec::with_capacity(ids.len());
-        for (i, &id) in ids.iter().enumerate() {
-            let info = self.info(id);
-            columns.push(OutputColumn { name: info.name.to_string(), ty: info.ty, origin: info.origin });
-            exprs.push(match planned.layout.position(id) {
-                Some(position) => Expr::Column(position, info.ty),
-                None => null_of(relation.columns.get(i).ok_or_else(|| SqlError::internal("a lost column"))?),
-            });
-        }
-        let source = build::project(planned.plan, exprs, columns);
-        let whole = Layout::new(ids);
-        let recheck = recheck.map(|c| whole.resolve(c));
-        Ok(Changed { source, recheck, visible, whole })
+            filter,
+        })
     }
 }
 
@@ -651,40 +487,47 @@ enum Overriding {
     User,
 }
 
-type Returning = (Vec<Expr>, Vec<OutputColumn>);
+pub(crate) type Returning = (Vec<Expr>, Vec<OutputColumn>);
 
-fn place_returning(returning: Option<Returning>, layout: &Layout) -> (Option<Vec<Expr>>, Vec<OutputColumn>) {
+pub(crate) fn place_returning(
+    returning: Option<Returning>,
+    layout: &Layout,
+) -> (Option<Vec<Expr>>, Vec<OutputColumn>) {
     match returning {
         None => (None, Vec::new()),
-        Some((exprs, columns)) => (Some(exprs.into_iter().map(|e| layout.resolve(e)).collect()), columns),
+        Some((exprs, columns)) => (
+            Some(exprs.into_iter().map(|e| layout.resolve(e)).collect()),
+            columns,
+        ),
     }
-}
-
-/// Source rows of UPDATE and DELETE.
-struct Changed {
-    source: Plan,
-    recheck: Option<Expr>,
-    /// Target's columns, then the other columns of the source row: what RETURNING sees.
-    visible: Layout,
-    /// The whole source row.
-    whole: Layout,
 }
 
 fn refuse_generated(column: &Column, overriding: Overriding) -> Result<()> {
     if column.identity == Some(true) && overriding == Overriding::No {
         return Err(SqlError::new(
             GENERATED_ALWAYS,
-            format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            format!(
+                "cannot insert a non-DEFAULT value into column \"{}\"",
+                column.name
+            ),
         )
-        .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+        .detail(format!(
+            "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+            column.name
+        ))
         .hint("Use OVERRIDING SYSTEM VALUE to override."));
     }
     Ok(())
 }
 
 /// Positions of columns that are not dropped.
-fn live(relation: &Relation) -> impl Iterator<Item = usize> + '_ {
-    relation.columns.iter().enumerate().filter(|(_, c)| !c.dropped).map(|(i, _)| i)
+pub(crate) fn live(relation: &Relation) -> impl Iterator<Item = usize> + '_ {
+    relation
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| !c.dropped)
+        .map(|(i, _)| i)
 }
 
 /// NULL of a dropped column.

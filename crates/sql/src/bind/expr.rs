@@ -34,8 +34,15 @@ impl Binder<'_> {
             Ast::BinaryOp { .. } => self.binary(expr),
             Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
             Ast::Function(function) => self.function(function),
-            Ast::Cast { kind, expr: operand, data_type, format } => {
-                if format.is_some() || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon) {
+            Ast::Cast {
+                kind,
+                expr: operand,
+                data_type,
+                format,
+            } => {
+                if format.is_some()
+                    || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon)
+                {
                     return Err(SqlError::unsupported("this form of CAST"));
                 }
                 self.cast(operand, data_type)
@@ -57,8 +64,16 @@ impl Binder<'_> {
             Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
             Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
             Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
-            Ast::InList { expr: left, list, negated } => self.in_list(left, list, *negated),
-            Ast::InSubquery { expr: left, subquery, negated } => {
+            Ast::InList {
+                expr: left,
+                list,
+                negated,
+            } => self.in_list(left, list, *negated),
+            Ast::InSubquery {
+                expr: left,
+                subquery,
+                negated,
+            } => {
                 let at = self.operator_at(left);
                 let items = row_of(left).unwrap_or_else(|| vec![left]);
                 if *negated {
@@ -67,7 +82,12 @@ impl Binder<'_> {
                 }
                 self.compare_subquery(&items, "=", subquery, false, at)
             }
-            Ast::Between { expr: operand, negated, low, high } => {
+            Ast::Between {
+                expr: operand,
+                negated,
+                low,
+                high,
+            } => {
                 let at = self.operator_at(operand);
                 let symmetric = starts_symmetric(low);
                 let value = self.expr(operand)?;
@@ -81,7 +101,11 @@ impl Binder<'_> {
                         either.push(Expr::And(vec![from, to]));
                     }
                     let within = Expr::Or(either);
-                    return Ok(if *negated { Expr::Not(Box::new(within)) } else { within });
+                    return Ok(if *negated {
+                        Expr::Not(Box::new(within))
+                    } else {
+                        within
+                    });
                 }
                 if *negated {
                     let below = self.operator("<", value.clone(), low, at)?;
@@ -92,37 +116,74 @@ impl Binder<'_> {
                 let to = self.operator("<=", value, high, at)?;
                 Ok(Expr::And(vec![from, to]))
             }
-            Ast::Like { negated, any, expr: left, pattern, escape_char } => {
+            Ast::Like {
+                negated,
+                any,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
                 let op = if *negated { "!~~" } else { "~~" };
                 self.like(op, *any, left, pattern, escape_char.as_deref())
             }
-            Ast::ILike { negated, any, expr: left, pattern, escape_char } => {
+            Ast::ILike {
+                negated,
+                any,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
                 let op = if *negated { "!~~*" } else { "~~*" };
                 self.like(op, *any, left, pattern, escape_char.as_deref())
             }
             Ast::SimilarTo { .. } => Err(SqlError::unsupported("SIMILAR TO")),
-            Ast::AnyOp { left, compare_op, right, .. } => self.array_compare(left, compare_op, right, false),
-            Ast::AllOp { left, compare_op, right } => self.array_compare(left, compare_op, right, true),
-            Ast::AtTimeZone { timestamp, time_zone } => {
+            Ast::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.array_compare(left, compare_op, right, false),
+            Ast::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.array_compare(left, compare_op, right, true),
+            Ast::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
                 let at = self.operator_at(timestamp);
                 let value = self.expr(timestamp)?;
                 let zone = self.expr(time_zone)?;
                 self.named_call("timezone", vec![zone, value], at)
             }
-            Ast::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())
-            }
+            Ast::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
             Ast::Exists { subquery, negated } => {
                 let exists = self.exists(subquery)?;
-                Ok(if *negated { Expr::Not(Box::new(exists)) } else { exists })
+                Ok(if *negated {
+                    Expr::Not(Box::new(exists))
+                } else {
+                    exists
+                })
             }
             Ast::Subquery(query) => self.scalar_subquery(query),
             Ast::Array(array) => self.array(array, None),
             Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
-            Ast::Collate { expr: operand, collation } => {
+            Ast::Collate {
+                expr: operand,
+                collation,
+            } => {
                 let name = collation.to_string().replace('"', "");
                 let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-                if !matches!(name, "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" | "C.utf8") {
+                if !matches!(
+                    name,
+                    "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" | "C.utf8"
+                ) {
                     return Err(SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
@@ -139,15 +200,22 @@ impl Binder<'_> {
             | Ast::Substring { .. }
             | Ast::Trim { .. }
             | Ast::Overlay { .. } => self.special_syntax(expr),
-            Ast::Tuple(_) => Err(SqlError::unsupported("a row value outside of a comparison").at(self.at(expr.span()))),
-            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => {
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"").at(self.at(expr.span())))
+            Ast::Tuple(_) => Err(SqlError::unsupported("a row value outside of a comparison")
+                .at(self.at(expr.span()))),
+            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"*\"",
+            )
+            .at(self.at(expr.span()))),
+            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
+                Err(SqlError::unsupported("GROUPING SETS"))
             }
-            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => Err(SqlError::unsupported("GROUPING SETS")),
             Ast::Identifier(ident) => self.resolve_column(ident),
             Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
             Ast::Value(value) => self.literal(value),
-            other => Err(SqlError::unsupported(format!("expression {other}")).at(self.at(other.span()))),
+            other => {
+                Err(SqlError::unsupported(format!("expression {other}")).at(self.at(other.span())))
+            }
         }
     }
 
@@ -217,16 +285,37 @@ impl Binder<'_> {
         }
         let operand = self.expr(operand)?;
         // A parameter gets no type from here: another place must give it one.
-        let operand = if matches!(operand, Expr::Param(..)) { operand } else { self.settle(operand)? };
+        let operand = if matches!(operand, Expr::Param(..)) {
+            operand
+        } else {
+            self.settle(operand)?
+        };
         Ok(Expr::IsNull(Box::new(operand), negated))
     }
 
-    fn is_bool(&mut self, operand: &Ast, value: Option<bool>, negated: bool, what: &str) -> Result<Expr> {
+    fn is_bool(
+        &mut self,
+        operand: &Ast,
+        value: Option<bool>,
+        negated: bool,
+        what: &str,
+    ) -> Result<Expr> {
         let arg = self.condition_of(operand, what)?;
-        Ok(Expr::IsBool { arg: Box::new(arg), value, negated })
+        Ok(Expr::IsBool {
+            arg: Box::new(arg),
+            value,
+            negated,
+        })
     }
 
-    fn like(&mut self, op: &str, any: bool, left: &Ast, pattern: &Ast, escape: Option<&Ast>) -> Result<Expr> {
+    fn like(
+        &mut self,
+        op: &str,
+        any: bool,
+        left: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+    ) -> Result<Expr> {
         if any {
             return Err(SqlError::unsupported("LIKE ANY without an operator"));
         }
@@ -240,7 +329,12 @@ impl Binder<'_> {
         self.operator(op, value, pattern, at)
     }
 
-    fn case(&mut self, operand: Option<&Ast>, arms: &[ast::CaseWhen], otherwise: Option<&Ast>) -> Result<Expr> {
+    fn case(
+        &mut self,
+        operand: Option<&Ast>,
+        arms: &[ast::CaseWhen],
+        otherwise: Option<&Ast>,
+    ) -> Result<Expr> {
         let operand = match operand {
             Some(operand) => {
                 let bound = self.expr(operand)?;
@@ -271,7 +365,11 @@ impl Binder<'_> {
         let (mut results, ty) = self.unify(results, "CASE")?;
         let otherwise = has_else.then(|| Box::new(results.remove(0)));
         let arms: Vec<(Expr, Expr)> = conditions.into_iter().zip(results).collect();
-        Ok(Expr::Case { arms, otherwise, ty })
+        Ok(Expr::Case {
+            arms,
+            otherwise,
+            ty,
+        })
     }
 
     /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
@@ -279,7 +377,9 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(array.elem.len());
         for item in &array.elem {
             if matches!(item, Ast::Array(_)) {
-                return Err(SqlError::unsupported("a multidimensional array").at(self.at(item.span())));
+                return Err(
+                    SqlError::unsupported("a multidimensional array").at(self.at(item.span()))
+                );
             }
             let bound = self.expr(item)?;
             items.push((bound, self.at(item.span())));
@@ -304,7 +404,10 @@ impl Binder<'_> {
         let ty = info::array_of(element.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", info::format_type(element)),
+                format!(
+                    "could not find array type for data type {}",
+                    info::format_type(element)
+                ),
             )
         })?;
         if items.iter().all(|i| matches!(i, Expr::Const(..))) {
@@ -315,7 +418,10 @@ impl Binder<'_> {
                     _ => Datum::Null,
                 })
                 .collect();
-            return Ok(Expr::Const(Datum::array(element.oid, values), SqlType::of(ty)));
+            return Ok(Expr::Const(
+                Datum::array(element.oid, values),
+                SqlType::of(ty),
+            ));
         }
         Ok(Expr::Array(items, SqlType::of(ty)))
     }
@@ -329,7 +435,9 @@ impl Binder<'_> {
             Ast::CompoundIdentifier(parts) => Some(parts.clone()),
             _ => None,
         };
-        while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) = (parts.as_mut(), chain.first()) {
+        while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) =
+            (parts.as_mut(), chain.first())
+        {
             parts.push(ident.clone());
             chain = &chain[1..];
         }
@@ -378,7 +486,10 @@ impl Binder<'_> {
                     value = Expr::Subscript {
                         array: Box::new(value),
                         index: Box::new(index),
-                        ty: SqlType { oid: element, typmod: ty.typmod },
+                        ty: SqlType {
+                            oid: element,
+                            typmod: ty.typmod,
+                        },
                     };
                 }
             }
@@ -392,9 +503,16 @@ fn starts_symmetric(low: &Ast) -> bool {
     let mut head = low;
     loop {
         head = match head {
-            Ast::UnaryOp { op: U::AtDashAt, .. } => return true,
+            Ast::UnaryOp {
+                op: U::AtDashAt, ..
+            } => return true,
             Ast::BinaryOp { left, .. } => left,
-            Ast::Cast { expr, kind: ast::CastKind::DoubleColon, .. } | Ast::Collate { expr, .. } => expr,
+            Ast::Cast {
+                expr,
+                kind: ast::CastKind::DoubleColon,
+                ..
+            }
+            | Ast::Collate { expr, .. } => expr,
             Ast::AtTimeZone { timestamp, .. } => timestamp,
             Ast::CompoundFieldAccess { root, .. } => root,
             _ => return false,

@@ -422,10 +422,7 @@ impl Binder<'_> {
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => Source::Function {
                 function: &crate::catalog::SEQUENCE_ROW,
-                args: vec![Expr::Const(
-                    Datum::Oid(relation.oid),
-                    SqlType::of(oid::OID),
-                )],
+                args: vec![Expr::Const(Datum::Oid(relation.oid), SqlType::of(oid::OID))],
                 ordinality: false,
             },
         };
@@ -582,11 +579,20 @@ impl Binder<'_> {
     }
 
     /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
-    fn unnest(&mut self, arrays: &[ast::Expr], ordinality: bool, alias: Option<&ast::TableAlias>) -> Result<FromList> {
+    fn unnest(
+        &mut self,
+        arrays: &[ast::Expr],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
         let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
             let resolved = func::resolve_function(None, name, &types)?;
-            Ok(Expr::Call { function: resolved.function, args, ty: resolved.result })
+            Ok(Expr::Call {
+                function: resolved.function,
+                args,
+                ty: resolved.result,
+            })
         };
         let int4 = SqlType::of(oid::INT4);
         let mut exprs = Vec::with_capacity(arrays.len() + 1);
@@ -607,21 +613,49 @@ impl Binder<'_> {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
         let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
-            columns.iter().map(|(n, ty, origin)| OutputColumn { name: n.to_string(), ty: *ty, origin: *origin }).collect()
+            columns
+                .iter()
+                .map(|(n, ty, origin)| OutputColumn {
+                    name: n.to_string(),
+                    ty: *ty,
+                    origin: *origin,
+                })
+                .collect()
         };
-        let one = Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.01 };
+        let one = Plan {
+            node: Node::OneRow,
+            columns: Vec::new(),
+            rows: 1.0,
+            cost: 0.01,
+        };
         let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
-        let node = Node::ProjectSet { input: Box::new(one), exprs };
-        let mut plan = Plan { node, columns: described(&columns), rows: 100.0, cost: 1.0 };
+        let node = Node::ProjectSet {
+            input: Box::new(one),
+            exprs,
+        };
+        let mut plan = Plan {
+            node,
+            columns: described(&columns),
+            rows: 100.0,
+            cost: 1.0,
+        };
         if ordinality {
             let mut outputs = Vec::with_capacity(types.len());
             for (i, (ty, wanted)) in types.iter().zip(&columns).enumerate() {
-                outputs.push(self.coerce(Expr::Column(i, *ty), wanted.1, CastContext::Implicit, None)?);
+                outputs.push(self.coerce(
+                    Expr::Column(i, *ty),
+                    wanted.1,
+                    CastContext::Implicit,
+                    None,
+                )?);
             }
             plan = build::project(plan, outputs, described(&columns));
         }
         let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "unnest", alias)?;
-        Ok(FromList { items: vec![From::Rel(rel)], conditions: Vec::new() })
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
     }
 
     fn table_function(

@@ -1,7 +1,7 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
-use super::names::{name_span, schema_and_name};
 use super::Binder;
+use super::names::{name_span, schema_and_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
@@ -9,8 +9,8 @@ use crate::plan::{AggregateCall, SortKey};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{
-    self, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    Spanned,
+    self, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Spanned,
 };
 
 impl Binder<'_> {
@@ -21,17 +21,28 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!("window function {name} (OVER)")).at(at));
         }
         if !function.within_group.is_empty() {
-            return Err(SqlError::unsupported(format!("ordered-set aggregate {name} (WITHIN GROUP)")).at(at));
+            return Err(SqlError::unsupported(format!(
+                "ordered-set aggregate {name} (WITHIN GROUP)"
+            ))
+            .at(at));
         }
-        if function.null_treatment.is_some() || !matches!(function.parameters, FunctionArguments::None) {
+        if function.null_treatment.is_some()
+            || !matches!(function.parameters, FunctionArguments::None)
+        {
             return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         }
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         let list = match &function.args {
             FunctionArguments::None => return self.keyword_function(&name, at),
-            FunctionArguments::Subquery(query) if name == "array" => return self.array_subquery(query),
+            FunctionArguments::Subquery(query) if name == "array" => {
+                return self.array_subquery(query);
+            }
             FunctionArguments::Subquery(_) => {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error in function arguments").at(at));
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error in function arguments",
+                )
+                .at(at));
             }
             FunctionArguments::List(list) => list,
         };
@@ -40,7 +51,9 @@ impl Binder<'_> {
                 "coalesce" => return self.coalesce(list, at),
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
-                "row" => return Err(SqlError::unsupported("a row value outside of a comparison").at(at)),
+                "row" => {
+                    return Err(SqlError::unsupported("a row value outside of a comparison").at(at));
+                }
                 "grouping" => return Err(SqlError::unsupported("GROUPING").at(at)),
                 "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
                     return self.current_time(&name, list, at);
@@ -51,7 +64,10 @@ impl Binder<'_> {
         if system && func::is_aggregate(&name) {
             return self.aggregate(function, &name, list, at);
         }
-        if function.filter.is_some() || !list.clauses.is_empty() || list.duplicate_treatment.is_some() {
+        if function.filter.is_some()
+            || !list.clauses.is_empty()
+            || list.duplicate_treatment.is_some()
+        {
             let what = if function.filter.is_some() {
                 "FILTER"
             } else if list.duplicate_treatment.is_some() {
@@ -89,7 +105,9 @@ impl Binder<'_> {
         for arg in args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => out.push(self.expr(expr)?),
-                FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)) => {
+                FunctionArg::Unnamed(
+                    FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_),
+                ) => {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
                         format!("{name}(*) specified, but {name} is not an aggregate function"),
@@ -97,7 +115,9 @@ impl Binder<'_> {
                     .at(at));
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
-                    return Err(SqlError::unsupported(format!("whole-row argument {what}.*")).at(at));
+                    return Err(
+                        SqlError::unsupported(format!("whole-row argument {what}.*")).at(at),
+                    );
                 }
                 FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                     return Err(SqlError::unsupported("a named argument").at(at));
@@ -112,8 +132,8 @@ impl Binder<'_> {
         let function = match name {
             "user" | "current_role" => "current_user",
             "current_catalog" => "current_database",
-            "current_date" | "current_time" | "current_timestamp" | "localtime" | "localtimestamp"
-            | "current_user" | "session_user" | "current_schema" => name,
+            "current_date" | "current_time" | "current_timestamp" | "localtime"
+            | "localtimestamp" | "current_user" | "session_user" | "current_schema" => name,
             _ => {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_COLUMN,
@@ -138,9 +158,21 @@ impl Binder<'_> {
             [Expr::Const(Datum::Int4(precision), _)] => {
                 let ty = value.ty();
                 let typmod = info::typmod_in(ty.oid, &[i64::from(*precision)])?;
-                self.coerce(value, SqlType { oid: ty.oid, typmod }, CastContext::Explicit, at)
+                self.coerce(
+                    value,
+                    SqlType {
+                        oid: ty.oid,
+                        typmod,
+                    },
+                    CastContext::Explicit,
+                    at,
+                )
             }
-            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid precision for {name}")).at(at)),
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("invalid precision for {name}"),
+            )
+            .at(at)),
         }
     }
 
@@ -151,13 +183,19 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Vec<(Expr, Option<usize>)>> {
         let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
-        Ok(self.plain_args(list, name, at)?.into_iter().zip(places).collect())
+        Ok(self
+            .plain_args(list, name, at)?
+            .into_iter()
+            .zip(places)
+            .collect())
     }
 
     fn coalesce(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
         let args = self.placed_args(list, "coalesce", at)?;
         if args.is_empty() {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"").at(at));
+            return Err(
+                SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"").at(at),
+            );
         }
         let (mut args, ty) = self.unify(args, "COALESCE")?;
         if args.len() == 1 {
@@ -166,7 +204,12 @@ impl Binder<'_> {
         Ok(Expr::Coalesce(args, ty))
     }
 
-    fn extreme(&mut self, name: &str, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
+    fn extreme(
+        &mut self,
+        name: &str,
+        list: &ast::FunctionArgumentList,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         let args = self.placed_args(list, name, at)?;
         let greatest = name == "greatest";
         let (args, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
@@ -180,15 +223,24 @@ impl Binder<'_> {
         let (Some(right), Some(left), true) = (args.pop(), args.pop(), args.is_empty()) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments").at(at));
         };
-        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let resolved =
+            func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
         let wanted = |i: usize, old: SqlType| resolved.args.get(i).copied().unwrap_or(old);
         let (l, r) = (wanted(0, left.ty()), wanted(1, right.ty()));
         let left = self.coerce(left, SqlType::of(l.oid), CastContext::Implicit, at)?;
         let right = self.coerce(right, SqlType::of(r.oid), CastContext::Implicit, at)?;
         let ty = left.ty();
         let args = vec![left.clone(), right];
-        let equal = Expr::Call { function: resolved.function, args, ty: SqlType::of(oid::BOOL) };
-        Ok(Expr::NullIf { left: Box::new(left), equal: Box::new(equal), ty })
+        let equal = Expr::Call {
+            function: resolved.function,
+            args,
+            ty: SqlType::of(oid::BOOL),
+        };
+        Ok(Expr::NullIf {
+            left: Box::new(left),
+            equal: Box::new(equal),
+            ty,
+        })
     }
 
     fn aggregate(
@@ -200,9 +252,11 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let frame = self.frame()?;
         if frame.in_aggregate {
-            return Err(
-                SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested").at(at)
-            );
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot be nested",
+            )
+            .at(at));
         }
         frame.in_aggregate = true;
         let sets_before = frame.sets.len();
@@ -223,18 +277,27 @@ impl Binder<'_> {
         if !frame.clause.allows_aggregates() {
             return Err(SqlError::new(
                 SqlState::GROUPING_ERROR,
-                format!("aggregate functions are not allowed in {}", frame.clause.words()),
+                format!(
+                    "aggregate functions are not allowed in {}",
+                    frame.clause.words()
+                ),
             )
             .at(at));
         }
         if frame.in_aggregate {
-            return Err(
-                SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested").at(at)
-            );
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot be nested",
+            )
+            .at(at));
         }
         let ty = call.ty;
         // The same aggregate written twice is computed once.
-        if let Some((id, _)) = frame.aggregates.iter().find(|(_, known)| super::aggregate::same_call(known, &call)) {
+        if let Some((id, _)) = frame
+            .aggregates
+            .iter()
+            .find(|(_, known)| super::aggregate::same_call(known, &call))
+        {
             return Ok(Expr::Column(*id, ty));
         }
         let id = self.computed(name, ty);
@@ -251,9 +314,15 @@ impl Binder<'_> {
     ) -> Result<AggregateCall> {
         let star = matches!(
             list.args.as_slice(),
-            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_))]
+            [FunctionArg::Unnamed(
+                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)
+            )]
         );
-        let args = if star { Vec::new() } else { self.plain_args(list, name, at)? };
+        let args = if star {
+            Vec::new()
+        } else {
+            self.plain_args(list, name, at)?
+        };
         if args.is_empty() && !star {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -271,8 +340,11 @@ impl Binder<'_> {
         }
         let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
         if distinct && star {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DISTINCT specified, but the aggregate has no argument")
-                .at(at));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "DISTINCT specified, but the aggregate has no argument",
+            )
+            .at(at));
         }
         let mut order = Vec::new();
         for clause in &list.clauses {
@@ -282,17 +354,26 @@ impl Binder<'_> {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
                         let (desc, nulls_first) = super::select::sort_direction(&item.options)?;
-                        if distinct && !coerced.iter().any(|arg| super::aggregate::same(arg, &expr)) {
+                        if distinct && !coerced.iter().any(|arg| super::aggregate::same(arg, &expr))
+                        {
                             return Err(SqlError::new(
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                             )
                             .at(self.at(item.expr.span())));
                         }
-                        order.push(SortKey { expr, desc, nulls_first });
+                        order.push(SortKey {
+                            expr,
+                            desc,
+                            nulls_first,
+                        });
                     }
                 }
-                other => return Err(SqlError::unsupported(format!("{other} in a call of {name}")).at(at)),
+                other => {
+                    return Err(
+                        SqlError::unsupported(format!("{other} in a call of {name}")).at(at),
+                    );
+                }
             }
         }
         let filter = match &function.filter {
@@ -305,7 +386,11 @@ impl Binder<'_> {
             distinct,
             filter,
             order,
-            ty: if resolved.result.oid == oid::UNKNOWN { SqlType::of(oid::TEXT) } else { resolved.result },
+            ty: if resolved.result.oid == oid::UNKNOWN {
+                SqlType::of(oid::TEXT)
+            } else {
+                resolved.result
+            },
         })
     }
 }

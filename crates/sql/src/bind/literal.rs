@@ -36,11 +36,16 @@ impl Binder<'_> {
     }
 
     fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
-        let number: usize = name.strip_prefix('$').and_then(|n| n.parse().ok()).unwrap_or(0);
+        let number: usize = name
+            .strip_prefix('$')
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
         if number == 0 || number > PARAMS_MAX {
-            return Err(
-                SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}")).at(at)
-            );
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter {name}"),
+            )
+            .at(at));
         }
         if self.params.len() < number {
             self.params.resize(number, None);
@@ -61,14 +66,28 @@ impl Binder<'_> {
                     expr = Expr::Const(Datum::Text(text.into()), SqlType::of(oid::UNKNOWN));
                 }
                 // '1-2' YEAR TO MONTH, '1:30' HOUR TO MINUTE, '1 02:03' DAY TO SECOND read the same without the fields.
-                (Some(_), false) if !matches!(field, ast::DateTimeField::Minute | ast::DateTimeField::Minutes) => {}
-                _ => return Err(SqlError::unsupported("this combination of interval literal and fields")),
+                (Some(_), false)
+                    if !matches!(
+                        field,
+                        ast::DateTimeField::Minute | ast::DateTimeField::Minutes
+                    ) => {}
+                _ => {
+                    return Err(SqlError::unsupported(
+                        "this combination of interval literal and fields",
+                    ));
+                }
             }
         }
-        let ty = match interval.fractional_seconds_precision.or(interval.leading_precision) {
+        let ty = match interval
+            .fractional_seconds_precision
+            .or(interval.leading_precision)
+        {
             Some(precision) => {
                 let args = [i64::try_from(precision).unwrap_or(i64::MAX)];
-                SqlType { oid: oid::INTERVAL, typmod: crate::value::info::typmod_in(oid::INTERVAL, &args)? }
+                SqlType {
+                    oid: oid::INTERVAL,
+                    typmod: crate::value::info::typmod_in(oid::INTERVAL, &args)?,
+                }
             }
             None => SqlType::of(oid::INTERVAL),
         };
@@ -85,5 +104,8 @@ fn number(digits: &str) -> Result<Expr> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok(Expr::Const(Datum::Int8(value), SqlType::of(oid::INT8)));
     }
-    Ok(Expr::Const(Datum::numeric(Numeric::parse(digits)?), SqlType::of(oid::NUMERIC)))
+    Ok(Expr::Const(
+        Datum::numeric(Numeric::parse(digits)?),
+        SqlType::of(oid::NUMERIC),
+    ))
 }

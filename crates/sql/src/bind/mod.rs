@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod call;
+mod change;
 mod coerce;
 mod deparse;
 mod dml;
@@ -28,11 +29,14 @@ mod setop;
 mod special;
 mod standalone;
 mod types;
+mod with;
 
 pub(crate) use coerce::and;
 pub use deparse::expr_to_sql;
 pub use names::fold_ident;
-pub use standalone::{bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, plan_copy_from};
+pub use standalone::{
+    bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, plan_copy_from,
+};
 pub use types::sql_type;
 
 use crate::catalog::Relation;
@@ -86,7 +90,11 @@ pub(crate) enum Source {
     /// WITH.
     Cte { slot: usize, rows: f64 },
     /// A function.
-    Function { function: &'static crate::func::Function, args: Vec<Expr>, ordinality: bool },
+    Function {
+        function: &'static crate::func::Function,
+        args: Vec<Expr>,
+        ordinality: bool,
+    },
 }
 
 /// The clause an expression stands in: decides what it may contain and the words of errors.
@@ -134,7 +142,10 @@ impl Clause {
     }
 
     fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
+        matches!(
+            self,
+            Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn
+        )
     }
 
     fn allows_sets(self) -> bool {
@@ -212,7 +223,11 @@ impl<'a> Binder<'a> {
         let declared = cx
             .param_types
             .iter()
-            .map(|declared| declared.filter(|&oid| oid != 0 && oid != crate::value::oid::UNKNOWN).map(SqlType::of))
+            .map(|declared| {
+                declared
+                    .filter(|&oid| oid != 0 && oid != crate::value::oid::UNKNOWN)
+                    .map(SqlType::of)
+            })
             .collect();
         Binder {
             cx,
@@ -240,7 +255,11 @@ impl<'a> Binder<'a> {
     /// Position of a string literal, else `at`.
     pub(crate) fn literal_at(&self, text: &Arc<str>, at: Option<usize>) -> Option<usize> {
         let address = text.as_ptr().addr();
-        let span = self.literals.iter().find(|(known, _)| *known == address).map(|(_, span)| *span);
+        let span = self
+            .literals
+            .iter()
+            .find(|(known, _)| *known == address)
+            .map(|(_, span)| *span);
         span.and_then(|span| self.at(span)).or(at)
     }
 
@@ -249,8 +268,20 @@ impl<'a> Binder<'a> {
     }
 
     /// Makes a column identity.
-    pub(crate) fn column(&mut self, name: Arc<str>, ty: SqlType, origin: (u32, i16), rel: usize) -> ColId {
-        self.columns.push(ColumnInfo { name, ty, origin, used: false, rel });
+    pub(crate) fn column(
+        &mut self,
+        name: Arc<str>,
+        ty: SqlType,
+        origin: (u32, i16),
+        rel: usize,
+    ) -> ColId {
+        self.columns.push(ColumnInfo {
+            name,
+            ty,
+            origin,
+            used: false,
+            rel,
+        });
         COLUMN_BASE + self.columns.len() - 1
     }
 
@@ -269,7 +300,9 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn frame(&mut self) -> Result<&mut Frame> {
-        self.frames.last_mut().ok_or_else(|| SqlError::internal("expression outside of a query"))
+        self.frames
+            .last_mut()
+            .ok_or_else(|| SqlError::internal("expression outside of a query"))
     }
 
     pub(crate) fn clause(&self) -> Clause {
@@ -277,7 +310,11 @@ impl<'a> Binder<'a> {
     }
 
     /// Runs `bind` with the innermost frame's clause set.
-    pub(crate) fn in_clause<T>(&mut self, clause: Clause, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn in_clause<T>(
+        &mut self,
+        clause: Clause,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let before = std::mem::replace(&mut self.frame()?.clause, clause);
         let result = bind(self);
         self.frame()?.clause = before;

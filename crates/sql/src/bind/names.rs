@@ -9,7 +9,11 @@ const NAME_MAX: usize = 63;
 
 /// An identifier as PostgreSQL folds it: lower case unless quoted, cut to 63 bytes.
 pub fn fold_ident(ident: &ast::Ident) -> String {
-    let mut name = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() };
+    let mut name = if ident.quote_style.is_some() {
+        ident.value.clone()
+    } else {
+        ident.value.to_lowercase()
+    };
     if name.len() > NAME_MAX {
         let mut end = NAME_MAX;
         while !name.is_char_boundary(end) {
@@ -26,15 +30,19 @@ pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<String>> {
         .iter()
         .map(|part| match part {
             ast::ObjectNamePart::Identifier(ident) => Ok(fold_ident(ident)),
-            ast::ObjectNamePart::Function(_) => {
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{name}\"")))
-            }
+            ast::ObjectNamePart::Function(_) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{name}\""),
+            )),
         })
         .collect()
 }
 
 /// Splits a qualified name into schema and name; a third part in front must be this database.
-pub(crate) fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option<String>, String)> {
+pub(crate) fn schema_and_name(
+    name: &ast::ObjectName,
+    database: &str,
+) -> Result<(Option<String>, String)> {
     let mut parts = name_parts(name)?;
     let last = parts.pop().unwrap_or_default();
     let schema = parts.pop();
@@ -79,7 +87,9 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             Some(ast::ObjectNamePart::Identifier(ident)) => Some((fold_ident(ident), 2)),
             _ => None,
         },
-        Ast::Cast { expr, data_type, .. } => match figure(expr) {
+        Ast::Cast {
+            expr, data_type, ..
+        } => match figure(expr) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some((type_word(data_type), 1)),
         },
@@ -96,7 +106,9 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Subquery(query) => subquery_name(query),
         Ast::Extract { .. } => strong("extract"),
         Ast::Position { .. } => strong("position"),
-        Ast::Substring { shorthand: true, .. } => strong("substr"),
+        Ast::Substring {
+            shorthand: true, ..
+        } => strong("substr"),
         Ast::Substring { .. } => strong("substring"),
         Ast::Trim { trim_where, .. } => strong(match trim_where {
             Some(ast::TrimWhereField::Leading) => "ltrim",
@@ -107,7 +119,9 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::AtTimeZone { .. } => strong("timezone"),
-        Ast::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => Some(("bool".to_owned(), 1)),
+        Ast::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => {
+            Some(("bool".to_owned(), 1))
+        }
         _ => None,
     }
 }

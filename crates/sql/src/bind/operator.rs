@@ -49,8 +49,15 @@ impl Binder<'_> {
     }
 
     /// Resolves an operator and brings both operands to its types.
-    pub(crate) fn operator(&mut self, op: &str, left: Expr, right: Expr, at: Option<usize>) -> Result<Expr> {
-        let resolved = func::resolve_operator(op, Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+    pub(crate) fn operator(
+        &mut self,
+        op: &str,
+        left: Expr,
+        right: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let resolved =
+            func::resolve_operator(op, Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
         self.apply_operator(&resolved, left, right, at)
     }
 
@@ -66,7 +73,12 @@ impl Binder<'_> {
         self.call(resolved.function, vec![left, right], resolved.result)
     }
 
-    pub(crate) fn prefix_operator(&mut self, op: &str, arg0: Expr, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn prefix_operator(
+        &mut self,
+        op: &str,
+        arg0: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         let resolved = func::resolve_operator(op, None, arg0.ty()).map_err(|mut e| {
             if e.code() == SqlState::UNDEFINED_FUNCTION {
                 e.fields_mut().hint = Some(
@@ -117,8 +129,14 @@ impl Binder<'_> {
             let Some(right_items) = row_of(right) else {
                 return Err(mixed_row(at));
             };
-            let left = left_items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
-            let right = right_items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+            let left = left_items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
+            let right = right_items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
             return self.row_comparison(&name, left, right, at);
         }
         let left = self.expr(left)?;
@@ -163,7 +181,10 @@ impl Binder<'_> {
         let neutral = *outer == B::And;
         bound.retain(|e| !matches!(e, Expr::Const(Datum::Bool(value), _) if *value == neutral));
         let bool_ty = SqlType::of(oid::BOOL);
-        if bound.iter().any(|e| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral)) {
+        if bound
+            .iter()
+            .any(|e| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral))
+        {
             return Ok(Expr::Const(Datum::Bool(!neutral), bool_ty));
         }
         Ok(match bound.len() {
@@ -183,21 +204,33 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         if left.len() != right.len() {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(at));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            )
+            .at(at));
         }
         if left.is_empty() {
-            return Err(
-                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length").at(at)
-            );
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot compare rows of zero length",
+            )
+            .at(at));
         }
         let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
         match op {
             "=" => {
-                let all = pairs.into_iter().map(|(l, r)| self.operator("=", l, r, at)).collect::<Result<Vec<_>>>()?;
+                let all = pairs
+                    .into_iter()
+                    .map(|(l, r)| self.operator("=", l, r, at))
+                    .collect::<Result<Vec<_>>>()?;
                 Ok(join(all, Expr::And))
             }
             "<>" => {
-                let all = pairs.into_iter().map(|(l, r)| self.operator("<>", l, r, at)).collect::<Result<Vec<_>>>()?;
+                let all = pairs
+                    .into_iter()
+                    .map(|(l, r)| self.operator("<>", l, r, at))
+                    .collect::<Result<Vec<_>>>()?;
                 Ok(join(all, Expr::Or))
             }
             "<" | "<=" | ">" | ">=" => {
@@ -233,30 +266,48 @@ impl Binder<'_> {
     pub(crate) fn in_list(&mut self, left: &Ast, list: &[Ast], negated: bool) -> Result<Expr> {
         let at = self.operator_at(left);
         if let Some(items) = row_of(left) {
-            let left = items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+            let left = items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
             let mut all = Vec::new();
             for item in list {
                 let Some(right) = row_of(item) else {
                     return Err(mixed_row(at));
                 };
-                let right = right.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+                let right = right
+                    .iter()
+                    .map(|e| self.expr(e))
+                    .collect::<Result<Vec<_>>>()?;
                 all.push(self.row_comparison("=", left.clone(), right, at)?);
             }
             let any = join(all, Expr::Or);
-            return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
+            return Ok(if negated {
+                Expr::Not(Box::new(any))
+            } else {
+                any
+            });
         }
         let left = self.expr(left)?;
-        let items = list.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+        let items = list
+            .iter()
+            .map(|e| self.expr(e))
+            .collect::<Result<Vec<_>>>()?;
         if items.len() == 1 {
             let op = if negated { "<>" } else { "=" };
-            let item = items.into_iter().next().ok_or_else(|| SqlError::internal("empty IN list"))?;
+            let item = items
+                .into_iter()
+                .next()
+                .ok_or_else(|| SqlError::internal("empty IN list"))?;
             return self.operator(op, left, item, at);
         }
-        let types: Vec<SqlType> =
-            std::iter::once(left.ty()).chain(items.iter().map(Expr::ty)).collect();
+        let types: Vec<SqlType> = std::iter::once(left.ty())
+            .chain(items.iter().map(Expr::ty))
+            .collect();
         if let Ok(common) = func::common_type(&types) {
             let common = SqlType::of(common.oid);
-            let resolved = func::resolve_operator("=", Some(left.ty()), common).map_err(|e| e.at(at))?;
+            let resolved =
+                func::resolve_operator("=", Some(left.ty()), common).map_err(|e| e.at(at))?;
             let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
             let target = arg(&resolved, 1);
             let mut coerced = Vec::with_capacity(items.len());
@@ -265,7 +316,12 @@ impl Binder<'_> {
                 let item = self.coerce(item, common, CastContext::Implicit, place)?;
                 coerced.push(self.coerce(item, target, CastContext::Implicit, place)?);
             }
-            return Ok(Expr::InList { left: Box::new(left), list: coerced, op: resolved.function, negated });
+            return Ok(Expr::InList {
+                left: Box::new(left),
+                list: coerced,
+                op: resolved.function,
+                negated,
+            });
         }
         let op = if negated { "<>" } else { "=" };
         let all = items
@@ -276,7 +332,13 @@ impl Binder<'_> {
     }
 
     /// x op ANY/ALL (array).
-    pub(crate) fn array_compare(&mut self, left: &Ast, op: &B, right: &Ast, all: bool) -> Result<Expr> {
+    pub(crate) fn array_compare(
+        &mut self,
+        left: &Ast,
+        op: &B,
+        right: &Ast,
+        all: bool,
+    ) -> Result<Expr> {
         let at = self.operator_at(left);
         let name = operator_name(op)?;
         if let Ast::Subquery(query) = right {
@@ -304,7 +366,8 @@ impl Binder<'_> {
                 }
             },
         };
-        let resolved = func::resolve_operator(&name, Some(left.ty()), element).map_err(|e| e.at(at))?;
+        let resolved =
+            func::resolve_operator(&name, Some(left.ty()), element).map_err(|e| e.at(at))?;
         if resolved.result.oid != oid::BOOL {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -317,17 +380,25 @@ impl Binder<'_> {
         let array = if wanted.oid == element.oid || super::coerce::is_pseudo(wanted.oid) {
             array
         } else {
-            let target = info::array_of(wanted.oid)
-                .ok_or_else(|| SqlError::unsupported(format!("an array of {}", info::format_type(wanted))))?;
-            if matches!(func::find_cast(element.oid, wanted.oid, CastContext::Implicit), Some(func::Cast::Relabel))
-                && element.oid != oid::UNKNOWN
+            let target = info::array_of(wanted.oid).ok_or_else(|| {
+                SqlError::unsupported(format!("an array of {}", info::format_type(wanted)))
+            })?;
+            if matches!(
+                func::find_cast(element.oid, wanted.oid, CastContext::Implicit),
+                Some(func::Cast::Relabel)
+            ) && element.oid != oid::UNKNOWN
             {
                 Expr::Relabel(Box::new(array), SqlType::of(target))
             } else {
                 self.coerce(array, SqlType::of(target), CastContext::Implicit, at)?
             }
         };
-        Ok(Expr::ArrayCompare { left: Box::new(left), array: Box::new(array), op: resolved.function, all })
+        Ok(Expr::ArrayCompare {
+            left: Box::new(left),
+            array: Box::new(array),
+            op: resolved.function,
+            all,
+        })
     }
 
     /// IS [NOT] DISTINCT FROM.
@@ -335,9 +406,11 @@ impl Binder<'_> {
         let at = self.operator_at(left);
         if let (Some(l), Some(r)) = (row_of(left), row_of(right)) {
             if l.len() != r.len() {
-                return Err(
-                    SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(at)
-                );
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "unequal number of entries in row expressions",
+                )
+                .at(at));
             }
             let mut all = Vec::new();
             for (l, r) in l.into_iter().zip(r) {
@@ -347,7 +420,8 @@ impl Binder<'_> {
         }
         let left = self.expr(left)?;
         let right = self.expr(right)?;
-        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let resolved =
+            func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
         let (mut a, mut b) = (arg(&resolved, 0), arg(&resolved, 1));
         if a.oid != b.oid {
             // A cross-type equality: both sides meet in their common type.
@@ -357,7 +431,11 @@ impl Binder<'_> {
         }
         let left = self.coerce(left, a, CastContext::Implicit, at)?;
         let right = self.coerce(right, b, CastContext::Implicit, at)?;
-        Ok(Expr::IsDistinct { left: Box::new(left), right: Box::new(right), negated })
+        Ok(Expr::IsDistinct {
+            left: Box::new(left),
+            right: Box::new(right),
+            negated,
+        })
     }
 
     /// The equality function over two columns of a subquery comparison: operands coerced, operator checked.
@@ -385,7 +463,11 @@ impl Binder<'_> {
 }
 
 fn arg(resolved: &Resolved, i: usize) -> SqlType {
-    resolved.args.get(i).copied().unwrap_or(SqlType::of(oid::ANY))
+    resolved
+        .args
+        .get(i)
+        .copied()
+        .unwrap_or(SqlType::of(oid::ANY))
 }
 
 fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
@@ -417,7 +499,9 @@ pub(crate) fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
                 && matches!(&function.name.0[0], ast::ObjectNamePart::Identifier(i)
                     if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
         {
-            let ast::FunctionArguments::List(list) = &function.args else { return None };
+            let ast::FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
             list.args
                 .iter()
                 .map(|a| match a {

@@ -9,7 +9,12 @@ pub(crate) enum From {
     /// A FROM item: index into `Binder::rels`.
     Rel(usize),
     /// A join whose sides cannot simply be exchanged.
-    Join { kind: JoinKind, left: Box<FromList>, right: Box<FromList>, on: Vec<Expr> },
+    Join {
+        kind: JoinKind,
+        left: Box<FromList>,
+        right: Box<FromList>,
+        on: Vec<Expr>,
+    },
 }
 
 /// Items joined by inner joins under some conditions.

@@ -74,7 +74,10 @@ impl Binder<'_> {
         let at = self.at(ident.span);
         // Reserved words that the grammar takes for names.
         if ident.quote_style.is_none()
-            && matches!(name.as_str(), "current_schema" | "current_catalog" | "current_role" | "session_user" | "user")
+            && matches!(
+                name.as_str(),
+                "current_schema" | "current_catalog" | "current_role" | "session_user" | "user"
+            )
         {
             return self.keyword_function(&name, at);
         }
@@ -84,10 +87,18 @@ impl Binder<'_> {
         if let Some(expr) = self.system_column(None, &name)? {
             return Ok(expr);
         }
-        if self.frames.iter().any(|f| f.ns.iter().any(|i| i.rel_visible && *i.alias == *name)) {
+        if self
+            .frames
+            .iter()
+            .any(|f| f.ns.iter().any(|i| i.rel_visible && *i.alias == *name))
+        {
             return Err(SqlError::unsupported(format!("whole-row reference \"{name}\"")).at(at));
         }
-        let error = SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(at);
+        let error = SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" does not exist"),
+        )
+        .at(at);
         Err(match self.suggest(None, &name) {
             Some(hint) => error.hint(hint),
             None => error,
@@ -129,14 +140,20 @@ impl Binder<'_> {
             [_, _, _, _] => {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("cross-database references are not implemented: {}", names.join(".")),
+                    format!(
+                        "cross-database references are not implemented: {}",
+                        names.join(".")
+                    ),
                 )
                 .at(at));
             }
             _ => {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
-                    format!("improper qualified name (too many dotted names): {}", names.join(".")),
+                    format!(
+                        "improper qualified name (too many dotted names): {}",
+                        names.join(".")
+                    ),
                 )
                 .at(at));
             }
@@ -146,7 +163,11 @@ impl Binder<'_> {
         };
         let item = &self.frames[level].ns[index];
         let mut hit: Option<NsWhat> = None;
-        for c in item.columns.iter().filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone)) {
+        for c in item
+            .columns
+            .iter()
+            .filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone))
+        {
             if hit.is_some() {
                 return Err(ambiguous(column).at(at));
             }
@@ -158,8 +179,11 @@ impl Binder<'_> {
         if let Some(expr) = self.system_column(Some((level, index)), column)? {
             return Ok(expr);
         }
-        let error =
-            SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column {rel}.{column} does not exist")).at(at);
+        let error = SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column {rel}.{column} does not exist"),
+        )
+        .at(at);
         Err(match self.suggest(Some(rel), column) {
             Some(hint) => error.hint(hint),
             None => error,
@@ -167,7 +191,11 @@ impl Binder<'_> {
     }
 
     /// The FROM item a qualifier means: (frame, index).
-    pub(crate) fn find_item(&self, schema: Option<&str>, rel: &str) -> Result<Option<(usize, usize)>> {
+    pub(crate) fn find_item(
+        &self,
+        schema: Option<&str>,
+        rel: &str,
+    ) -> Result<Option<(usize, usize)>> {
         for level in (0..self.frames.len()).rev() {
             let mut hit = None;
             for (index, item) in self.frames[level].ns.iter().enumerate() {
@@ -192,19 +220,24 @@ impl Binder<'_> {
     }
 
     pub(crate) fn missing_item(&self, schema: Option<&str>, rel: &str) -> SqlError {
-        let hidden = self
-            .frames
-            .iter()
-            .flat_map(|f| &f.ns)
-            .find(|i| i.hidden_name.as_deref() == Some(rel) && i.rel_visible && schema.is_none());
+        let hidden =
+            self.frames.iter().flat_map(|f| &f.ns).find(|i| {
+                i.hidden_name.as_deref() == Some(rel) && i.rel_visible && schema.is_none()
+            });
         if let Some(item) = hidden {
             return SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!("invalid reference to FROM-clause entry for table \"{rel}\""),
             )
-            .hint(format!("Perhaps you meant to reference the table alias \"{}\".", item.alias));
+            .hint(format!(
+                "Perhaps you meant to reference the table alias \"{}\".",
+                item.alias
+            ));
         }
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{rel}\""))
+        SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("missing FROM-clause entry for table \"{rel}\""),
+        )
     }
 
     fn system_column(&mut self, item: Option<(usize, usize)>, name: &str) -> Result<Option<Expr>> {
@@ -214,14 +247,24 @@ impl Binder<'_> {
         let tables: Vec<u32> = match item {
             Some((level, index)) => vec![self.frames[level].ns[index].table],
             None => {
-                let level = self.frames.iter().rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
-                let items = level.map(|l| self.frames[l].ns.iter().filter(|i| i.rel_visible && i.table != 0));
+                let level = self
+                    .frames
+                    .iter()
+                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
+                let items = level.map(|l| {
+                    self.frames[l]
+                        .ns
+                        .iter()
+                        .filter(|i| i.rel_visible && i.table != 0)
+                });
                 items.into_iter().flatten().map(|i| i.table).collect()
             }
         };
         match tables.as_slice() {
             [] | [0] => Ok(None),
-            [table] if name == "tableoid" => Ok(Some(Expr::Const(Datum::Oid(*table), SqlType::of(oid::OID)))),
+            [table] if name == "tableoid" => {
+                Ok(Some(Expr::Const(Datum::Oid(*table), SqlType::of(oid::OID))))
+            }
             [_] => Err(SqlError::unsupported(format!("system column \"{name}\""))),
             _ => Err(ambiguous(name)),
         }
@@ -232,7 +275,11 @@ impl Binder<'_> {
         let mut best = 4;
         let mut hits: Vec<String> = Vec::new();
         for frame in self.frames.iter().rev() {
-            for item in frame.ns.iter().filter(|i| i.rel_visible && !i.alias.is_empty()) {
+            for item in frame
+                .ns
+                .iter()
+                .filter(|i| i.rel_visible && !i.alias.is_empty())
+            {
                 let penalty = match rel {
                     Some(rel) if rel != &*item.alias => match distance(rel, &item.alias, 3) {
                         Some(d) => d,
@@ -240,8 +287,14 @@ impl Binder<'_> {
                     },
                     _ => 0,
                 };
-                for column in item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone)) {
-                    let Some(d) = distance(name, &column.name, 3) else { continue };
+                for column in item
+                    .columns
+                    .iter()
+                    .filter(|c| !matches!(c.what, NsWhat::Gone))
+                {
+                    let Some(d) = distance(name, &column.name, 3) else {
+                        continue;
+                    };
                     let total = d + penalty;
                     if d > name.chars().count() / 2 || total > best || total > 3 {
                         continue;
@@ -259,12 +312,17 @@ impl Binder<'_> {
         }
         match hits.as_slice() {
             [one] => Some(format!("Perhaps you meant to reference the column {one}.")),
-            [one, two] => Some(format!("Perhaps you meant to reference the column {one} or the column {two}.")),
+            [one, two] => Some(format!(
+                "Perhaps you meant to reference the column {one} or the column {two}."
+            )),
             _ => None,
         }
     }
 }
 
 fn ambiguous(name: &str) -> SqlError {
-    SqlError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+    SqlError::new(
+        SqlState::AMBIGUOUS_COLUMN,
+        format!("column reference \"{name}\" is ambiguous"),
+    )
 }

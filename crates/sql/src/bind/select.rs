@@ -36,26 +36,40 @@ pub(crate) fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, boo
 
 impl Binder<'_> {
     /// Binds one SELECT with the clauses after it. With `settle` off, literals of unknown type stay so in the outputs.
-    pub(crate) fn select(&mut self, select: &ast::Select, tail: &Tail<'_>, settle: bool) -> Result<Select> {
+    pub(crate) fn select(
+        &mut self,
+        select: &ast::Select,
+        tail: &Tail<'_>,
+        settle: bool,
+    ) -> Result<Select> {
         self.frames.push(Frame::new());
         let result = self.select_in_frame(select, tail, settle);
         self.frames.pop();
         result
     }
 
-    fn select_in_frame(&mut self, select: &ast::Select, tail: &Tail<'_>, settle: bool) -> Result<Select> {
+    fn select_in_frame(
+        &mut self,
+        select: &ast::Select,
+        tail: &Tail<'_>,
+        settle: bool,
+    ) -> Result<Select> {
         refuse(select)?;
         let from = self.bind_from(&select.from)?;
         let mut rels = Vec::new();
         collect_rels(&from, &mut rels);
-        let mut block = Select { from, ..Select::default() };
+        let mut block = Select {
+            from,
+            ..Select::default()
+        };
 
         self.frame()?.clause = Clause::Select;
         self.select_list(&select.projection, &mut block.outputs)?;
         let plain = tail.order_by.is_none() && select.distinct.is_none();
         if settle || !plain {
             for output in &mut block.outputs {
-                let expr = std::mem::replace(&mut output.expr, Expr::Param(0, SqlType::of(oid::UNKNOWN)));
+                let expr =
+                    std::mem::replace(&mut output.expr, Expr::Param(0, SqlType::of(oid::UNKNOWN)));
                 output.expr = self.settle(expr)?;
                 output.column.ty = output.expr.ty();
             }
@@ -63,16 +77,20 @@ impl Binder<'_> {
 
         if let Some(selection) = &select.selection {
             if tail.locks.is_empty() {
-                self.in_clause(Clause::Where, |b| b.where_clause(selection, &mut block.from))?;
+                self.in_clause(Clause::Where, |b| {
+                    b.where_clause(selection, &mut block.from)
+                })?;
             } else {
                 // Locked rows are checked again under the whole condition: it stays in one piece.
-                let condition = self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+                let condition =
+                    self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
                 push_conjuncts(condition, &mut block.from.conditions);
             }
         }
         let having = match &select.having {
             Some(having) => {
-                let condition = self.in_clause(Clause::Having, |b| b.condition_of(having, "HAVING"))?;
+                let condition =
+                    self.in_clause(Clause::Having, |b| b.condition_of(having, "HAVING"))?;
                 let mut all = Vec::new();
                 push_conjuncts(condition, &mut all);
                 Some(all)
@@ -80,7 +98,9 @@ impl Binder<'_> {
             None => None,
         };
         let mut order = match tail.order_by {
-            Some(order_by) => self.in_clause(Clause::OrderBy, |b| b.order_by(order_by, &block.outputs))?,
+            Some(order_by) => {
+                self.in_clause(Clause::OrderBy, |b| b.order_by(order_by, &block.outputs))?
+            }
             None => Vec::new(),
         };
         let group_keys = self.group_by(&select.group_by, &block.outputs)?;
@@ -89,8 +109,11 @@ impl Binder<'_> {
         block.sets = std::mem::take(&mut self.frame()?.sets);
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
         if group_keys.is_some() || having.is_some() || !aggregates.is_empty() {
-            let mut grouping =
-                Grouping { keys: group_keys.unwrap_or_default(), aggregates, having: Vec::new() };
+            let mut grouping = Grouping {
+                keys: group_keys.unwrap_or_default(),
+                aggregates,
+                having: Vec::new(),
+            };
             let mut having = having.unwrap_or_default();
             for output in &mut block.outputs {
                 self.regroup(&mut output.expr, &mut grouping, &rels)?;
@@ -124,7 +147,11 @@ impl Binder<'_> {
     }
 
     /// Appends the select list's items.
-    pub(crate) fn select_list(&mut self, items: &[SelectItem], out: &mut Vec<Output>) -> Result<()> {
+    pub(crate) fn select_list(
+        &mut self,
+        items: &[SelectItem],
+        out: &mut Vec<Output>,
+    ) -> Result<()> {
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
@@ -135,7 +162,9 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
                         let error = format!("syntax error at or near \"'{}'\"", alias.value);
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, error).at(self.at(alias.span)));
+                        return Err(
+                            SqlError::new(SqlState::SYNTAX_ERROR, error).at(self.at(alias.span))
+                        );
                     }
                     let bound = self.expr(expr)?;
                     self.output(fold_ident(alias), bound, out);
@@ -144,7 +173,10 @@ impl Binder<'_> {
                     plain_wildcard(options)?;
                     let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
                     for item in self.frame()?.ns.iter().filter(|i| i.columns_visible) {
-                        let live = item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone));
+                        let live = item
+                            .columns
+                            .iter()
+                            .filter(|c| !matches!(c.what, NsWhat::Gone));
                         columns.extend(live.map(|c| (c.name.clone(), c.what.clone())));
                     }
                     if self.frame()?.ns.is_empty() {
@@ -164,17 +196,25 @@ impl Binder<'_> {
                             Ast::Identifier(ident) => ast::ObjectName::from(vec![ident.clone()]),
                             Ast::CompoundIdentifier(parts) => ast::ObjectName::from(parts.clone()),
                             other => {
-                                return Err(SqlError::unsupported(format!("expansion of ({other}).*")));
+                                return Err(SqlError::unsupported(format!(
+                                    "expansion of ({other}).*"
+                                )));
                             }
                         },
                     };
                     let at = self.at(super::names::name_span(&name));
                     let (schema, rel) = schema_and_name(&name, &self.cx.catalog.database_name)?;
-                    let Some((level, index)) = self.find_item(schema.as_deref(), &rel).map_err(|e| e.at(at))? else {
+                    let Some((level, index)) = self
+                        .find_item(schema.as_deref(), &rel)
+                        .map_err(|e| e.at(at))?
+                    else {
                         return Err(self.missing_item(schema.as_deref(), &rel).at(at));
                     };
                     let item = &self.frames[level].ns[index];
-                    let live = item.columns.iter().filter(|c| !matches!(c.what, NsWhat::Gone));
+                    let live = item
+                        .columns
+                        .iter()
+                        .filter(|c| !matches!(c.what, NsWhat::Gone));
                     let columns = live.map(|c| (c.name.clone(), c.what.clone())).collect();
                     self.star(columns, at, out)?;
                 }
@@ -209,7 +249,11 @@ impl Binder<'_> {
             _ => (0, 0),
         };
         let id = self.column("".into(), ty, origin, usize::MAX);
-        out.push(Output { id, expr, column: OutputColumn { name, ty, origin } });
+        out.push(Output {
+            id,
+            expr,
+            column: OutputColumn { name, ty, origin },
+        });
     }
 
     fn order_by(&mut self, order_by: &ast::OrderBy, outputs: &[Output]) -> Result<Vec<SortKey>> {
@@ -223,7 +267,11 @@ impl Binder<'_> {
             sortable(expr.ty(), self.at(item.expr.span()))?;
             // A key that is there already orders nothing more.
             if !keys.iter().any(|k| same(&k.expr, &expr)) {
-                keys.push(SortKey { expr, desc, nulls_first });
+                keys.push(SortKey {
+                    expr,
+                    desc,
+                    nulls_first,
+                });
             }
         }
         Ok(keys)
@@ -262,7 +310,9 @@ impl Binder<'_> {
         outputs: &'o [Output],
         clause: &str,
     ) -> Result<Option<&'o Output>> {
-        let Ast::Value(value) = item else { return Ok(None) };
+        let Ast::Value(value) = item else {
+            return Ok(None);
+        };
         let at = self.at(value.span);
         match &value.value {
             ast::Value::Number(digits, _) => {
@@ -282,9 +332,11 @@ impl Binder<'_> {
                     .at(at)
                 })
             }
-            ast::Value::SingleQuotedString(_) => {
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(at))
-            }
+            ast::Value::SingleQuotedString(_) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("non-integer constant in {clause}"),
+            )
+            .at(at)),
             _ => Ok(None),
         }
     }
@@ -406,7 +458,10 @@ impl Binder<'_> {
                     Ok(())
                 })?;
                 // The keys must be the first of ORDER BY, in any order; keys that ORDER BY lacks follow it.
-                let leading = order.iter().take(keys.len()).filter(|k| keys.iter().any(|key| same(key, &k.expr)));
+                let leading = order
+                    .iter()
+                    .take(keys.len())
+                    .filter(|k| keys.iter().any(|key| same(key, &k.expr)));
                 let matched = leading.count();
                 if matched < order.len().min(keys.len()) {
                     return Err(SqlError::new(
@@ -416,7 +471,11 @@ impl Binder<'_> {
                 }
                 for key in &keys {
                     if !order.iter().any(|k| same(&k.expr, key)) {
-                        order.push(SortKey { expr: key.clone(), desc: false, nulls_first: false });
+                        order.push(SortKey {
+                            expr: key.clone(),
+                            desc: false,
+                            nulls_first: false,
+                        });
                     }
                 }
                 Ok(Distinct::On(keys))
@@ -478,7 +537,11 @@ impl Binder<'_> {
             }
             let not_with = if block.grouping.as_ref().is_some_and(|g| !g.keys.is_empty()) {
                 Some("GROUP BY clause")
-            } else if block.grouping.as_ref().is_some_and(|g| !g.aggregates.is_empty()) {
+            } else if block
+                .grouping
+                .as_ref()
+                .is_some_and(|g| !g.aggregates.is_empty())
+            {
                 Some("aggregate functions")
             } else if block.grouping.is_some() {
                 Some("HAVING clause")
@@ -508,7 +571,9 @@ impl Binder<'_> {
                     if found.is_none() {
                         return Err(SqlError::new(
                             SqlState::UNDEFINED_TABLE,
-                            format!("relation \"{table}\" in FOR UPDATE clause not found in FROM clause"),
+                            format!(
+                                "relation \"{table}\" in FOR UPDATE clause not found in FROM clause"
+                            ),
                         )
                         .at(self.at(super::names::name_span(name))));
                     }
@@ -521,7 +586,9 @@ impl Binder<'_> {
                 }
                 let Source::Table(table) = &self.rels[rel].source else {
                     if wanted.is_some() {
-                        return Err(SqlError::unsupported("FOR UPDATE of something that is not a table"));
+                        return Err(SqlError::unsupported(
+                            "FOR UPDATE of something that is not a table",
+                        ));
                     }
                     if matches!(self.rels[rel].source, Source::Plan(_)) {
                         return Err(SqlError::unsupported("FOR UPDATE over a subquery in FROM"));
@@ -565,7 +632,9 @@ fn nullable_side(list: &FromList, rel: usize) -> bool {
     };
     list.items.iter().any(|item| match item {
         From::Rel(_) => false,
-        From::Join { kind, left, right, .. } => {
+        From::Join {
+            kind, left, right, ..
+        } => {
             (matches!(kind, K::Left | K::Full) && holds(right))
                 || (matches!(kind, K::Right | K::Full) && holds(left))
                 || nullable_side(left, rel)
@@ -597,9 +666,14 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
 }
 
 fn walk_has_own_aggregate(expr: &Expr, binder: &mut Binder<'_>) -> bool {
-    let Ok(frame) = binder.frame() else { return false };
+    let Ok(frame) = binder.frame() else {
+        return false;
+    };
     let ids: Vec<usize> = frame.aggregates.iter().map(|(id, _)| *id).collect();
-    crate::plan::walk::any(expr, &|e| matches!(e, Expr::Column(id, _) if ids.contains(id)))
+    crate::plan::walk::any(
+        expr,
+        &|e| matches!(e, Expr::Column(id, _) if ids.contains(id)),
+    )
 }
 
 /// 42883 for types without an order.
@@ -607,7 +681,10 @@ fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
     if ty.oid == oid::RECORD || ty.oid == oid::VOID {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an ordering operator for type {}", info::format_type(ty)),
+            format!(
+                "could not identify an ordering operator for type {}",
+                info::format_type(ty)
+            ),
         )
         .hint("Use an explicit ordering operator or modify the query.")
         .at(at));
@@ -622,7 +699,11 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
         && options.opt_replace.is_none()
         && options.opt_rename.is_none()
         && options.opt_alias.is_none();
-    if plain { Ok(()) } else { Err(SqlError::unsupported("* with options")) }
+    if plain {
+        Ok(())
+    } else {
+        Err(SqlError::unsupported("* with options"))
+    }
 }
 
 /// Syntax of other databases that the grammar lets through.
@@ -644,7 +725,10 @@ fn refuse(select: &ast::Select) -> Result<()> {
         || !select.sort_by.is_empty()
         || select.exclude.is_some()
         || select.value_table_mode.is_some()
-        || select.select_modifiers.as_ref().is_some_and(|m| m.is_any_set())
+        || select
+            .select_modifiers
+            .as_ref()
+            .is_some_and(|m| m.is_any_set())
         || !matches!(select.flavor, ast::SelectFlavor::Standard)
     {
         "this form of SELECT"

@@ -28,7 +28,12 @@ impl Binder<'_> {
     pub(crate) fn where_clause(&mut self, selection: &Ast, from: &mut FromList) -> Result<()> {
         let mut conjuncts = Vec::new();
         let mut head = strip(selection);
-        while let Ast::BinaryOp { left, op: BinaryOperator::And, right } = head {
+        while let Ast::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } = head
+        {
             conjuncts.push(right.as_ref());
             head = strip(left);
         }
@@ -54,13 +59,21 @@ impl Binder<'_> {
         }
         for (kind, right, on) in joins {
             let left = std::mem::take(from);
-            from.items = vec![From::Join { kind, left: Box::new(left), right: Box::new(right), on }];
+            from.items = vec![From::Join {
+                kind,
+                left: Box::new(left),
+                right: Box::new(right),
+                on,
+            }];
         }
         Ok(())
     }
 
     /// The join, or the plain condition if it has to stay a subquery.
-    #[allow(clippy::type_complexity, reason = "kind, right side, condition: taken apart by the one caller")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "kind, right side, condition: taken apart by the one caller"
+    )]
     fn semi_join(
         &mut self,
         candidate: &Candidate<'_>,
@@ -70,16 +83,24 @@ impl Binder<'_> {
             Candidate::In(_, query) => (*query, false),
         };
         let SetExpr::Select(select) = query.body.as_ref() else {
-            return Err(SqlError::internal("a candidate for a semi join is a SELECT"));
+            return Err(SqlError::internal(
+                "a candidate for a semi join is a SELECT",
+            ));
         };
         let lefts = match candidate {
             Candidate::Exists(..) => Vec::new(),
             Candidate::In(left, _) => {
                 let items = row_of(left).unwrap_or_else(|| vec![left]);
-                items.into_iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?
+                items
+                    .into_iter()
+                    .map(|item| self.expr(item))
+                    .collect::<Result<Vec<_>>>()?
             }
         };
-        let tail = Tail { order_by: query.order_by.as_ref(), ..Tail::default() };
+        let tail = Tail {
+            order_by: query.order_by.as_ref(),
+            ..Tail::default()
+        };
         let block = self.deeper(|b| b.select(select, &tail, true))?;
         let at = match candidate {
             Candidate::Exists(..) => None,
@@ -101,7 +122,11 @@ impl Binder<'_> {
             for (left, output) in lefts.iter().zip(&block.outputs) {
                 conditions.push(self.operator("=", left.clone(), output.expr.clone(), at)?);
             }
-            let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
+            let kind = if negated {
+                JoinKind::Anti
+            } else {
+                JoinKind::Semi
+            };
             // Conditions that need the outer row join; the rest stays with the subquery's FROM.
             let own = self.ranges(&block.from);
             let mut right = block.from;
@@ -116,13 +141,25 @@ impl Binder<'_> {
             }
             right.conditions = stay;
             right.conditions.extend(join);
-            let block = Select { from: right, ..Select { outputs: block.outputs, ..Select::default() } };
+            let block = Select {
+                from: right,
+                ..Select {
+                    outputs: block.outputs,
+                    ..Select::default()
+                }
+            };
             return self.as_subquery(lefts, block, negated, at).map(Err);
         }
         self.as_subquery(lefts, block, negated, at).map(Err)
     }
 
-    fn as_subquery(&mut self, lefts: Vec<Expr>, block: Select, negated: bool, at: Option<usize>) -> Result<Expr> {
+    fn as_subquery(
+        &mut self,
+        lefts: Vec<Expr>,
+        block: Select,
+        negated: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         let plan = self.finish(Body::Select(Box::new(block)))?;
         if !lefts.is_empty() {
             return self.compare_with_plan(lefts, "=", plan, false, at);
@@ -135,7 +172,11 @@ impl Binder<'_> {
             uncorrelated: ids.is_empty(),
             ty: SqlType::of(oid::BOOL),
         }));
-        Ok(if negated { Expr::Not(Box::new(exists)) } else { exists })
+        Ok(if negated {
+            Expr::Not(Box::new(exists))
+        } else {
+            exists
+        })
     }
 
     /// Nothing about the block but its rows' existence and values matters, and only its own conditions look outside.
@@ -147,7 +188,10 @@ impl Binder<'_> {
             && block.locks.is_none()
             && !block.from.items.is_empty()
             && matches!(block.distinct, Distinct::No | Distinct::All)
-            && block.outputs.iter().all(|o| !walk::is_volatile(&o.expr) && !walk::has_subquery(&o.expr))
+            && block
+                .outputs
+                .iter()
+                .all(|o| !walk::is_volatile(&o.expr) && !walk::has_subquery(&o.expr))
             && block.from.conditions.iter().all(|c| !walk::is_volatile(c));
         if !plain {
             return false;
@@ -157,7 +201,9 @@ impl Binder<'_> {
         for item in &block.from.items {
             self.inside(item, &mut inside);
         }
-        inside.iter().all(|id| own.iter().any(|(from, to)| (*from..*to).contains(id)))
+        inside
+            .iter()
+            .all(|id| own.iter().any(|(from, to)| (*from..*to).contains(id)))
     }
 
     /// Identities that FROM items refer to within themselves.
@@ -168,10 +214,14 @@ impl Binder<'_> {
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },
-            From::Join { left, right, on, .. } => {
+            From::Join {
+                left, right, on, ..
+            } => {
                 for list in [left, right] {
                     list.items.iter().for_each(|i| self.inside(i, out));
-                    list.conditions.iter().for_each(|c| walk::column_ids(c, out));
+                    list.conditions
+                        .iter()
+                        .for_each(|c| walk::column_ids(c, out));
                 }
                 on.iter().for_each(|c| walk::column_ids(c, out));
             }
@@ -181,14 +231,22 @@ impl Binder<'_> {
     fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
         let mut rels = Vec::new();
         collect_rels(list, &mut rels);
-        rels.iter().map(|&rel| (self.rels[rel].first, self.rels[rel].first + self.rels[rel].width)).collect()
+        rels.iter()
+            .map(|&rel| {
+                (
+                    self.rels[rel].first,
+                    self.rels[rel].first + self.rels[rel].width,
+                )
+            })
+            .collect()
     }
 }
 
 fn within(expr: &Expr, ranges: &[(ColId, ColId)]) -> bool {
     let mut ids = Vec::new();
     walk::column_ids(expr, &mut ids);
-    ids.iter().all(|id| ranges.iter().any(|(from, to)| (*from..*to).contains(id)))
+    ids.iter()
+        .all(|id| ranges.iter().any(|(from, to)| (*from..*to).contains(id)))
 }
 
 fn candidate(expr: &Ast) -> Option<Candidate<'_>> {
@@ -202,14 +260,23 @@ fn candidate(expr: &Ast) -> Option<Candidate<'_>> {
             && matches!(query.body.as_ref(), SetExpr::Select(select) if !select.from.is_empty())
     };
     match strip(expr) {
-        Ast::Exists { subquery, negated } if plain(subquery) => Some(Candidate::Exists(subquery, *negated)),
-        Ast::UnaryOp { op: ast::UnaryOperator::Not, expr } => match strip(expr) {
-            Ast::Exists { subquery, negated } if plain(subquery) => Some(Candidate::Exists(subquery, !*negated)),
+        Ast::Exists { subquery, negated } if plain(subquery) => {
+            Some(Candidate::Exists(subquery, *negated))
+        }
+        Ast::UnaryOp {
+            op: ast::UnaryOperator::Not,
+            expr,
+        } => match strip(expr) {
+            Ast::Exists { subquery, negated } if plain(subquery) => {
+                Some(Candidate::Exists(subquery, !*negated))
+            }
             _ => None,
         },
-        Ast::InSubquery { expr, subquery, negated: false } if plain(subquery) => {
-            Some(Candidate::In(expr, subquery))
-        }
+        Ast::InSubquery {
+            expr,
+            subquery,
+            negated: false,
+        } if plain(subquery) => Some(Candidate::In(expr, subquery)),
         _ => None,
     }
 }

@@ -1,13 +1,13 @@
-//! Whole queries: WITH, UNION and its kin, VALUES, and subqueries in expressions.
+//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
 use super::names::fold_ident;
 use super::query::Select;
 use super::select::{Tail, sort_direction};
-use super::{Binder, Clause, Cte, Frame, Source};
+use super::{Binder, Clause, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
-use crate::plan::{self, Node, build, OutputColumn, Plan, SetOpKind, SortKey, walk};
+use crate::plan::{self, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
 use crate::value::{SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
@@ -57,234 +57,78 @@ impl Binder<'_> {
         result
     }
 
-    fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
-        let mut definitions = Vec::new();
-        for cte in &with.cte_tables {
-            definitions.push(self.cte(cte, with.recursive)?);
-        }
-        let body = self.query_without_with(query, true)?;
-        let mut plan = self.finish(body)?;
-        let used: Vec<usize> = self.frame()?.ctes.iter().filter(|c| c.used).map(|c| c.slot).collect();
-        for (slot, definition, recursive) in definitions.into_iter().rev() {
-            if !used.contains(&slot) {
-                continue;
-            }
-            let rows = plan.rows;
-            let cost = plan.cost + definition.cost;
-            let columns = plan.columns.clone();
-            plan = Plan {
-                node: Node::With { slot, definition: Box::new(definition), recursive, body: Box::new(plan) },
-                columns,
-                rows,
-                cost,
-            };
-        }
-        Ok(Body::Plan(Box::new(plan)))
-    }
-
-    /// WITH in front of INSERT, UPDATE or DELETE: its queries belong to the source of the change.
-    pub(crate) fn with_change(
-        &mut self,
-        with: &ast::With,
-        change: impl FnOnce(&mut Self) -> Result<Plan>,
-    ) -> Result<Plan> {
-        self.frames.push(Frame::new());
-        let result = self.with_change_in_frame(with, change);
-        self.frames.pop();
-        result
-    }
-
-    fn with_change_in_frame(
-        &mut self,
-        with: &ast::With,
-        change: impl FnOnce(&mut Self) -> Result<Plan>,
-    ) -> Result<Plan> {
-        let mut definitions = Vec::new();
-        for cte in &with.cte_tables {
-            definitions.push(self.cte(cte, with.recursive)?);
-        }
-        let mut plan = change(self)?;
-        let used: Vec<usize> = self.frame()?.ctes.iter().filter(|c| c.used).map(|c| c.slot).collect();
-        if used.is_empty() {
-            return Ok(plan);
-        }
-        let mut beside: Vec<&Expr> = Vec::new();
-        match &plan.node {
-            Node::Insert(insert) => {
-                beside.extend(&insert.values);
-                beside.extend(insert.returning.iter().flatten());
-                if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
-                    beside.extend(update.assignments.iter().map(|(_, e)| e));
-                    beside.extend(&update.filter);
-                }
-            }
-            Node::Update(update) => {
-                beside.extend(update.assignments.iter().map(|(_, e)| e));
-                beside.extend(update.returning.iter().flatten());
-                beside.extend(&update.recheck);
-            }
-            Node::Delete(delete) => {
-                beside.extend(delete.returning.iter().flatten());
-                beside.extend(&delete.recheck);
-            }
-            _ => {}
-        }
-        if beside.into_iter().any(walk::has_subquery) {
-            return Err(SqlError::unsupported("WITH together with subqueries in a data-modifying statement"));
-        }
-        let source = match &mut plan.node {
-            Node::Insert(insert) => &mut insert.source,
-            Node::Update(update) => &mut update.source,
-            Node::Delete(delete) => &mut delete.source,
-            _ => return Err(SqlError::internal("WITH in front of something that changes nothing")),
-        };
-        for (slot, definition, recursive) in definitions.into_iter().rev() {
-            if !used.contains(&slot) {
-                continue;
-            }
-            let body = source.clone();
-            let (columns, rows, cost) = (body.columns.clone(), body.rows, body.cost + definition.cost);
-            let node = Node::With { slot, definition: Box::new(definition), recursive, body: Box::new(body) };
-            *source = Plan { node, columns, rows, cost };
-        }
-        Ok(plan)
-    }
-
-    #[allow(clippy::type_complexity, reason = "slot, definition, recursive term: used once, right above")]
-    fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<(usize, Plan, Option<(Box<Plan>, bool)>)> {
-        let name = fold_ident(&cte.alias.name);
-        let at = self.at(cte.alias.name.span);
-        if self.frame()?.ctes.iter().any(|c| c.name == name) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_ALIAS,
-                format!("WITH query name \"{name}\" specified more than once"),
-            )
-            .at(at));
-        }
-        if matches!(cte.query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)) {
-            return Err(SqlError::unsupported("a data-modifying statement in WITH").at(at));
-        }
-        let slot = self.slot();
-        let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold_ident(&c.name)).collect();
-        let recursive_parts = if recursive { recursive_terms(&cte.query) } else { None };
-        let (definition, term) = match recursive_parts {
-            Some((first, second, union_all)) if mentions(&cte.query, &name) => {
-                let tail = Tail::default();
-                if cte.query.order_by.is_some() || cte.query.limit_clause.is_some() || cte.query.fetch.is_some() {
-                    return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query").at(at));
-                }
-                let body = self.set_expr(first, &tail, true)?;
-                let first = self.finish(body)?;
-                let columns = cte_columns(&first.columns, &renames, &name)?;
-                let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
-                let rows = first.rows * 10.0;
-                self.frame()?.ctes.push(Cte {
-                    name: name.clone(),
-                    slot,
-                    columns,
-                    rows: first.rows,
-                    used: false,
-                    recursive_now: true,
-                });
-                let body = self.set_expr(second, &tail, false)?;
-                let found = body.types();
-                if found.len() != types.len() {
-                    return Err(columns_differ("UNION"));
-                }
-                for (i, (want, found)) in types.iter().zip(&found).enumerate() {
-                    if found.oid != want.oid && found.oid != oid::UNKNOWN {
-                        return Err(SqlError::new(
-                            SqlState::DATATYPE_MISMATCH,
-                            format!(
-                                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                                i + 1,
-                                info::format_type(*want),
-                                info::format_type(*found)
-                            ),
-                        )
-                        .hint("Cast the output of the non-recursive term to the correct type."));
-                    }
-                }
-                let second = self.finish_as(body, &types)?;
-                if let Some(own) = self.frame()?.ctes.last_mut() {
-                    own.recursive_now = false;
-                    own.used = false;
-                    own.rows = rows;
-                }
-                (first, Some((Box::new(second), union_all)))
-            }
-            _ => {
-                let plan = self.subquery(&cte.query)?;
-                let columns = cte_columns(&plan.columns, &renames, &name)?;
-                let rows = plan.rows;
-                self.frame()?.ctes.push(Cte {
-                    name: name.clone(),
-                    slot,
-                    columns,
-                    rows,
-                    used: false,
-                    recursive_now: false,
-                });
-                (plan, None)
-            }
-        };
-        Ok((slot, definition, term))
-    }
-
-    /// A FROM item that names a WITH query in sight.
-    pub(crate) fn cte_reference(&mut self, name: &str, alias: Option<&ast::TableAlias>) -> Result<Option<usize>> {
-        let mut found = None;
-        for frame in self.frames.iter_mut().rev() {
-            if let Some(cte) = frame.ctes.iter_mut().rev().find(|c| c.name == name) {
-                cte.used = true;
-                found = Some(cte.clone());
-                break;
-            }
-        }
-        let Some(cte) = found else { return Ok(None) };
-        let columns = cte.columns.into_iter().map(|(name, ty)| (name, ty, (0, 0))).collect();
-        let source = Source::Cte { slot: cte.slot, rows: cte.rows };
-        self.add_item(source, columns, name, alias).map(Some)
-    }
-
-    fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+    pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
         let (limit, offset) = match &query.limit_clause {
             None => (None, None),
-            Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            }) => {
                 if !limit_by.is_empty() {
                     return Err(SqlError::unsupported("LIMIT BY"));
                 }
                 (limit.as_ref(), offset.as_ref().map(|o| &o.value))
             }
             Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "LIMIT #,# syntax is not supported")
-                    .hint("Use separate LIMIT and OFFSET clauses."));
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "LIMIT #,# syntax is not supported",
+                )
+                .hint("Use separate LIMIT and OFFSET clauses."));
             }
         };
         let one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
         let limit = match &query.fetch {
             None => limit,
-            Some(fetch) if fetch.with_ties => return Err(SqlError::unsupported("FETCH FIRST ... WITH TIES")),
-            Some(fetch) if fetch.percent => return Err(SqlError::unsupported("FETCH FIRST ... PERCENT")),
+            Some(fetch) if fetch.with_ties => {
+                return Err(SqlError::unsupported("FETCH FIRST ... WITH TIES"));
+            }
+            Some(fetch) if fetch.percent => {
+                return Err(SqlError::unsupported("FETCH FIRST ... PERCENT"));
+            }
             Some(fetch) => Some(fetch.quantity.as_ref().unwrap_or(&one)),
         };
-        let tail = Tail { order_by: query.order_by.as_ref(), limit, offset, locks: &query.locks };
+        let tail = Tail {
+            order_by: query.order_by.as_ref(),
+            limit,
+            offset,
+            locks: &query.locks,
+        };
         self.set_expr(&query.body, &tail, settle)
     }
 
-    fn set_expr(&mut self, body: &SetExpr, tail: &Tail<'_>, settle: bool) -> Result<Body> {
+    pub(crate) fn set_expr(
+        &mut self,
+        body: &SetExpr,
+        tail: &Tail<'_>,
+        settle: bool,
+    ) -> Result<Body> {
         match body {
-            SetExpr::Select(select) => Ok(Body::Select(Box::new(self.select(select, tail, settle)?))),
+            SetExpr::Select(select) => {
+                Ok(Body::Select(Box::new(self.select(select, tail, settle)?)))
+            }
             SetExpr::Query(query) => {
                 let inner = self.deeper(|b| b.query_body(query, settle))?;
-                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() && tail.locks.is_empty() {
+                if tail.order_by.is_none()
+                    && tail.limit.is_none()
+                    && tail.offset.is_none()
+                    && tail.locks.is_empty()
+                {
                     return Ok(inner);
                 }
                 let plan = self.finish(inner)?;
                 self.finish_tail(plan, tail)
             }
             SetExpr::Values(values) => {
-                let body = self.values(&values.rows.iter().map(|r| r.content.as_slice()).collect::<Vec<_>>(), settle)?;
+                let body = self.values(
+                    &values
+                        .rows
+                        .iter()
+                        .map(|r| r.content.as_slice())
+                        .collect::<Vec<_>>(),
+                    settle,
+                )?;
                 if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
                     return Ok(body);
                 }
@@ -297,7 +141,9 @@ impl Binder<'_> {
             }
             SetExpr::Table(_) => Err(SqlError::unsupported("TABLE inside a query")),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                Err(SqlError::unsupported("a data-modifying statement inside a query"))
+                Err(SqlError::unsupported(
+                    "a data-modifying statement inside a query",
+                ))
             }
         }
     }
@@ -306,7 +152,13 @@ impl Binder<'_> {
     fn set_operation(&mut self, body: &SetExpr) -> Result<Plan> {
         let mut chain = Vec::new();
         let mut head = body;
-        while let SetExpr::SetOperation { left, op, set_quantifier, right } = head {
+        while let SetExpr::SetOperation {
+            left,
+            op,
+            set_quantifier,
+            right,
+        } = head
+        {
             chain.push((op, set_quantifier, right.as_ref()));
             head = left;
         }
@@ -317,7 +169,9 @@ impl Binder<'_> {
                 ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
                 ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
                 ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
-                ast::SetOperator::Minus => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MINUS: use EXCEPT")),
+                ast::SetOperator::Minus => {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MINUS: use EXCEPT"));
+                }
             };
             let all = match quantifier {
                 ast::SetQuantifier::All => true,
@@ -337,7 +191,9 @@ impl Binder<'_> {
             }
             let left_plan = self.finish_as(left, &types)?;
             let right_plan = self.finish_as(right, &types)?;
-            left = Body::Plan(Box::new(build::set_operation(kind, all, left_plan, right_plan, &types)));
+            left = Body::Plan(Box::new(build::set_operation(
+                kind, all, left_plan, right_plan, &types,
+            )));
         }
         self.finish(left)
     }
@@ -345,10 +201,15 @@ impl Binder<'_> {
     /// Where item `i` of a query's first select list stands.
     fn item_at(&self, query: &SetExpr, i: usize) -> Option<usize> {
         match query {
-            SetExpr::Select(select) => select.projection.get(i).and_then(|item| self.at(item.span())),
-            SetExpr::Values(values) => {
-                values.rows.first().and_then(|row| row.content.get(i)).and_then(|e| self.at(e.span()))
-            }
+            SetExpr::Select(select) => select
+                .projection
+                .get(i)
+                .and_then(|item| self.at(item.span())),
+            SetExpr::Values(values) => values
+                .rows
+                .first()
+                .and_then(|row| row.content.get(i))
+                .and_then(|e| self.at(e.span())),
             _ => None,
         }
     }
@@ -370,8 +231,11 @@ impl Binder<'_> {
                 let mut out = Vec::with_capacity(width);
                 for expr in row.iter() {
                     if is_default(expr) {
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context")
-                            .at(b.at(expr.span())));
+                        return Err(SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "DEFAULT is not allowed in this context",
+                        )
+                        .at(b.at(expr.span())));
                     }
                     let at = b.at(expr.span());
                     out.push((b.expr(expr)?, at));
@@ -379,24 +243,35 @@ impl Binder<'_> {
                 bound.push(out);
             }
             let mut columns = Vec::with_capacity(width);
-            let mut done: Vec<Vec<Expr>> = bound.iter().map(|_| Vec::with_capacity(width)).collect();
+            let mut done: Vec<Vec<Expr>> =
+                bound.iter().map(|_| Vec::with_capacity(width)).collect();
             for i in 0..width {
                 let column: Vec<(Expr, Option<usize>)> = bound
                     .iter_mut()
                     .map(|row| {
-                        std::mem::replace(&mut row[i], (Expr::Param(0, SqlType::of(oid::UNKNOWN)), None))
+                        std::mem::replace(
+                            &mut row[i],
+                            (Expr::Param(0, SqlType::of(oid::UNKNOWN)), None),
+                        )
                     })
                     .collect();
                 let all_unknown = column.iter().all(|(e, _)| e.ty().oid == oid::UNKNOWN);
                 let (column, ty) = if all_unknown && !settle {
-                    (column.into_iter().map(|(e, _)| e).collect(), SqlType::of(oid::UNKNOWN))
+                    (
+                        column.into_iter().map(|(e, _)| e).collect(),
+                        SqlType::of(oid::UNKNOWN),
+                    )
                 } else {
                     b.unify(column, "VALUES")?
                 };
                 for (row, expr) in done.iter_mut().zip(column) {
                     row.push(expr);
                 }
-                columns.push(OutputColumn { name: format!("column{}", i + 1), ty, origin: (0, 0) });
+                columns.push(OutputColumn {
+                    name: format!("column{}", i + 1),
+                    ty,
+                    origin: (0, 0),
+                });
             }
             Ok(Body::Values(done, columns))
         });
@@ -409,7 +284,13 @@ impl Binder<'_> {
         let types: Vec<SqlType> = body
             .types()
             .into_iter()
-            .map(|ty| if ty.oid == oid::UNKNOWN { SqlType::of(oid::TEXT) } else { ty })
+            .map(|ty| {
+                if ty.oid == oid::UNKNOWN {
+                    SqlType::of(oid::TEXT)
+                } else {
+                    ty
+                }
+            })
             .collect();
         self.finish_as(body, &types)
     }
@@ -418,7 +299,8 @@ impl Binder<'_> {
     pub(crate) fn finish_as(&mut self, body: Body, types: &[SqlType]) -> Result<Plan> {
         match body {
             Body::Select(mut select) => {
-                let simple = select.order.is_empty() && matches!(select.distinct, super::query::Distinct::No);
+                let simple = select.order.is_empty()
+                    && matches!(select.distinct, super::query::Distinct::No);
                 for (output, ty) in select.outputs.iter_mut().zip(types) {
                     let from = output.expr.ty();
                     if from.oid == oid::UNKNOWN || (simple && from.oid != ty.oid) {
@@ -435,7 +317,12 @@ impl Binder<'_> {
                 for row in rows {
                     let mut out = Vec::with_capacity(row.len());
                     for (expr, ty) in row.into_iter().zip(types) {
-                        out.push(self.coerce(expr, SqlType::of(ty.oid), CastContext::Implicit, None)?);
+                        out.push(self.coerce(
+                            expr,
+                            SqlType::of(ty.oid),
+                            CastContext::Implicit,
+                            None,
+                        )?);
                     }
                     done.push(out);
                 }
@@ -450,7 +337,12 @@ impl Binder<'_> {
 
     /// Puts casts on top of a plan whose column types differ from what is wanted.
     fn cast_plan(&mut self, plan: Plan, types: &[SqlType]) -> Result<Plan> {
-        if plan.columns.iter().zip(types).all(|(c, ty)| c.ty.oid == ty.oid) {
+        if plan
+            .columns
+            .iter()
+            .zip(types)
+            .all(|(c, ty)| c.ty.oid == ty.oid)
+        {
             return Ok(plan);
         }
         let mut exprs = Vec::with_capacity(types.len());
@@ -518,7 +410,11 @@ impl Binder<'_> {
                     .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .at(at));
                 };
-                keys.push(SortKey { expr: Expr::Column(index, plan.columns[index].ty), desc, nulls_first });
+                keys.push(SortKey {
+                    expr: Expr::Column(index, plan.columns[index].ty),
+                    desc,
+                    nulls_first,
+                });
             }
         }
         self.frames.push(Frame::new());
@@ -532,14 +428,22 @@ impl Binder<'_> {
     fn expression_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
         let mut ids = Vec::new();
         walk::plan_ids(&plan, &mut ids);
-        Expr::Subquery(Arc::new(Subquery { plan, kind, uncorrelated: ids.is_empty(), ty }))
+        Expr::Subquery(Arc::new(Subquery {
+            plan,
+            kind,
+            uncorrelated: ids.is_empty(),
+            ty,
+        }))
     }
 
     pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let plan = self.subquery(query)?;
         let [column] = plan.columns.as_slice() else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(crate::parse::before(self.text, query.span(), "(")));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+            )
+            .at(crate::parse::before(self.text, query.span(), "(")));
         };
         let ty = column.ty;
         Ok(self.expression_subquery(plan, SubqueryKind::Scalar, ty))
@@ -553,14 +457,20 @@ impl Binder<'_> {
     pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let plan = self.subquery(query)?;
         let [column] = plan.columns.as_slice() else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(crate::parse::before(self.text, query.span(), "(")));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+            )
+            .at(crate::parse::before(self.text, query.span(), "(")));
         };
         let element = column.ty;
         let array = info::array_of(element.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", info::format_type(element)),
+                format!(
+                    "could not find array type for data type {}",
+                    info::format_type(element)
+                ),
             )
         })?;
         Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), SqlType::of(array)))
@@ -626,7 +536,12 @@ impl Binder<'_> {
             ops.push(function);
         }
         plan = self.cast_plan(plan, &types)?;
-        let kind = SubqueryKind::Compare { left: lefts, ops, all, hashable };
+        let kind = SubqueryKind::Compare {
+            left: lefts,
+            ops,
+            all,
+            hashable,
+        };
         Ok(self.expression_subquery(plan, kind, SqlType::of(oid::BOOL)))
     }
 }
@@ -636,46 +551,9 @@ pub(crate) fn is_default(expr: &Ast) -> bool {
     matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-fn columns_differ(word: &str) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, format!("each {word} query must have the same number of columns"))
-}
-
-/// The two terms of `a UNION [ALL] b`.
-fn recursive_terms(query: &ast::Query) -> Option<(&SetExpr, &SetExpr, bool)> {
-    match query.body.as_ref() {
-        SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } => {
-            Some((left, right, matches!(set_quantifier, ast::SetQuantifier::All)))
-        }
-        _ => None,
-    }
-}
-
-/// Whether a query names `table` in some FROM.
-fn mentions(query: &ast::Query, table: &str) -> bool {
-    let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
-        let hit = match name.0.as_slice() {
-            [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == table,
-            _ => false,
-        };
-        if hit { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-    });
-    flow.is_break()
-}
-
-fn cte_columns(columns: &[OutputColumn], renames: &[String], name: &str) -> Result<Vec<(Arc<str>, SqlType)>> {
-    if renames.len() > columns.len() {
-        return Err(SqlError::new(
-            SqlState::INVALID_COLUMN_REFERENCE,
-            format!(
-                "WITH query \"{name}\" has {} columns available but {} columns specified",
-                columns.len(),
-                renames.len()
-            ),
-        ));
-    }
-    Ok(columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| (renames.get(i).map_or(c.name.as_str(), String::as_str).into(), c.ty))
-        .collect())
+pub(crate) fn columns_differ(word: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("each {word} query must have the same number of columns"),
+    )
 }

@@ -10,7 +10,11 @@ impl Binder<'_> {
     pub(crate) fn special_syntax(&mut self, expr: &Ast) -> Result<Expr> {
         let at = self.at(expr.span());
         match expr {
-            Ast::Extract { field, expr: operand, .. } => {
+            Ast::Extract {
+                field,
+                expr: operand,
+                ..
+            } => {
                 let field = match field {
                     ast::DateTimeField::Custom(ident) => super::fold_ident(ident),
                     other => other.to_string().trim_matches('\'').to_lowercase(),
@@ -19,14 +23,29 @@ impl Binder<'_> {
                 let value = self.expr(operand)?;
                 self.named_call("extract", vec![field, value], at)
             }
-            Ast::Ceil { expr: operand, field } => self.rounding("ceil", operand, field, at),
-            Ast::Floor { expr: operand, field } => self.rounding("floor", operand, field, at),
-            Ast::Position { expr: needle, r#in: haystack } => {
+            Ast::Ceil {
+                expr: operand,
+                field,
+            } => self.rounding("ceil", operand, field, at),
+            Ast::Floor {
+                expr: operand,
+                field,
+            } => self.rounding("floor", operand, field, at),
+            Ast::Position {
+                expr: needle,
+                r#in: haystack,
+            } => {
                 let needle = self.expr(needle)?;
                 let haystack = self.expr(haystack)?;
                 self.named_call("position", vec![haystack, needle], at)
             }
-            Ast::Substring { expr: operand, substring_from, substring_for, shorthand, .. } => {
+            Ast::Substring {
+                expr: operand,
+                substring_from,
+                substring_for,
+                shorthand,
+                ..
+            } => {
                 let mut args = vec![self.expr(operand)?];
                 match (substring_from, substring_for) {
                     (Some(from), None) => args.push(self.expr(from)?),
@@ -42,7 +61,12 @@ impl Binder<'_> {
                 }
                 self.named_call(if *shorthand { "substr" } else { "substring" }, args, at)
             }
-            Ast::Trim { trim_where, trim_what, expr: operand, trim_characters } => {
+            Ast::Trim {
+                trim_where,
+                trim_what,
+                expr: operand,
+                trim_characters,
+            } => {
                 let name = match trim_where {
                     Some(ast::TrimWhereField::Leading) => "ltrim",
                     Some(ast::TrimWhereField::Trailing) => "rtrim",
@@ -57,8 +81,17 @@ impl Binder<'_> {
                 }
                 self.named_call(name, args, at)
             }
-            Ast::Overlay { expr: operand, overlay_what, overlay_from, overlay_for } => {
-                let mut args = vec![self.expr(operand)?, self.expr(overlay_what)?, self.expr(overlay_from)?];
+            Ast::Overlay {
+                expr: operand,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut args = vec![
+                    self.expr(operand)?,
+                    self.expr(overlay_what)?,
+                    self.expr(overlay_from)?,
+                ];
                 if let Some(length) = overlay_for {
                     args.push(self.expr(length)?);
                 }
@@ -75,7 +108,10 @@ impl Binder<'_> {
         field: &ast::CeilFloorKind,
         at: Option<usize>,
     ) -> Result<Expr> {
-        if !matches!(field, ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)) {
+        if !matches!(
+            field,
+            ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)
+        ) {
             return Err(SqlError::unsupported(format!("{name} with a second argument")).at(at));
         }
         let operand = self.expr(operand)?;

@@ -24,14 +24,24 @@ pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
         let array = info::array_of(element.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", info::format_type(element)),
+                format!(
+                    "could not find array type for data type {}",
+                    info::format_type(element)
+                ),
             )
         })?;
-        return Ok(SqlType { oid: array, typmod: element.typmod });
+        return Ok(SqlType {
+            oid: array,
+            typmod: element.typmod,
+        });
     }
     let oid = base_type(data_type)?;
     let args = modifiers(data_type)?;
-    let typmod = if args.is_empty() { default_typmod(data_type) } else { info::typmod_in(oid, &args)? };
+    let typmod = if args.is_empty() {
+        default_typmod(data_type)
+    } else {
+        info::typmod_in(oid, &args)?
+    };
     Ok(SqlType { oid, typmod })
 }
 
@@ -50,18 +60,25 @@ fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
         _ => Vec::new(),
     };
     Ok(match data_type {
-        T::Character(n) | T::Char(n) | T::CharacterVarying(n) | T::CharVarying(n) | T::Varchar(n) | T::Nvarchar(n) => {
-            length(n)
-        }
+        T::Character(n)
+        | T::Char(n)
+        | T::CharacterVarying(n)
+        | T::CharVarying(n)
+        | T::Varchar(n)
+        | T::Nvarchar(n) => length(n),
         T::Numeric(n) | T::Decimal(n) | T::Dec(n) => match n {
             ExactNumberInfo::None => Vec::new(),
             ExactNumberInfo::Precision(p) => one(*p),
-            ExactNumberInfo::PrecisionAndScale(p, s) => vec![i64::try_from(*p).unwrap_or(i64::MAX), *s],
+            ExactNumberInfo::PrecisionAndScale(p, s) => {
+                vec![i64::try_from(*p).unwrap_or(i64::MAX), *s]
+            }
         },
         T::Time(Some(p), _) | T::Timestamp(Some(p), _) => one(*p),
         T::Interval { fields, precision } => {
             if fields.is_some() {
-                return Err(SqlError::unsupported("interval with a range of fields as a type"));
+                return Err(SqlError::unsupported(
+                    "interval with a range of fields as a type",
+                ));
             }
             precision.map(one).unwrap_or_default()
         }
@@ -128,10 +145,15 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
             return found.ok_or_else(|| undefined(data_type));
         }
         T::JSON | T::JSONB => {
-            return Err(SqlError::unsupported(format!("type {}", data_type.to_string().to_lowercase())));
+            return Err(SqlError::unsupported(format!(
+                "type {}",
+                data_type.to_string().to_lowercase()
+            )));
         }
         T::Time(_, _) => return Err(SqlError::unsupported("type time with time zone")),
-        T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => return Err(SqlError::unsupported("type bit")),
+        T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => {
+            return Err(SqlError::unsupported("type bit"));
+        }
         _ => return Err(undefined(data_type)),
     })
 }
@@ -146,8 +168,13 @@ fn custom(name: &str) -> Option<Oid> {
 
 fn undefined(data_type: &ast::DataType) -> SqlError {
     let name = match data_type {
-        T::Custom(name, _) => name_parts(name).map_or_else(|_| name.to_string(), |parts| parts.join(".")),
+        T::Custom(name, _) => {
+            name_parts(name).map_or_else(|_| name.to_string(), |parts| parts.join("."))
+        }
         other => other.to_string().to_lowercase(),
     };
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("type \"{name}\" does not exist"),
+    )
 }

@@ -12,20 +12,39 @@ pub(crate) fn filter(plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan
     };
     let rows = (plan.rows * estimate::selectivity(&condition, plan.rows)).max(1.0);
     let (cost, columns) = (plan.cost + plan.rows * 0.0025, plan.columns.clone());
-    let node = Node::Filter { input: Box::new(plan), condition: layout.resolve(condition) };
-    Plan { node, columns, rows, cost }
+    let node = Node::Filter {
+        input: Box::new(plan),
+        condition: layout.resolve(condition),
+    };
+    Plan {
+        node,
+        columns,
+        rows,
+        cost,
+    }
 }
 
 /// New columns out of a plan's row; left out when nothing changes but names.
 pub(crate) fn project(mut plan: Plan, exprs: Vec<Expr>, columns: Vec<OutputColumn>) -> Plan {
     let identity = exprs.len() == plan.columns.len()
-        && exprs.iter().enumerate().all(|(i, e)| matches!(e, Expr::Column(index, _) if *index == i));
+        && exprs
+            .iter()
+            .enumerate()
+            .all(|(i, e)| matches!(e, Expr::Column(index, _) if *index == i));
     if identity {
         plan.columns = columns;
         return plan;
     }
     let (rows, cost) = (plan.rows, plan.cost + plan.rows * 0.01);
-    Plan { node: Node::Project { input: Box::new(plan), exprs }, columns, rows, cost }
+    Plan {
+        node: Node::Project {
+            input: Box::new(plan),
+            exprs,
+        },
+        columns,
+        rows,
+        cost,
+    }
 }
 
 /// ORDER BY; keys are over the plan's row already.
@@ -33,8 +52,20 @@ pub(crate) fn sort(plan: Plan, keys: Vec<SortKey>) -> Plan {
     if keys.is_empty() {
         return plan;
     }
-    let (rows, cost, columns) = (plan.rows, plan.cost + estimate::sort(plan.rows), plan.columns.clone());
-    Plan { node: Node::Sort { input: Box::new(plan), keys }, columns, rows, cost }
+    let (rows, cost, columns) = (
+        plan.rows,
+        plan.cost + estimate::sort(plan.rows),
+        plan.columns.clone(),
+    );
+    Plan {
+        node: Node::Sort {
+            input: Box::new(plan),
+            keys,
+        },
+        columns,
+        rows,
+        cost,
+    }
 }
 
 /// LIMIT / OFFSET.
@@ -42,9 +73,20 @@ pub(crate) fn limit(plan: Plan, limit: Option<Expr>, offset: Option<Expr>) -> Pl
     if limit.is_none() && offset.is_none() {
         return plan;
     }
-    let rows = limit_rows(limit.as_ref()).map_or(plan.rows, |l| l.min(plan.rows)).max(1.0);
+    let rows = limit_rows(limit.as_ref())
+        .map_or(plan.rows, |l| l.min(plan.rows))
+        .max(1.0);
     let (cost, columns) = (plan.cost, plan.columns.clone());
-    Plan { node: Node::Limit { input: Box::new(plan), limit, offset }, columns, rows, cost }
+    Plan {
+        node: Node::Limit {
+            input: Box::new(plan),
+            limit,
+            offset,
+        },
+        columns,
+        rows,
+        cost,
+    }
 }
 
 /// What LIMIT says, if it is a number.
@@ -58,16 +100,31 @@ pub(crate) fn limit_rows(limit: Option<&Expr>) -> Option<f64> {
 /// Literal rows.
 pub(crate) fn values(rows: Vec<Vec<Expr>>, columns: Vec<OutputColumn>) -> Plan {
     let count = rows.len() as f64;
-    Plan { node: Node::Values(rows), columns, rows: count, cost: count * 0.01 }
+    Plan {
+        node: Node::Values(rows),
+        columns,
+        rows: count,
+        cost: count * 0.01,
+    }
 }
 
 /// UNION, INTERSECT, EXCEPT.
-pub(crate) fn set_operation(kind: SetOpKind, all: bool, left: Plan, right: Plan, types: &[SqlType]) -> Plan {
+pub(crate) fn set_operation(
+    kind: SetOpKind,
+    all: bool,
+    left: Plan,
+    right: Plan,
+    types: &[SqlType],
+) -> Plan {
     let columns: Vec<OutputColumn> = left
         .columns
         .iter()
         .zip(types)
-        .map(|(c, ty)| OutputColumn { name: c.name.clone(), ty: *ty, origin: (0, 0) })
+        .map(|(c, ty)| OutputColumn {
+            name: c.name.clone(),
+            ty: *ty,
+            origin: (0, 0),
+        })
         .collect();
     let rows = match kind {
         SetOpKind::Union => left.rows + right.rows,
@@ -82,9 +139,19 @@ pub(crate) fn set_operation(kind: SetOpKind, all: bool, left: Plan, right: Plan,
         left: Box::new(left),
         right: Box::new(right),
     };
-    let plan = Plan { node, columns: columns.clone(), rows, cost };
+    let plan = Plan {
+        node,
+        columns: columns.clone(),
+        rows,
+        cost,
+    };
     if union_distinct {
-        return Plan { node: Node::Distinct(Box::new(plan)), columns, rows, cost: cost + rows * 0.01 };
+        return Plan {
+            node: Node::Distinct(Box::new(plan)),
+            columns,
+            rows,
+            cost: cost + rows * 0.01,
+        };
     }
     plan
 }

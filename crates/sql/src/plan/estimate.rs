@@ -45,7 +45,11 @@ pub(crate) fn selectivity(condition: &Expr, rows: f64) -> f64 {
         }
         Expr::ArrayCompare { all: false, .. } => 0.05,
         Expr::And(all) => all.iter().map(|c| selectivity(c, rows)).product(),
-        Expr::Or(all) => all.iter().map(|c| selectivity(c, rows)).sum::<f64>().min(0.9),
+        Expr::Or(all) => all
+            .iter()
+            .map(|c| selectivity(c, rows))
+            .sum::<f64>()
+            .min(0.9),
         Expr::Not(inner) => 1.0 - selectivity(inner, rows),
         Expr::IsNull(_, negated) => {
             if *negated {

@@ -22,13 +22,24 @@ pub struct ExplainOptions<'s> {
 
 impl Default for ExplainOptions<'_> {
     fn default() -> Self {
-        ExplainOptions { costs: true, verbose: false, stats: None, timing: true }
+        ExplainOptions {
+            costs: true,
+            verbose: false,
+            stats: None,
+            timing: true,
+        }
     }
 }
 
 /// The lines of EXPLAIN.
 pub fn explain(plan: &Plan, options: &ExplainOptions<'_>) -> Vec<String> {
-    let mut explainer = Explainer { options, lines: Vec::new(), next: 0, qualify: tables(plan) > 1, subplan_count: 0 };
+    let mut explainer = Explainer {
+        options,
+        lines: Vec::new(),
+        next: 0,
+        qualify: tables(plan) > 1,
+        subplan_count: 0,
+    };
     explainer.node(plan, 0, "", &[]);
     explainer.lines
 }
@@ -37,7 +48,11 @@ pub fn explain(plan: &Plan, options: &ExplainOptions<'_>) -> Vec<String> {
 fn tables(plan: &Plan) -> usize {
     let own = usize::from(matches!(
         plan.node,
-        Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } | Node::FunctionScan { .. } | Node::CteScan { .. }
+        Node::SeqScan(_)
+            | Node::IndexScan { .. }
+            | Node::VirtualScan { .. }
+            | Node::FunctionScan { .. }
+            | Node::CteScan { .. }
     ));
     own + children(plan).into_iter().map(tables).sum::<usize>()
 }
@@ -54,24 +69,43 @@ struct Explainer<'o> {
 impl Explainer<'_> {
     /// Prints a node. `outer` are the names of enclosing rows, innermost first.
     fn node(&mut self, plan: &Plan, depth: usize, prefix: &str, outer: &[Names]) {
-        let stats = self.options.stats.map(|all| all.get(self.next).copied().unwrap_or_default());
+        let stats = self
+            .options
+            .stats
+            .map(|all| all.get(self.next).copied().unwrap_or_default());
         self.next += 1;
         // Projections and WITH are not nodes of their own in PostgreSQL's eyes.
         match &plan.node {
             Node::Project { input, exprs } if !self.options.verbose => {
                 self.node(input, depth, prefix, outer);
                 let mut subplans = Vec::new();
-                exprs.iter().for_each(|e| collect_subplans(e, &mut subplans));
+                exprs
+                    .iter()
+                    .for_each(|e| collect_subplans(e, &mut subplans));
                 let own = self.names(input);
                 return self.subplans(subplans, own, depth, outer);
             }
             _ => {}
         }
-        let indent = if depth == 0 { String::new() } else { format!("{}->  ", " ".repeat(depth * 6 - 4)) };
+        let indent = if depth == 0 {
+            String::new()
+        } else {
+            format!("{}->  ", " ".repeat(depth * 6 - 4))
+        };
         let mut line = format!("{indent}{prefix}{}", title(plan));
         if self.options.costs {
-            let width = plan.columns.iter().map(|c| width_of(c.ty.oid)).sum::<usize>();
-            let _ = write!(line, "  (cost={:.2}..{:.2} rows={:.0} width={width})", startup(plan), plan.cost, plan.rows.max(1.0));
+            let width = plan
+                .columns
+                .iter()
+                .map(|c| width_of(c.ty.oid))
+                .sum::<usize>();
+            let _ = write!(
+                line,
+                "  (cost={:.2}..{:.2} rows={:.0} width={width})",
+                startup(plan),
+                plan.cost,
+                plan.rows.max(1.0)
+            );
         }
         if let Some(stats) = stats {
             if stats.loops == 0 {
@@ -86,7 +120,12 @@ impl Explainer<'_> {
                     stats.loops
                 );
             } else {
-                let _ = write!(line, " (actual rows={} loops={})", stats.rows / stats.loops, stats.loops);
+                let _ = write!(
+                    line,
+                    " (actual rows={} loops={})",
+                    stats.rows / stats.loops,
+                    stats.loops
+                );
             }
         }
         self.lines.push(line);
@@ -99,15 +138,25 @@ impl Explainer<'_> {
     }
 
     /// The plans of subqueries in a node's expressions, which see a row of `own` names.
-    fn subplans(&mut self, subplans: Vec<Arc<Subquery>>, own: Names, depth: usize, outer: &[Names]) {
+    fn subplans(
+        &mut self,
+        subplans: Vec<Arc<Subquery>>,
+        own: Names,
+        depth: usize,
+        outer: &[Names],
+    ) {
         let detail = " ".repeat(if depth == 0 { 2 } else { depth * 6 + 2 });
         for subquery in subplans {
             self.subplan_count += 1;
-            self.lines.push(format!("{detail}SubPlan {}", self.subplan_count));
+            self.lines
+                .push(format!("{detail}SubPlan {}", self.subplan_count));
             let mut inner = vec![own.clone()];
             inner.extend(outer.iter().cloned());
             // Subqueries of expressions are not measured.
-            let options = ExplainOptions { stats: None, ..*self.options };
+            let options = ExplainOptions {
+                stats: None,
+                ..*self.options
+            };
             let mut explainer = Explainer {
                 options: &options,
                 lines: Vec::new(),
@@ -123,7 +172,12 @@ impl Explainer<'_> {
 
     fn inputs(&mut self, plan: &Plan, depth: usize, outer: &[Names]) {
         match &plan.node {
-            Node::NestedLoop { left, right, lateral, .. } => {
+            Node::NestedLoop {
+                left,
+                right,
+                lateral,
+                ..
+            } => {
                 self.node(left, depth + 1, "", outer);
                 if *lateral {
                     let mut inner = vec![self.names(left)];
@@ -133,10 +187,20 @@ impl Explainer<'_> {
                     self.node(right, depth + 1, "", outer);
                 }
             }
-            Node::With { slot, definition, recursive, body } => {
+            Node::With {
+                slot,
+                definition,
+                recursive,
+                body,
+            } => {
                 self.node(definition, depth + 1, &format!("CTE {slot}: "), outer);
                 if let Some((term, _)) = recursive {
-                    self.node(term, depth + 1, &format!("CTE {slot} (recursive term): "), outer);
+                    self.node(
+                        term,
+                        depth + 1,
+                        &format!("CTE {slot} (recursive term): "),
+                        outer,
+                    );
                 }
                 self.node(body, depth + 1, "", outer);
             }
@@ -152,7 +216,13 @@ impl Explainer<'_> {
         self.lines.push(format!("{indent}{label}: {text}"));
     }
 
-    fn details(&mut self, plan: &Plan, indent: &str, outer: &[Names], subplans: &mut Vec<Arc<Subquery>>) {
+    fn details(
+        &mut self,
+        plan: &Plan,
+        indent: &str,
+        outer: &[Names],
+        subplans: &mut Vec<Arc<Subquery>>,
+    ) {
         let input = self.input_names(plan);
         let print = |expr: &Expr, subplans: &mut Vec<Arc<Subquery>>| {
             collect_subplans(expr, subplans);
@@ -171,7 +241,9 @@ impl Explainer<'_> {
                     self.line(indent, "Filter", &text);
                 }
             }
-            Node::IndexScan { scan, index, range, .. } => {
+            Node::IndexScan {
+                scan, index, range, ..
+            } => {
                 let columns: Vec<String> = index
                     .columns
                     .iter()
@@ -186,7 +258,10 @@ impl Explainer<'_> {
                     self.line(indent, "Filter", &text);
                 }
             }
-            Node::VirtualScan { filter: Some(filter), .. } => {
+            Node::VirtualScan {
+                filter: Some(filter),
+                ..
+            } => {
                 let text = print(filter, subplans);
                 self.line(indent, "Filter", &text);
             }
@@ -194,25 +269,47 @@ impl Explainer<'_> {
                 let text = print(condition, subplans);
                 self.line(indent, "Filter", &text);
             }
-            Node::NestedLoop { condition: Some(condition), .. } => {
+            Node::NestedLoop {
+                condition: Some(condition),
+                ..
+            } => {
                 let text = print(condition, subplans);
                 self.line(indent, "Join Filter", &text);
             }
-            Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
+            Node::HashJoin {
+                left,
+                right,
+                left_keys,
+                right_keys,
+                condition,
+                ..
+            } => {
                 let (l, r) = (self.names(left), self.names(right));
                 let pairs: Vec<String> = left_keys
                     .iter()
                     .zip(right_keys)
-                    .map(|(a, b)| format!("({} = {})", expr_text(a, &l, outer), expr_text(b, &r, outer)))
+                    .map(|(a, b)| {
+                        format!(
+                            "({} = {})",
+                            expr_text(a, &l, outer),
+                            expr_text(b, &r, outer)
+                        )
+                    })
                     .collect();
-                let text = if pairs.len() == 1 { pairs.join("") } else { format!("({})", pairs.join(" AND ")) };
+                let text = if pairs.len() == 1 {
+                    pairs.join("")
+                } else {
+                    format!("({})", pairs.join(" AND "))
+                };
                 self.line(indent, "Hash Cond", &text);
                 if let Some(condition) = condition {
                     let text = print(condition, subplans);
                     self.line(indent, "Join Filter", &text);
                 }
             }
-            Node::Aggregate { keys, aggregates, .. } => {
+            Node::Aggregate {
+                keys, aggregates, ..
+            } => {
                 for call in aggregates {
                     call.args.iter().for_each(|a| collect_subplans(a, subplans));
                 }
@@ -234,10 +331,15 @@ impl Explainer<'_> {
             }
             Node::Insert(insert) => {
                 if let Some(conflict) = &insert.conflict {
-                    let action = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
+                    let action = if conflict.update.is_some() {
+                        "UPDATE"
+                    } else {
+                        "NOTHING"
+                    };
                     self.line(indent, "Conflict Resolution", action);
                     if !conflict.indexes.is_empty() {
-                        let names: Vec<&str> = conflict.indexes.iter().map(|i| i.name.as_str()).collect();
+                        let names: Vec<&str> =
+                            conflict.indexes.iter().map(|i| i.name.as_str()).collect();
                         self.line(indent, "Conflict Arbiter Indexes", &names.join(", "));
                     }
                 }
@@ -249,14 +351,19 @@ impl Explainer<'_> {
     /// Names of the row a node's expressions see.
     fn input_names(&self, plan: &Plan) -> Names {
         match &plan.node {
-            Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } => self.names(plan),
+            Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } => {
+                self.names(plan)
+            }
             Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
                 let mut names = self.names(left);
                 names.extend(self.names(right));
                 names
             }
             Node::With { body, .. } => self.names(body),
-            _ => children(plan).first().map(|c| self.names(c)).unwrap_or_default(),
+            _ => children(plan)
+                .first()
+                .map(|c| self.names(c))
+                .unwrap_or_default(),
         }
     }
 
@@ -275,7 +382,12 @@ impl Explainer<'_> {
                 }
                 names
             }
-            Node::VirtualScan { table, columns, alias, .. } => columns
+            Node::VirtualScan {
+                table,
+                columns,
+                alias,
+                ..
+            } => columns
                 .iter()
                 .filter_map(|&p| table.columns.get(p))
                 .map(|(name, _)| qualified(alias, name, self.qualify))
@@ -284,12 +396,22 @@ impl Explainer<'_> {
                 let names = self.names(input);
                 exprs.iter().map(|e| expr_text(e, &names, &[])).collect()
             }
-            Node::Aggregate { input, keys, aggregates } => {
+            Node::Aggregate {
+                input,
+                keys,
+                aggregates,
+            } => {
                 let names = self.names(input);
                 let keys = keys.iter().map(|k| expr_text(k, &names, &[]));
-                keys.chain(aggregates.iter().map(|a| aggregate_text(a, &names))).collect()
+                keys.chain(aggregates.iter().map(|a| aggregate_text(a, &names)))
+                    .collect()
             }
-            Node::NestedLoop { left, right, kind, .. } | Node::HashJoin { left, right, kind, .. } => {
+            Node::NestedLoop {
+                left, right, kind, ..
+            }
+            | Node::HashJoin {
+                left, right, kind, ..
+            } => {
                 let mut names = self.names(left);
                 if !super::build::is_half(*kind) {
                     names.extend(self.names(right));
@@ -303,9 +425,11 @@ impl Explainer<'_> {
             | Node::DistinctOn { input, .. }
             | Node::LockRows { input, .. } => self.names(input),
             Node::With { body, .. } => self.names(body),
-            Node::FunctionScan { alias, .. } => {
-                plan.columns.iter().map(|c| qualified(alias, &c.name, self.qualify)).collect()
-            }
+            Node::FunctionScan { alias, .. } => plan
+                .columns
+                .iter()
+                .map(|c| qualified(alias, &c.name, self.qualify))
+                .collect(),
             _ => plan.columns.iter().map(|c| c.name.clone()).collect(),
         }
     }
@@ -320,26 +444,41 @@ fn collect_subplans(expr: &Expr, out: &mut Vec<Arc<Subquery>>) {
 
 fn title(plan: &Plan) -> String {
     let on = |name: &str, alias: &str| {
-        if name == alias { format!(" on {name}") } else { format!(" on {name} {alias}") }
+        if name == alias {
+            format!(" on {name}")
+        } else {
+            format!(" on {name} {alias}")
+        }
     };
     match &plan.node {
         Node::OneRow => "Result".to_owned(),
         Node::Values(_) => "Values Scan".to_owned(),
         Node::SeqScan(scan) => format!("Seq Scan{}", on(&scan.table.name, &scan.alias)),
-        Node::IndexScan { scan, index, reverse, .. } => format!(
+        Node::IndexScan {
+            scan,
+            index,
+            reverse,
+            ..
+        } => format!(
             "Index Scan{} using {}{}",
             if *reverse { " Backward" } else { "" },
             index.name,
             on(&scan.table.name, &scan.alias)
         ),
         Node::VirtualScan { table, alias, .. } => format!("Seq Scan{}", on(table.name, alias)),
-        Node::FunctionScan { function, alias, .. } => format!("Function Scan{}", on(function.name, alias)),
+        Node::FunctionScan {
+            function, alias, ..
+        } => format!("Function Scan{}", on(function.name, alias)),
         Node::ProjectSet { .. } => "ProjectSet".to_owned(),
         Node::Filter { .. } | Node::Project { .. } => "Result".to_owned(),
         Node::NestedLoop { kind, .. } => format!("Nested Loop{}", join_words(*kind, false)),
         Node::HashJoin { kind, .. } => format!("Hash{}", join_words(*kind, true)),
         Node::Aggregate { keys, .. } => {
-            if keys.is_empty() { "Aggregate".to_owned() } else { "HashAggregate".to_owned() }
+            if keys.is_empty() {
+                "Aggregate".to_owned()
+            } else {
+                "HashAggregate".to_owned()
+            }
         }
         Node::Sort { .. } => "Sort".to_owned(),
         Node::Limit { .. } => "Limit".to_owned(),
@@ -353,7 +492,11 @@ fn title(plan: &Plan) -> String {
             (SetOpKind::Except, true) => "HashSetOp Except All".to_owned(),
         },
         Node::With { recursive, .. } => {
-            if recursive.is_some() { "With Recursive".to_owned() } else { "With".to_owned() }
+            if recursive.is_some() {
+                "With Recursive".to_owned()
+            } else {
+                "With".to_owned()
+            }
         }
         Node::CteScan { slot } => format!("CTE Scan on CTE {slot}"),
         Node::LockRows { .. } => "LockRows".to_owned(),
@@ -381,7 +524,9 @@ fn startup(plan: &Plan) -> f64 {
         Node::Sort { input, .. } | Node::Aggregate { input, .. } => input.cost,
         Node::Distinct(input) => input.cost,
         Node::HashJoin { right, .. } => right.cost,
-        Node::Filter { input, .. } | Node::Project { input, .. } | Node::Limit { input, .. } => startup(input),
+        Node::Filter { input, .. } | Node::Project { input, .. } | Node::Limit { input, .. } => {
+            startup(input)
+        }
         _ => 0.0,
     }
 }
@@ -393,7 +538,12 @@ fn width_of(ty: u32) -> usize {
     }
 }
 
-fn range_text(range: &KeyRange, columns: &[String], input: &Names, outer: &[Names]) -> Option<String> {
+fn range_text(
+    range: &KeyRange,
+    columns: &[String],
+    input: &Names,
+    outer: &[Names],
+) -> Option<String> {
     let mut parts = Vec::new();
     let name = |i: usize| columns.get(i).map_or("?", String::as_str);
     for (i, key) in range.equal.iter().enumerate() {
@@ -401,13 +551,27 @@ fn range_text(range: &KeyRange, columns: &[String], input: &Names, outer: &[Name
     }
     let next = range.equal.len();
     if let Some(any) = &range.any {
-        parts.push(format!("({} = ANY ({}))", name(next), expr_text(any, input, outer)));
+        parts.push(format!(
+            "({} = ANY ({}))",
+            name(next),
+            expr_text(any, input, outer)
+        ));
     }
     if let Some((key, inclusive)) = &range.lower {
-        parts.push(format!("({} {} {})", name(next), if *inclusive { ">=" } else { ">" }, expr_text(key, input, outer)));
+        parts.push(format!(
+            "({} {} {})",
+            name(next),
+            if *inclusive { ">=" } else { ">" },
+            expr_text(key, input, outer)
+        ));
     }
     if let Some((key, inclusive)) = &range.upper {
-        parts.push(format!("({} {} {})", name(next), if *inclusive { "<=" } else { "<" }, expr_text(key, input, outer)));
+        parts.push(format!(
+            "({} {} {})",
+            name(next),
+            if *inclusive { "<=" } else { "<" },
+            expr_text(key, input, outer)
+        ));
     }
     match parts.len() {
         0 => None,
@@ -422,14 +586,22 @@ fn sort_key(key: &SortKey, input: &Names, outer: &[Names]) -> String {
         text.push_str(" DESC");
     }
     if key.nulls_first != key.desc {
-        text.push_str(if key.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+        text.push_str(if key.nulls_first {
+            " NULLS FIRST"
+        } else {
+            " NULLS LAST"
+        });
     }
     text
 }
 
 fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
     let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
-    let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+    let args = if args.is_empty() {
+        "*".to_owned()
+    } else {
+        args.join(", ")
+    };
     let distinct = if call.distinct { "DISTINCT " } else { "" };
     format!("{}({distinct}{args})", call.aggregate.name)
 }

@@ -38,7 +38,10 @@ impl Binder<'_> {
         for condition in conditions {
             let mut ids = Vec::new();
             walk::column_ids(&condition, &mut ids);
-            let mut touched = units.iter().enumerate().filter(|(_, u)| ids.iter().any(|id| u.owns(*id)));
+            let mut touched = units
+                .iter()
+                .enumerate()
+                .filter(|(_, u)| ids.iter().any(|id| u.owns(*id)));
             match (touched.next().map(|(i, _)| i), touched.next()) {
                 (None, _) => constant.push(condition),
                 (Some(unit), None) => units[unit].conditions.push(condition),
@@ -48,7 +51,10 @@ impl Binder<'_> {
         for i in 0..units.len() {
             let mut needed = Vec::new();
             self.needs(&units[i].from, &mut needed);
-            units[i].conditions.iter().for_each(|c| walk::column_ids(c, &mut needed));
+            units[i]
+                .conditions
+                .iter()
+                .for_each(|c| walk::column_ids(c, &mut needed));
             needed.retain(|id| !units[i].owns(*id) && units.iter().any(|u| u.owns(*id)));
             units[i].needs = needed;
         }
@@ -70,14 +76,34 @@ impl Binder<'_> {
     }
 
     /// Turns outer joins whose filled side a condition refuses into inner ones, and inner ones into list items.
-    fn flatten(&self, items: Vec<From>, conditions: &mut Vec<Expr>, units: &mut Vec<Unit>) -> Result<()> {
+    fn flatten(
+        &self,
+        items: Vec<From>,
+        conditions: &mut Vec<Expr>,
+        units: &mut Vec<Unit>,
+    ) -> Result<()> {
         for item in items {
             match item {
-                From::Join { kind: JoinKind::Right, left, right, on } => {
-                    let swapped = From::Join { kind: JoinKind::Left, left: right, right: left, on };
+                From::Join {
+                    kind: JoinKind::Right,
+                    left,
+                    right,
+                    on,
+                } => {
+                    let swapped = From::Join {
+                        kind: JoinKind::Left,
+                        left: right,
+                        right: left,
+                        on,
+                    };
                     self.flatten(vec![swapped], conditions, units)?;
                 }
-                From::Join { kind: JoinKind::Left, mut left, right, on } => {
+                From::Join {
+                    kind: JoinKind::Left,
+                    mut left,
+                    right,
+                    on,
+                } => {
                     let filled = self.id_ranges_of_list(&right);
                     let refused = conditions.iter().any(|c| refuses_null(c, &filled));
                     if refused {
@@ -88,19 +114,56 @@ impl Binder<'_> {
                         self.flatten(left.items, conditions, units)?;
                         self.flatten(right.items, conditions, units)?;
                     } else {
-                        self.unit(From::Join { kind: JoinKind::Left, left, right, on }, units);
+                        self.unit(
+                            From::Join {
+                                kind: JoinKind::Left,
+                                left,
+                                right,
+                                on,
+                            },
+                            units,
+                        );
                     }
                 }
-                From::Join { kind: JoinKind::Full, left, right, on } => {
+                From::Join {
+                    kind: JoinKind::Full,
+                    left,
+                    right,
+                    on,
+                } => {
                     // A condition that refuses NULLs of one side leaves only the other side's rows to be filled.
-                    let (l, r) = (self.id_ranges_of_list(&left), self.id_ranges_of_list(&right));
+                    let (l, r) = (
+                        self.id_ranges_of_list(&left),
+                        self.id_ranges_of_list(&right),
+                    );
                     let keeps_left = conditions.iter().any(|c| refuses_null(c, &l));
                     let keeps_right = conditions.iter().any(|c| refuses_null(c, &r));
                     if keeps_left || keeps_right {
-                        let kind = if keeps_left { JoinKind::Left } else { JoinKind::Right };
-                        self.flatten(vec![From::Join { kind, left, right, on }], conditions, units)?;
+                        let kind = if keeps_left {
+                            JoinKind::Left
+                        } else {
+                            JoinKind::Right
+                        };
+                        self.flatten(
+                            vec![From::Join {
+                                kind,
+                                left,
+                                right,
+                                on,
+                            }],
+                            conditions,
+                            units,
+                        )?;
                     } else {
-                        self.unit(From::Join { kind: JoinKind::Full, left, right, on }, units);
+                        self.unit(
+                            From::Join {
+                                kind: JoinKind::Full,
+                                left,
+                                right,
+                                on,
+                            },
+                            units,
+                        );
                     }
                 }
                 other => self.unit(other, units),
@@ -112,7 +175,9 @@ impl Binder<'_> {
     fn unit(&self, from: From, units: &mut Vec<Unit>) {
         let ids = match &from {
             From::Rel(rel) => self.id_ranges(&[*rel]),
-            From::Join { kind, left, right, .. } => {
+            From::Join {
+                kind, left, right, ..
+            } => {
                 let mut ids = self.id_ranges_of_list(left);
                 if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
                     ids.extend(self.id_ranges_of_list(right));
@@ -120,7 +185,12 @@ impl Binder<'_> {
                 ids
             }
         };
-        units.push(Unit { from, conditions: Vec::new(), ids, needs: Vec::new() });
+        units.push(Unit {
+            from,
+            conditions: Vec::new(),
+            ids,
+            needs: Vec::new(),
+        });
     }
 
     fn id_ranges(&self, rels: &[usize]) -> Vec<(ColId, ColId)> {
@@ -146,10 +216,14 @@ impl Binder<'_> {
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },
-            From::Join { left, right, on, .. } => {
+            From::Join {
+                left, right, on, ..
+            } => {
                 for list in [left, right] {
                     list.items.iter().for_each(|i| self.needs(i, out));
-                    list.conditions.iter().for_each(|c| walk::column_ids(c, out));
+                    list.conditions
+                        .iter()
+                        .for_each(|c| walk::column_ids(c, out));
                 }
                 on.iter().for_each(|c| walk::column_ids(c, out));
             }
@@ -159,7 +233,12 @@ impl Binder<'_> {
     fn plan_unit(&mut self, from: From, conditions: Vec<Expr>, wish: &Wish) -> Result<Planned> {
         match from {
             From::Rel(rel) => self.scan(rel, conditions, wish),
-            From::Join { kind, left, right, on } => self.plan_join(kind, *left, *right, on, conditions),
+            From::Join {
+                kind,
+                left,
+                right,
+                on,
+            } => self.plan_join(kind, *left, *right, on, conditions),
         }
     }
 
@@ -177,11 +256,15 @@ impl Binder<'_> {
         let touches = |expr: &Expr, ranges: &[(ColId, ColId)]| {
             let mut ids = Vec::new();
             walk::column_ids(expr, &mut ids);
-            ids.iter().any(|id| ranges.iter().any(|(from, to)| (*from..*to).contains(id)))
+            ids.iter()
+                .any(|id| ranges.iter().any(|(from, to)| (*from..*to).contains(id)))
         };
         let mut filter = Vec::new();
         for condition in above {
-            let (l, r) = (touches(&condition, &left_ids), touches(&condition, &right_ids));
+            let (l, r) = (
+                touches(&condition, &left_ids),
+                touches(&condition, &right_ids),
+            );
             if l && !r && kind != JoinKind::Full {
                 left.conditions.push(condition);
             } else {
@@ -190,7 +273,10 @@ impl Binder<'_> {
         }
         let mut conditions = Vec::new();
         for condition in on {
-            let (l, r) = (touches(&condition, &left_ids), touches(&condition, &right_ids));
+            let (l, r) = (
+                touches(&condition, &left_ids),
+                touches(&condition, &right_ids),
+            );
             if r && !l && kind != JoinKind::Full {
                 right.conditions.push(condition);
             } else if l && !r && kind == JoinKind::Semi {
@@ -211,11 +297,21 @@ impl Binder<'_> {
             self.join_pair(kind, left, right, conditions)?
         };
         let plan = super::build::filter(joined.plan, filter, &joined.layout);
-        Ok(Planned { plan, layout: joined.layout, ordered: false })
+        Ok(Planned {
+            plan,
+            layout: joined.layout,
+            ordered: false,
+        })
     }
 
     /// Joins a planned left side with a list: by index for each left row, by hash, or by loop.
-    fn join_pair(&mut self, kind: JoinKind, left: Planned, right: FromList, on: Vec<Expr>) -> Result<Planned> {
+    fn join_pair(
+        &mut self,
+        kind: JoinKind,
+        left: Planned,
+        right: FromList,
+        on: Vec<Expr>,
+    ) -> Result<Planned> {
         if let ([From::Rel(rel)], false) = (right.items.as_slice(), kind == JoinKind::Full) {
             let rel = *rel;
             let mut all: Vec<Expr> = right.conditions.clone();
@@ -235,14 +331,23 @@ impl Binder<'_> {
     /// Cost of reading an item whole.
     fn whole_cost(&self, rel: usize) -> f64 {
         match &self.rels[rel].source {
-            Source::Table(table) => estimate::seq_scan((self.cx.rows_of)(table).max(estimate::ROWS_MIN)),
+            Source::Table(table) => {
+                estimate::seq_scan((self.cx.rows_of)(table).max(estimate::ROWS_MIN))
+            }
             _ => 1.0,
         }
     }
 
     /// As [`Binder::index_lookup`], but only if a join condition takes part.
-    fn index_lookup_through(&mut self, rel: usize, all: &[Expr], own: &[Expr]) -> Result<Option<(f64, f64)>> {
-        let Some(with) = self.index_lookup(rel, all)? else { return Ok(None) };
+    fn index_lookup_through(
+        &mut self,
+        rel: usize,
+        all: &[Expr],
+        own: &[Expr],
+    ) -> Result<Option<(f64, f64)>> {
+        let Some(with) = self.index_lookup(rel, all)? else {
+            return Ok(None);
+        };
         match self.index_lookup(rel, own)? {
             Some(without) if without.0 <= with.0 => Ok(None),
             _ => Ok(Some(with)),
@@ -258,7 +363,13 @@ impl Binder<'_> {
     }
 
     /// `right` runs once for each left row.
-    fn lateral_join(&mut self, kind: JoinKind, left: Planned, right: Planned, on: Vec<Expr>) -> Result<Planned> {
+    fn lateral_join(
+        &mut self,
+        kind: JoinKind,
+        left: Planned,
+        right: Planned,
+        on: Vec<Expr>,
+    ) -> Result<Planned> {
         self.lateral_join_rows(kind, left, right, on, None)
     }
 
@@ -305,7 +416,11 @@ impl Binder<'_> {
             columns.extend(right.plan.columns.iter().cloned());
             both
         };
-        let rows = if half { (left.plan.rows * 0.5).max(1.0) } else { rows };
+        let rows = if half {
+            (left.plan.rows * 0.5).max(1.0)
+        } else {
+            rows
+        };
         let node = Node::NestedLoop {
             left: Box::new(left.plan),
             right: Box::new(right.plan),
@@ -313,10 +428,25 @@ impl Binder<'_> {
             condition,
             lateral,
         };
-        Planned { plan: Plan { node, columns, rows, cost }, layout, ordered: false }
+        Planned {
+            plan: Plan {
+                node,
+                columns,
+                rows,
+                cost,
+            },
+            layout,
+            ordered: false,
+        }
     }
 
-    fn hash_or_loop(&mut self, kind: JoinKind, left: Planned, right: Planned, on: Vec<Expr>) -> Result<Planned> {
+    fn hash_or_loop(
+        &mut self,
+        kind: JoinKind,
+        left: Planned,
+        right: Planned,
+        on: Vec<Expr>,
+    ) -> Result<Planned> {
         let mut left_keys = Vec::new();
         let mut right_keys = Vec::new();
         let mut rest = Vec::new();
@@ -330,7 +460,10 @@ impl Binder<'_> {
             }
         }
         if left_keys.is_empty() {
-            let share: f64 = rest.iter().map(|c| estimate::selectivity(c, right.plan.rows)).product();
+            let share: f64 = rest
+                .iter()
+                .map(|c| estimate::selectivity(c, right.plan.rows))
+                .product();
             let mut rows = (left.plan.rows * right.plan.rows * share).max(1.0);
             if kind == JoinKind::Left {
                 rows = rows.max(left.plan.rows);
@@ -342,7 +475,9 @@ impl Binder<'_> {
         let condition = crate::bind::and(rest).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
-        let mut rows = (left.plan.rows * right.plan.rows / left.plan.rows.max(right.plan.rows).max(1.0)).max(1.0);
+        let mut rows = (left.plan.rows * right.plan.rows
+            / left.plan.rows.max(right.plan.rows).max(1.0))
+        .max(1.0);
         if matches!(kind, JoinKind::Left | JoinKind::Full) {
             rows = rows.max(left.plan.rows);
         }
@@ -351,9 +486,16 @@ impl Binder<'_> {
         } else {
             columns.extend(right.plan.columns.iter().cloned());
         }
-        let cost = left.plan.cost + right.plan.cost + left.plan.rows * 0.01 + right.plan.rows * 0.015;
-        let left_keys = left_keys.into_iter().map(|k| left.layout.resolve(k)).collect();
-        let right_keys = right_keys.into_iter().map(|k| right.layout.resolve(k)).collect();
+        let cost =
+            left.plan.cost + right.plan.cost + left.plan.rows * 0.01 + right.plan.rows * 0.015;
+        let left_keys = left_keys
+            .into_iter()
+            .map(|k| left.layout.resolve(k))
+            .collect();
+        let right_keys = right_keys
+            .into_iter()
+            .map(|k| right.layout.resolve(k))
+            .collect();
         let layout = if half { left.layout } else { both };
         let node = Node::HashJoin {
             left: Box::new(left.plan),
@@ -363,20 +505,44 @@ impl Binder<'_> {
             right_keys,
             condition,
         };
-        Ok(Planned { plan: Plan { node, columns, rows, cost }, layout, ordered: false })
+        Ok(Planned {
+            plan: Plan {
+                node,
+                columns,
+                rows,
+                cost,
+            },
+            layout,
+            ordered: false,
+        })
     }
 
     /// The two sides of an equality between the joined rows, brought to one type.
-    fn hash_keys(&mut self, condition: &Expr, left: &Layout, right: &Layout) -> Result<Option<(Expr, Expr)>> {
-        let Expr::Call { function, args, .. } = condition else { return Ok(None) };
-        if !matches!(func::operator_class(function.oid), Some((Comparison::Eq, _, _))) {
+    fn hash_keys(
+        &mut self,
+        condition: &Expr,
+        left: &Layout,
+        right: &Layout,
+    ) -> Result<Option<(Expr, Expr)>> {
+        let Expr::Call { function, args, .. } = condition else {
+            return Ok(None);
+        };
+        if !matches!(
+            func::operator_class(function.oid),
+            Some((Comparison::Eq, _, _))
+        ) {
             return Ok(None);
         }
-        let [a, b] = args.as_slice() else { return Ok(None) };
+        let [a, b] = args.as_slice() else {
+            return Ok(None);
+        };
         let side = |expr: &Expr| -> Option<bool> {
             let mut ids = Vec::new();
             walk::column_ids(expr, &mut ids);
-            let (l, r) = (ids.iter().any(|id| left.contains(*id)), ids.iter().any(|id| right.contains(*id)));
+            let (l, r) = (
+                ids.iter().any(|id| left.contains(*id)),
+                ids.iter().any(|id| right.contains(*id)),
+            );
             match (l, r) {
                 (true, false) => Some(true),
                 (false, true) => Some(false),
@@ -395,7 +561,9 @@ impl Binder<'_> {
         if l.ty().oid == r.ty().oid {
             return Ok(Some((l, r)));
         }
-        let Ok(common) = func::common_type(&[l.ty(), r.ty()]) else { return Ok(None) };
+        let Ok(common) = func::common_type(&[l.ty(), r.ty()]) else {
+            return Ok(None);
+        };
         let common = SqlType::of(common.oid);
         let l = self.try_coerce(l, common, CastContext::Implicit, None)?;
         let r = self.try_coerce(r, common, CastContext::Implicit, None)?;
@@ -412,13 +580,16 @@ impl Binder<'_> {
             .filter(|&i| units[i].needs.is_empty())
             .min_by(|&a, &b| estimates[a].total_cmp(&estimates[b]))
             .ok_or_else(|| SqlError::unsupported("LATERAL references in a circle"))?;
-        let all_ids: Vec<(ColId, ColId)> = units.iter().flat_map(|u| u.ids.iter().copied()).collect();
+        let all_ids: Vec<(ColId, ColId)> =
+            units.iter().flat_map(|u| u.ids.iter().copied()).collect();
         let first = units.remove(start);
         estimates.remove(start);
         let mut joined_ids = first.ids.clone();
         let mut current = self.plan_unit(first.from, first.conditions, &Wish::default())?;
         while !units.is_empty() {
-            let has = |ids: &[(ColId, ColId)], id: ColId| ids.iter().any(|(from, to)| (*from..*to).contains(&id));
+            let has = |ids: &[(ColId, ColId)], id: ColId| {
+                ids.iter().any(|(from, to)| (*from..*to).contains(&id))
+            };
             let mut best: Option<(usize, f64, bool)> = None;
             for (i, unit) in units.iter().enumerate() {
                 if !unit.needs.iter().all(|id| has(&joined_ids, *id)) {
@@ -434,7 +605,9 @@ impl Binder<'_> {
                     // A product: last resort.
                     1e12 + current.plan.rows * estimates[i]
                 } else {
-                    estimates[i] * 0.03 + current.plan.rows * 0.01 + (current.plan.rows.max(estimates[i])) * 0.01
+                    estimates[i] * 0.03
+                        + current.plan.rows * 0.01
+                        + (current.plan.rows.max(estimates[i])) * 0.01
                 };
                 if let From::Rel(rel) = unit.from
                     && unit.needs.is_empty()
@@ -442,7 +615,9 @@ impl Binder<'_> {
                 {
                     let mut all = unit.conditions.clone();
                     all.extend(applicable);
-                    if let Some((_, each)) = self.index_lookup_through(rel, &all, &unit.conditions)? {
+                    if let Some((_, each)) =
+                        self.index_lookup_through(rel, &all, &unit.conditions)?
+                    {
                         let loops = current.plan.rows * each;
                         if loops <= self.whole_cost(rel) + current.plan.rows * 0.02 {
                             by_index = true;
@@ -462,7 +637,11 @@ impl Binder<'_> {
             let mut conditions = Vec::new();
             let mut later = Vec::new();
             for condition in joining {
-                if applies(&condition, &joined_ids, &unit.ids, &all_ids) { conditions.push(condition) } else { later.push(condition) }
+                if applies(&condition, &joined_ids, &unit.ids, &all_ids) {
+                    conditions.push(condition)
+                } else {
+                    later.push(condition)
+                }
             }
             joining = later;
             joined_ids.extend(unit.ids.iter().copied());
@@ -480,7 +659,11 @@ impl Binder<'_> {
                     } else {
                         // The smaller side is kept in the hash table.
                         let swap = right.plan.rows > current.plan.rows;
-                        let (left, right) = if swap { (right, current) } else { (current, right) };
+                        let (left, right) = if swap {
+                            (right, current)
+                        } else {
+                            (current, right)
+                        };
                         self.hash_or_loop(JoinKind::Inner, left, right, conditions)?
                     }
                 }
@@ -506,7 +689,11 @@ impl Binder<'_> {
                 if let Some((found, _)) = self.index_lookup(*rel, &unit.conditions)? {
                     return Ok(found);
                 }
-                let share: f64 = unit.conditions.iter().map(|c| estimate::selectivity(c, rows)).product();
+                let share: f64 = unit
+                    .conditions
+                    .iter()
+                    .map(|c| estimate::selectivity(c, rows))
+                    .product();
                 (rows * share).max(1.0)
             }
             From::Join { left, .. } => {
@@ -520,7 +707,11 @@ impl Binder<'_> {
                         _ => 100.0,
                     });
                 }
-                let share: f64 = unit.conditions.iter().map(|c| estimate::selectivity(c, rows)).product();
+                let share: f64 = unit
+                    .conditions
+                    .iter()
+                    .map(|c| estimate::selectivity(c, rows))
+                    .product();
                 (rows * share).max(1.0)
             }
         })
@@ -538,9 +729,13 @@ fn applies(
 ) -> bool {
     let mut ids = Vec::new();
     walk::column_ids(condition, &mut ids);
-    let within = |ranges: &[(ColId, ColId)], id: ColId| ranges.iter().any(|(from, to)| (*from..*to).contains(&id));
+    let within = |ranges: &[(ColId, ColId)], id: ColId| {
+        ranges.iter().any(|(from, to)| (*from..*to).contains(&id))
+    };
     ids.iter().any(|id| within(next, *id))
-        && ids.iter().all(|id| within(there, *id) || within(next, *id) || !within(all, *id))
+        && ids
+            .iter()
+            .all(|id| within(there, *id) || within(next, *id) || !within(all, *id))
 }
 
 /// Whether a condition is never true when all columns of `filled` are NULL.
@@ -549,12 +744,22 @@ fn refuses_null(condition: &Expr, filled: &[(ColId, ColId)]) -> bool {
     match condition {
         Expr::Call { function, args, .. } => function.strict && args.iter().any(strict_on),
         Expr::IsNull(arg, true) => strict_on(arg),
-        Expr::InList { left, negated: false, .. } => strict_on(left),
-        Expr::ArrayCompare { left, all: false, .. } => strict_on(left),
+        Expr::InList {
+            left,
+            negated: false,
+            ..
+        } => strict_on(left),
+        Expr::ArrayCompare {
+            left, all: false, ..
+        } => strict_on(left),
         Expr::And(all) => all.iter().any(|c| refuses_null(c, filled)),
         Expr::Or(all) => all.iter().all(|c| refuses_null(c, filled)),
         Expr::Column(id, _) => filled.iter().any(|(from, to)| (*from..*to).contains(id)),
-        Expr::IsBool { arg, value: Some(_), negated: false } => strict_on(arg),
+        Expr::IsBool {
+            arg,
+            value: Some(_),
+            negated: false,
+        } => strict_on(arg),
         _ => false,
     }
 }
@@ -563,7 +768,9 @@ fn refuses_null(condition: &Expr, filled: &[(ColId, ColId)]) -> bool {
 fn null_in_null_out(expr: &Expr, filled: &[(ColId, ColId)]) -> bool {
     match expr {
         Expr::Column(id, _) => filled.iter().any(|(from, to)| (*from..*to).contains(id)),
-        Expr::Call { function, args, .. } => function.strict && args.iter().any(|a| null_in_null_out(a, filled)),
+        Expr::Call { function, args, .. } => {
+            function.strict && args.iter().any(|a| null_in_null_out(a, filled))
+        }
         Expr::Relabel(arg, _) | Expr::CastViaText(arg, _) | Expr::CoerceTypmod { arg, .. } => {
             null_in_null_out(arg, filled)
         }

@@ -51,7 +51,12 @@ struct Candidate {
 impl Binder<'_> {
     /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing row
     /// gives: those only answer through an index, see `lateral`).
-    pub(crate) fn scan(&mut self, rel: usize, conditions: Vec<Expr>, wish: &Wish) -> Result<Planned> {
+    pub(crate) fn scan(
+        &mut self,
+        rel: usize,
+        conditions: Vec<Expr>,
+        wish: &Wish,
+    ) -> Result<Planned> {
         match &self.rels[rel].source {
             Source::Table(table) => {
                 let table = table.clone();
@@ -65,14 +70,25 @@ impl Binder<'_> {
                 let filter = crate::bind::and(conditions).map(|c| layout.resolve(c));
                 let alias = self.rels[rel].alias.clone();
                 let plan = Plan {
-                    node: Node::VirtualScan { table, columns, filter, alias },
+                    node: Node::VirtualScan {
+                        table,
+                        columns,
+                        filter,
+                        alias,
+                    },
                     columns: outputs,
                     rows: (rows * share).max(1.0),
                     cost: rows * 0.01,
                 };
-                Ok(Planned { plan, layout, ordered: false })
+                Ok(Planned {
+                    plan,
+                    layout,
+                    ordered: false,
+                })
             }
-            Source::Plan(_) | Source::Cte { .. } | Source::Function { .. } => self.other_scan(rel, conditions),
+            Source::Plan(_) | Source::Cte { .. } | Source::Function { .. } => {
+                self.other_scan(rel, conditions)
+            }
         }
     }
 
@@ -81,16 +97,29 @@ impl Binder<'_> {
         let ids: Vec<ColId> = (item.first..item.first + item.width).collect();
         let alias = item.alias.clone();
         let plan = match &mut item.source {
-            Source::Plan(plan) => {
-                *plan.take().ok_or_else(|| SqlError::internal("a subquery was planned twice"))?
-            }
+            Source::Plan(plan) => *plan
+                .take()
+                .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?,
             Source::Cte { slot, rows } => {
                 let (node, rows) = (Node::CteScan { slot: *slot }, *rows);
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
-                Plan { node, columns, rows, cost: rows * 0.01 }
+                Plan {
+                    node,
+                    columns,
+                    rows,
+                    cost: rows * 0.01,
+                }
             }
-            Source::Function { function, args, ordinality } => {
-                let rows = if matches!(function.body, func::Body::Set(_)) { 100.0 } else { 1.0 };
+            Source::Function {
+                function,
+                args,
+                ordinality,
+            } => {
+                let rows = if matches!(function.body, func::Body::Set(_)) {
+                    100.0
+                } else {
+                    1.0
+                };
                 let node = Node::FunctionScan {
                     function,
                     args: std::mem::take(args),
@@ -98,22 +127,41 @@ impl Binder<'_> {
                     alias,
                 };
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
-                Plan { node, columns, rows, cost: rows * 0.01 }
+                Plan {
+                    node,
+                    columns,
+                    rows,
+                    cost: rows * 0.01,
+                }
             }
-            Source::Table(_) | Source::Virtual(..) => return Err(SqlError::internal("a stored relation has its scan")),
+            Source::Table(_) | Source::Virtual(..) => {
+                return Err(SqlError::internal("a stored relation has its scan"));
+            }
         };
         let layout = Layout::new(ids);
         let plan = super::build::filter(plan, conditions, &layout);
-        Ok(Planned { plan, layout, ordered: false })
+        Ok(Planned {
+            plan,
+            layout,
+            ordered: false,
+        })
     }
 
     fn output_column(&self, id: ColId) -> OutputColumn {
         let info = self.info(id);
-        OutputColumn { name: info.name.to_string(), ty: info.ty, origin: info.origin }
+        OutputColumn {
+            name: info.name.to_string(),
+            ty: info.ty,
+            origin: info.origin,
+        }
     }
 
     /// Attribute positions that are referred to, with their identities and descriptions.
-    fn wanted_columns(&self, rel: usize, relation: &Relation) -> (Vec<usize>, Layout, Vec<OutputColumn>) {
+    fn wanted_columns(
+        &self,
+        rel: usize,
+        relation: &Relation,
+    ) -> (Vec<usize>, Layout, Vec<OutputColumn>) {
         let item = &self.rels[rel];
         let mut columns = Vec::new();
         let mut ids = Vec::new();
@@ -125,7 +173,11 @@ impl Binder<'_> {
             }
             columns.push(position);
             ids.push(id);
-            outputs.push(OutputColumn { name: column.name.clone(), ty: column.ty, origin: self.info(id).origin });
+            outputs.push(OutputColumn {
+                name: column.name.clone(),
+                ty: column.ty,
+                origin: self.info(id).origin,
+            });
         }
         (columns, Layout::new(ids), outputs)
     }
@@ -169,7 +221,11 @@ impl Binder<'_> {
                 rows: (rows * share).max(1.0),
                 cost: estimate::seq_scan(rows),
             };
-            return Ok(Planned { plan, layout, ordered: false });
+            return Ok(Planned {
+                plan,
+                layout,
+                ordered: false,
+            });
         };
         let rest: Vec<Expr> = conditions
             .into_iter()
@@ -190,16 +246,28 @@ impl Binder<'_> {
             rows: (candidate.rows * rest_share).max(1.0),
             cost: candidate.cost,
         };
-        Ok(Planned { plan, layout, ordered: candidate.ordered })
+        Ok(Planned {
+            plan,
+            layout,
+            ordered: candidate.ordered,
+        })
     }
 
     /// Whether an index answers equalities on some of the item's columns: rows per lookup and its cost. For join planning.
-    pub(crate) fn index_lookup(&mut self, rel: usize, conditions: &[Expr]) -> Result<Option<(f64, f64)>> {
-        let Source::Table(table) = &self.rels[rel].source else { return Ok(None) };
+    pub(crate) fn index_lookup(
+        &mut self,
+        rel: usize,
+        conditions: &[Expr],
+    ) -> Result<Option<(f64, f64)>> {
+        let Source::Table(table) = &self.rels[rel].source else {
+            return Ok(None);
+        };
         let table = table.clone();
         let rows = (self.cx.rows_of)(&table).max(estimate::ROWS_MIN);
         let best = self.best_index(rel, &table, conditions, &Wish::default(), rows)?;
-        Ok(best.filter(|c| c.equal_columns > 0).map(|c| (c.rows, c.cost)))
+        Ok(best
+            .filter(|c| c.equal_columns > 0)
+            .map(|c| (c.rows, c.cost)))
     }
 
     fn best_index(
@@ -226,13 +294,25 @@ impl Binder<'_> {
         };
         let seq = {
             let scan = estimate::seq_scan(rows);
-            if wish.order.is_empty() { limited(scan, total) } else { scan + estimate::sort(total) }
+            if wish.order.is_empty() {
+                limited(scan, total)
+            } else {
+                scan + estimate::sort(total)
+            }
         };
         let mut best: Option<Candidate> = None;
         let mut best_cost = seq;
         for index in &table.indexes {
-            let Some(mut candidate) = match_index(index, &usable, rows) else { continue };
-            let (ordered, reverse) = order_of(index, candidate.equal_columns, candidate.range.any.is_some(), wish, first);
+            let Some(mut candidate) = match_index(index, &usable, rows) else {
+                continue;
+            };
+            let (ordered, reverse) = order_of(
+                index,
+                candidate.equal_columns,
+                candidate.range.any.is_some(),
+                wish,
+                first,
+            );
             candidate.ordered = ordered && !wish.order.is_empty();
             candidate.reverse = candidate.ordered && reverse;
             let bounded = !candidate.answered.is_empty();
@@ -257,13 +337,26 @@ impl Binder<'_> {
     }
 
     /// Reads a condition as something an index on the item can answer.
-    fn indexable(&mut self, first: ColId, table: &Relation, condition: &Expr) -> Result<Option<Indexable>> {
+    fn indexable(
+        &mut self,
+        first: ColId,
+        table: &Relation,
+        condition: &Expr,
+    ) -> Result<Option<Indexable>> {
         let width = table.columns.len();
-        let own = |e: &Expr| plain_column(e).filter(|id| (first..first + width).contains(id)).map(|id| id - first);
+        let own = |e: &Expr| {
+            plain_column(e)
+                .filter(|id| (first..first + width).contains(id))
+                .map(|id| id - first)
+        };
         match condition {
             Expr::Call { function, args, .. } => {
-                let [left, right] = args.as_slice() else { return Ok(None) };
-                let Some((comparison, _, _)) = func::operator_class(function.oid) else { return Ok(None) };
+                let [left, right] = args.as_slice() else {
+                    return Ok(None);
+                };
+                let Some((comparison, _, _)) = func::operator_class(function.oid) else {
+                    return Ok(None);
+                };
                 if comparison == Comparison::Ne {
                     return Ok(None);
                 }
@@ -279,13 +372,22 @@ impl Binder<'_> {
                 let key = self.key_expr(value, column, comparison)?;
                 Ok(key.map(|key| Indexable::Compare(position, comparison, key)))
             }
-            Expr::ArrayCompare { left, array, op, all: false } => {
-                let Some(position) = own(left) else { return Ok(None) };
+            Expr::ArrayCompare {
+                left,
+                array,
+                op,
+                all: false,
+            } => {
+                let Some(position) = own(left) else {
+                    return Ok(None);
+                };
                 if !is_equality(op.oid) || !key_value(array, first, width) {
                     return Ok(None);
                 }
                 let column = table.columns[position].ty.oid;
-                let Some(wanted) = info::array_of(column) else { return Ok(None) };
+                let Some(wanted) = info::array_of(column) else {
+                    return Ok(None);
+                };
                 let from = array.ty();
                 let key = if from.oid == wanted {
                     array.as_ref().clone()
@@ -294,7 +396,9 @@ impl Binder<'_> {
                 } else {
                     match array.as_ref() {
                         Expr::Const(Datum::Array(value), _) => {
-                            let Some(items) = narrow_items(&value.items, column) else { return Ok(None) };
+                            let Some(items) = narrow_items(&value.items, column) else {
+                                return Ok(None);
+                            };
                             Expr::Const(Datum::array(column, items), SqlType::of(wanted))
                         }
                         _ => return Ok(None),
@@ -306,13 +410,22 @@ impl Binder<'_> {
                 };
                 Ok(Some(Indexable::Any(position, key, count)))
             }
-            Expr::InList { left, list, op, negated: false } => {
-                let Some(position) = own(left) else { return Ok(None) };
+            Expr::InList {
+                left,
+                list,
+                op,
+                negated: false,
+            } => {
+                let Some(position) = own(left) else {
+                    return Ok(None);
+                };
                 if !is_equality(op.oid) || !list.iter().all(|e| key_value(e, first, width)) {
                     return Ok(None);
                 }
                 let column = table.columns[position].ty.oid;
-                let Some(array) = info::array_of(column) else { return Ok(None) };
+                let Some(array) = info::array_of(column) else {
+                    return Ok(None);
+                };
                 let mut keys = Vec::with_capacity(list.len());
                 for item in list {
                     match self.key_expr(item, SqlType::of(column), Comparison::Eq)? {
@@ -340,7 +453,12 @@ impl Binder<'_> {
     }
 
     /// `value` as an expression of exactly the column's type, if comparing with it means the same.
-    fn key_expr(&mut self, value: &Expr, column: SqlType, comparison: Comparison) -> Result<Option<Expr>> {
+    fn key_expr(
+        &mut self,
+        value: &Expr,
+        column: SqlType,
+        comparison: Comparison,
+    ) -> Result<Option<Expr>> {
         let from = value.ty().oid;
         if from == column.oid {
             return Ok(Some(value.clone()));
@@ -351,7 +469,9 @@ impl Binder<'_> {
                 other => Expr::Relabel(Box::new(other.clone()), column),
             }));
         }
-        let (Some(from_width), Some(to_width)) = (int_width(from), int_width(column.oid)) else { return Ok(None) };
+        let (Some(from_width), Some(to_width)) = (int_width(from), int_width(column.oid)) else {
+            return Ok(None);
+        };
         if from_width < to_width {
             return self.try_coerce(value.clone(), column, CastContext::Implicit, None);
         }
@@ -369,15 +489,24 @@ impl Binder<'_> {
         };
         let bound = |n: i64| match from {
             oid::INT8 => Some(Expr::Const(Datum::Int8(n), wide)),
-            _ => i32::try_from(n).ok().map(|n| Expr::Const(Datum::Int4(n), wide)),
+            _ => i32::try_from(n)
+                .ok()
+                .map(|n| Expr::Const(Datum::Int4(n), wide)),
         };
-        let (Some(low), Some(high)) = (bound(bounds.0), bound(bounds.1)) else { return Ok(None) };
-        let above = self.operator(">=", value.clone(), low, None)?;
-        let below = self.operator("<=", value.clone(), high, None)?;
-        let Some(cast) = self.try_coerce(value.clone(), column, CastContext::Explicit, None)? else {
+        let (Some(low), Some(high)) = (bound(bounds.0), bound(bounds.1)) else {
             return Ok(None);
         };
-        Ok(Some(Expr::Case { arms: vec![(Expr::And(vec![above, below]), cast)], otherwise: None, ty: column }))
+        let above = self.operator(">=", value.clone(), low, None)?;
+        let below = self.operator("<=", value.clone(), high, None)?;
+        let Some(cast) = self.try_coerce(value.clone(), column, CastContext::Explicit, None)?
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Expr::Case {
+            arms: vec![(Expr::And(vec![above, below]), cast)],
+            otherwise: None,
+            ty: column,
+        }))
     }
 }
 
@@ -426,7 +555,9 @@ fn narrow_items(items: &[Datum], ty: u32) -> Option<Vec<Datum>> {
     let mut out = Vec::with_capacity(items.len());
     for item in items {
         match item {
-            Datum::Null | Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => out.extend(narrow(item, ty)),
+            Datum::Null | Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => {
+                out.extend(narrow(item, ty))
+            }
             _ => return None,
         }
     }
@@ -446,14 +577,22 @@ fn key_value(expr: &Expr, first: ColId, width: usize) -> bool {
         && !walk::has_subquery(expr)
 }
 
-fn match_index(index: &Arc<IndexDef>, usable: &[Option<Indexable>], rows: f64) -> Option<Candidate> {
+fn match_index(
+    index: &Arc<IndexDef>,
+    usable: &[Option<Indexable>],
+    rows: f64,
+) -> Option<Candidate> {
     let mut range = KeyRange::default();
     let mut answered = Vec::new();
     let mut found = rows;
     let mut equal_columns = 0;
     for column in &index.columns {
         let equal = usable.iter().enumerate().find_map(|(i, u)| match u {
-            Some(Indexable::Compare(position, Comparison::Eq, key)) if *position == column.position => Some((i, key)),
+            Some(Indexable::Compare(position, Comparison::Eq, key))
+                if *position == column.position =>
+            {
+                Some((i, key))
+            }
             _ => None,
         });
         if let Some((i, key)) = equal {
@@ -468,7 +607,9 @@ fn match_index(index: &Arc<IndexDef>, usable: &[Option<Indexable>], rows: f64) -
             continue;
         }
         let any = usable.iter().enumerate().find_map(|(i, u)| match u {
-            Some(Indexable::Any(position, key, count)) if *position == column.position => Some((i, key, *count)),
+            Some(Indexable::Any(position, key, count)) if *position == column.position => {
+                Some((i, key, *count))
+            }
             _ => None,
         });
         if let Some((i, key, count)) = any {
@@ -483,7 +624,9 @@ fn match_index(index: &Arc<IndexDef>, usable: &[Option<Indexable>], rows: f64) -
             break;
         }
         for (i, u) in usable.iter().enumerate() {
-            let Some(Indexable::Compare(position, comparison, key)) = u else { continue };
+            let Some(Indexable::Compare(position, comparison, key)) = u else {
+                continue;
+            };
             if *position != column.position {
                 continue;
             }
@@ -520,7 +663,10 @@ fn order_of(index: &IndexDef, equal: usize, any: bool, wish: &Wish, first: ColId
     if wish.order.is_empty() || any {
         return (false, false);
     }
-    let fixed: Vec<ColId> = index.columns[..equal].iter().map(|c| first + c.position).collect();
+    let fixed: Vec<ColId> = index.columns[..equal]
+        .iter()
+        .map(|c| first + c.position)
+        .collect();
     let mut columns = index.columns[equal..].iter();
     let mut direction = None;
     for (id, desc, nulls_first) in &wish.order {
@@ -529,7 +675,10 @@ fn order_of(index: &IndexDef, equal: usize, any: bool, wish: &Wish, first: ColId
         }
         let Some(column) = columns.next() else {
             // Past the whole key of a unique index nothing is left to order.
-            return (index.unique && direction.is_some(), direction.unwrap_or(false));
+            return (
+                index.unique && direction.is_some(),
+                direction.unwrap_or(false),
+            );
         };
         if first + column.position != *id {
             return (false, false);

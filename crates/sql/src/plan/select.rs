@@ -1,8 +1,8 @@
 //! A bound SELECT to a plan: FROM, grouping, set-returning functions, order, DISTINCT, LIMIT, in this order.
 
+use super::build::{self, filter, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
-use super::build::{self, filter, limit, project, sort};
 use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk};
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, Select};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
@@ -12,7 +12,17 @@ use crate::value::SqlType;
 
 /// Plans one SELECT.
 pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Plan> {
-    let Select { from, grouping, sets, outputs, distinct, mut order, limit: limit_expr, offset, locks } = select;
+    let Select {
+        from,
+        grouping,
+        sets,
+        outputs,
+        distinct,
+        mut order,
+        limit: limit_expr,
+        offset,
+        locks,
+    } = select;
     // ORDER BY an output that is a plain column is ORDER BY that column.
     for key in &mut order {
         if let Expr::Column(id, _) = &key.expr
@@ -39,17 +49,33 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     };
 
     let set_ids: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
-    let wish = wish(&grouping, &sets, &distinct, &order, limit_expr.as_ref(), offset.as_ref());
+    let wish = wish(
+        &grouping,
+        &sets,
+        &distinct,
+        &order,
+        limit_expr.as_ref(),
+        offset.as_ref(),
+    );
     let extreme = extreme_wish(binder, &from, grouping.as_ref());
     let mut recheck = None;
     if locks.is_some() {
         recheck = Some(from.conditions.clone());
     }
     let mut planned = if from.items.is_empty() {
-        let plan = Plan { node: Node::OneRow, columns: Vec::new(), rows: 1.0, cost: 0.01 };
+        let plan = Plan {
+            node: Node::OneRow,
+            columns: Vec::new(),
+            rows: 1.0,
+            cost: 0.01,
+        };
         let layout = Layout::default();
         let plan = filter(plan, from.conditions, &layout);
-        Planned { plan, layout, ordered: true }
+        Planned {
+            plan,
+            layout,
+            ordered: true,
+        }
     } else {
         match extreme {
             Some((wish, condition)) => {
@@ -57,7 +83,10 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
                 from.conditions.push(condition);
                 let mut planned = binder.plan_from(from, &wish)?;
                 if planned.ordered {
-                    let one = Expr::Const(crate::value::Datum::Int8(1), SqlType::of(crate::value::oid::INT8));
+                    let one = Expr::Const(
+                        crate::value::Datum::Int8(1),
+                        SqlType::of(crate::value::oid::INT8),
+                    );
                     planned.plan = limit(planned.plan, Some(one), None);
                 }
                 planned.ordered = false;
@@ -81,7 +110,9 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         Distinct::On(keys) => keys.iter().all(|k| below(k, &outputs)),
         _ => true,
     };
-    let Planned { mut plan, layout, .. } = planned;
+    let Planned {
+        mut plan, layout, ..
+    } = planned;
     let locks = locks.map(|(rels, wait)| (lock_targets(binder, &rels, &layout), wait));
     if locks.is_some() || (keys_below && on_below && !matches!(distinct, Distinct::All)) {
         let substitute = |expr: Expr| match &expr {
@@ -94,20 +125,45 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         if !ordered {
             let keys = order
                 .into_iter()
-                .map(|k| SortKey { expr: layout.resolve(substitute(k.expr)), ..k })
+                .map(|k| SortKey {
+                    expr: layout.resolve(substitute(k.expr)),
+                    ..k
+                })
                 .collect();
             plan = sort(plan, keys);
         }
         if let Distinct::On(keys) = distinct {
-            let keys = keys.into_iter().map(|k| layout.resolve(substitute(k))).collect();
+            let keys = keys
+                .into_iter()
+                .map(|k| layout.resolve(substitute(k)))
+                .collect();
             plan = distinct_on(plan, keys);
         }
         if let Some((targets, wait)) = locks {
-            let recheck = recheck.and_then(crate::bind::and).map(|c| layout.resolve(c));
-            let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.01, plan.columns.clone());
-            plan = Plan { node: Node::LockRows { input: Box::new(plan), targets, recheck, wait }, columns, rows, cost };
+            let recheck = recheck
+                .and_then(crate::bind::and)
+                .map(|c| layout.resolve(c));
+            let (rows, cost, columns) = (
+                plan.rows,
+                plan.cost + plan.rows * 0.01,
+                plan.columns.clone(),
+            );
+            plan = Plan {
+                node: Node::LockRows {
+                    input: Box::new(plan),
+                    targets,
+                    recheck,
+                    wait,
+                },
+                columns,
+                rows,
+                cost,
+            };
         }
-        let exprs = outputs.into_iter().map(|o| layout.resolve(o.expr)).collect();
+        let exprs = outputs
+            .into_iter()
+            .map(|o| layout.resolve(o.expr))
+            .collect();
         // LIMIT stays below the projection only for locks' sake: rows beyond it must not be locked; either way is the same
         // to the client.
         plan = project(plan, exprs, columns);
@@ -134,23 +190,44 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         }
         ids.push(usize::MAX);
         exprs.push(layout.resolve(expr));
-        all_columns.push(OutputColumn { name: String::new(), ty, origin: (0, 0) });
+        all_columns.push(OutputColumn {
+            name: String::new(),
+            ty,
+            origin: (0, 0),
+        });
         Expr::Column(exprs.len() - 1, ty)
     };
     let keys: Vec<SortKey> = order
         .into_iter()
-        .map(|k| SortKey { expr: extra(k.expr, &mut ids, &mut exprs), desc: k.desc, nulls_first: k.nulls_first })
+        .map(|k| SortKey {
+            expr: extra(k.expr, &mut ids, &mut exprs),
+            desc: k.desc,
+            nulls_first: k.nulls_first,
+        })
         .collect();
     let all = matches!(distinct, Distinct::All);
     let on: Option<Vec<Expr>> = match distinct {
-        Distinct::On(keys) => Some(keys.into_iter().map(|k| extra(k, &mut ids, &mut exprs)).collect()),
+        Distinct::On(keys) => Some(
+            keys.into_iter()
+                .map(|k| extra(k, &mut ids, &mut exprs))
+                .collect(),
+        ),
         _ => None,
     };
     let extended = exprs.len() > width;
     plan = project(plan, exprs, all_columns);
     if all {
-        let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.015, plan.columns.clone());
-        plan = Plan { node: Node::Distinct(Box::new(plan)), columns, rows, cost };
+        let (rows, cost, columns) = (
+            plan.rows,
+            plan.cost + plan.rows * 0.015,
+            plan.columns.clone(),
+        );
+        plan = Plan {
+            node: Node::Distinct(Box::new(plan)),
+            columns,
+            rows,
+            cost,
+        };
     }
     if all || !ordered {
         plan = sort(plan, keys);
@@ -159,7 +236,11 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         plan = distinct_on(plan, on);
     }
     if extended {
-        let exprs = columns.iter().enumerate().map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        let exprs = columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| Expr::Column(i, c.ty))
+            .collect();
         plan = project(plan, exprs, columns);
     }
     Ok(finish_limit(plan, limit_expr, offset))
@@ -170,14 +251,28 @@ fn finish_limit(plan: Plan, limit_expr: Option<Expr>, offset: Option<Expr>) -> P
 }
 
 fn distinct_on(plan: Plan, keys: Vec<Expr>) -> Plan {
-    let (rows, cost, columns) = (plan.rows, plan.cost + plan.rows * 0.01, plan.columns.clone());
-    Plan { node: Node::DistinctOn { input: Box::new(plan), keys }, columns, rows, cost }
+    let (rows, cost, columns) = (
+        plan.rows,
+        plan.cost + plan.rows * 0.01,
+        plan.columns.clone(),
+    );
+    Plan {
+        node: Node::DistinctOn {
+            input: Box::new(plan),
+            keys,
+        },
+        columns,
+        rows,
+        cost,
+    }
 }
 
 /// A sort key that costs nothing to compute before the projection.
 fn below(expr: &Expr, outputs: &[Output]) -> bool {
     match expr {
-        Expr::Column(id, _) => !outputs.iter().any(|o| o.id == *id && !matches!(o.expr, Expr::Column(..))),
+        Expr::Column(id, _) => !outputs
+            .iter()
+            .any(|o| o.id == *id && !matches!(o.expr, Expr::Column(..))),
         _ => false,
     }
 }
@@ -197,7 +292,9 @@ fn wish(
     let mut wanted: Wanted = Vec::with_capacity(order.len());
     for key in order {
         match &key.expr {
-            Expr::Column(id, _) if *id >= COLUMN_BASE => wanted.push((*id, key.desc, key.nulls_first)),
+            Expr::Column(id, _) if *id >= COLUMN_BASE => {
+                wanted.push((*id, key.desc, key.nulls_first))
+            }
             _ => {
                 wanted.clear();
                 break;
@@ -219,15 +316,24 @@ fn wish(
     if wanted.is_empty() && !order.is_empty() {
         return Wish::default();
     }
-    Wish { order: wanted, limit }
+    Wish {
+        order: wanted,
+        limit,
+    }
 }
 
 /// SELECT min(a) FROM t: the first entry of an index on a, if there is one.
-fn extreme_wish(binder: &Binder<'_>, from: &FromList, grouping: Option<&Grouping>) -> Option<(Wish, Expr)> {
+fn extreme_wish(
+    binder: &Binder<'_>,
+    from: &FromList,
+    grouping: Option<&Grouping>,
+) -> Option<(Wish, Expr)> {
     let grouping = grouping?;
-    let ([], [(_, call)], [From::Rel(rel)]) =
-        (grouping.keys.as_slice(), grouping.aggregates.as_slice(), from.items.as_slice())
-    else {
+    let ([], [(_, call)], [From::Rel(rel)]) = (
+        grouping.keys.as_slice(),
+        grouping.aggregates.as_slice(),
+        from.items.as_slice(),
+    ) else {
         return None;
     };
     let desc = match call.aggregate.name {
@@ -235,13 +341,21 @@ fn extreme_wish(binder: &Binder<'_>, from: &FromList, grouping: Option<&Grouping
         "max" => true,
         _ => return None,
     };
-    let [arg] = call.args.as_slice() else { return None };
+    let [arg] = call.args.as_slice() else {
+        return None;
+    };
     if call.filter.is_some() || !matches!(binder.rels[*rel].source, Source::Table(_)) {
         return None;
     }
     let id = plain_column(arg)?;
     let condition = Expr::IsNull(Box::new(Expr::Column(id, binder.info(id).ty)), true);
-    Some((Wish { order: vec![(id, desc, desc)], limit: Some(1.0) }, condition))
+    Some((
+        Wish {
+            order: vec![(id, desc, desc)],
+            limit: Some(1.0),
+        },
+        condition,
+    ))
 }
 
 fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<Planned> {
@@ -261,17 +375,42 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         walk::call_exprs_mut(&mut call, &mut |e| walk::resolve_at(e, &layout, 0));
         aggregates.push(AggregateCall { ..call });
     }
-    let rows = if keys.is_empty() { 1.0 } else { (plan.rows / 10.0).clamp(1.0, 1e9) };
+    let rows = if keys.is_empty() {
+        1.0
+    } else {
+        (plan.rows / 10.0).clamp(1.0, 1e9)
+    };
     let cost = plan.cost + plan.rows * 0.02 + rows * estimate::EQUAL;
-    let node = Node::Aggregate { input: Box::new(plan), keys, aggregates };
+    let node = Node::Aggregate {
+        input: Box::new(plan),
+        keys,
+        aggregates,
+    };
     let layout = Layout::new(ids);
-    let plan = filter(Plan { node, columns, rows, cost }, grouping.having, &layout);
-    Ok(Planned { plan, layout, ordered: false })
+    let plan = filter(
+        Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        },
+        grouping.having,
+        &layout,
+    );
+    Ok(Planned {
+        plan,
+        layout,
+        ordered: false,
+    })
 }
 
 fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
     let info = binder.info(id);
-    OutputColumn { name: info.name.to_string(), ty: info.ty, origin: info.origin }
+    OutputColumn {
+        name: info.name.to_string(),
+        ty: info.ty,
+        origin: info.origin,
+    }
 }
 
 /// Set-returning calls become columns, innermost first when one feeds another.
@@ -288,17 +427,37 @@ fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Pl
         }
         let mut ids = planned.layout.ids().to_vec();
         let mut columns = planned.plan.columns.clone();
-        let mut exprs: Vec<Expr> = columns.iter().enumerate().map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        let mut exprs: Vec<Expr> = columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| Expr::Column(i, c.ty))
+            .collect();
         for (id, call) in now {
             let ty = call.ty();
             exprs.push(planned.layout.resolve(call));
-            columns.push(OutputColumn { name: String::new(), ty, origin: (0, 0) });
+            columns.push(OutputColumn {
+                name: String::new(),
+                ty,
+                origin: (0, 0),
+            });
             ids.push(id);
         }
         let rows = planned.plan.rows * 10.0;
         let cost = planned.plan.cost + rows * 0.01;
-        let node = Node::ProjectSet { input: Box::new(planned.plan), exprs };
-        planned = Planned { plan: Plan { node, columns, rows, cost }, layout: Layout::new(ids), ordered: false };
+        let node = Node::ProjectSet {
+            input: Box::new(planned.plan),
+            exprs,
+        };
+        planned = Planned {
+            plan: Plan {
+                node,
+                columns,
+                rows,
+                cost,
+            },
+            layout: Layout::new(ids),
+            ordered: false,
+        };
         sets = later;
     }
     Ok(planned)
@@ -308,12 +467,24 @@ fn lock_targets(binder: &Binder<'_>, rels: &[usize], layout: &Layout) -> Vec<Loc
     let mut targets = Vec::new();
     for &rel in rels {
         let item = &binder.rels[rel];
-        let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else { continue };
-        let Some(row_id) = layout.position(row_id) else { continue };
+        let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else {
+            continue;
+        };
+        let Some(row_id) = layout.position(row_id) else {
+            continue;
+        };
         let columns = (0..item.width)
-            .filter_map(|i| layout.position(item.first + i).map(|position| (i, position)))
+            .filter_map(|i| {
+                layout
+                    .position(item.first + i)
+                    .map(|position| (i, position))
+            })
             .collect();
-        targets.push(LockTarget { table: table.clone(), columns, row_id });
+        targets.push(LockTarget {
+            table: table.clone(),
+            columns,
+            row_id,
+        });
     }
     targets
 }

@@ -59,16 +59,23 @@ pub struct Planned {
 
 /// Binds and plans one SELECT, VALUES, INSERT, UPDATE or DELETE. `text` is the whole text that was given to
 /// [`crate::parse::parse`]: error positions count its characters from 1.
-pub fn plan_statement(statement: &ast::Statement, text: &str, cx: &PlanContext<'_>) -> Result<Planned> {
+pub fn plan_statement(
+    statement: &ast::Statement,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
     let (plan, command) = match statement {
         ast::Statement::Query(query) => match query.body.as_ref() {
-            ast::SetExpr::Insert(inner) | ast::SetExpr::Update(inner) | ast::SetExpr::Delete(inner) => {
-                match &query.with {
-                    Some(with) => (binder.with_change(with, |b| change(b, inner))?, command(inner)),
-                    None => (change(&mut binder, inner)?, command(inner)),
-                }
-            }
+            ast::SetExpr::Insert(inner)
+            | ast::SetExpr::Update(inner)
+            | ast::SetExpr::Delete(inner) => match &query.with {
+                Some(with) => (
+                    binder.with_change(with, |b| change(b, inner))?,
+                    command(inner),
+                ),
+                None => (change(&mut binder, inner)?, command(inner)),
+            },
             _ => (binder.subquery(query)?, Command::Select),
         },
         other => (change(&mut binder, other)?, command(other)),
@@ -76,7 +83,9 @@ pub fn plan_statement(statement: &ast::Statement, text: &str, cx: &PlanContext<'
     let mut lost = Vec::new();
     walk::plan_ids(&plan, &mut lost);
     if !lost.is_empty() {
-        return Err(SqlError::internal("a column reference was left without a row"));
+        return Err(SqlError::internal(
+            "a column reference was left without a row",
+        ));
     }
     let param_types = binder.finish_params()?;
     let written = binder.tables_written;

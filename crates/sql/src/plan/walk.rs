@@ -17,14 +17,20 @@ pub(crate) fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
         | Expr::Not(arg)
         | Expr::IsNull(arg, _)
         | Expr::IsBool { arg, .. } => f(arg),
-        Expr::And(all) | Expr::Or(all) | Expr::Coalesce(all, _) | Expr::Extreme(_, all, _) | Expr::Array(all, _) => {
+        Expr::And(all)
+        | Expr::Or(all)
+        | Expr::Coalesce(all, _)
+        | Expr::Extreme(_, all, _)
+        | Expr::Array(all, _) => {
             all.iter().for_each(f);
         }
         Expr::IsDistinct { left, right, .. } => {
             f(left);
             f(right);
         }
-        Expr::Case { arms, otherwise, .. } => {
+        Expr::Case {
+            arms, otherwise, ..
+        } => {
             for (when, then) in arms {
                 f(when);
                 f(then);
@@ -68,14 +74,20 @@ pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         | Expr::Not(arg)
         | Expr::IsNull(arg, _)
         | Expr::IsBool { arg, .. } => f(arg),
-        Expr::And(all) | Expr::Or(all) | Expr::Coalesce(all, _) | Expr::Extreme(_, all, _) | Expr::Array(all, _) => {
+        Expr::And(all)
+        | Expr::Or(all)
+        | Expr::Coalesce(all, _)
+        | Expr::Extreme(_, all, _)
+        | Expr::Array(all, _) => {
             all.iter_mut().for_each(f);
         }
         Expr::IsDistinct { left, right, .. } => {
             f(left);
             f(right);
         }
-        Expr::Case { arms, otherwise, .. } => {
+        Expr::Case {
+            arms, otherwise, ..
+        } => {
             for (when, then) in arms {
                 f(when);
                 f(then);
@@ -118,12 +130,15 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
         range.upper.iter().for_each(|(e, _)| f(e, depth));
         range.any.iter().for_each(|e| f(e, depth));
     };
-    let scan_filter = |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| scan.filter.iter().for_each(|e| f(e, depth));
+    let scan_filter =
+        |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| scan.filter.iter().for_each(|e| f(e, depth));
     match &plan.node {
         Node::OneRow | Node::CteScan { .. } => {}
         Node::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
         Node::SeqScan(scan) => scan_filter(scan, f),
-        Node::IndexScan { scan, range: keys, .. } => {
+        Node::IndexScan {
+            scan, range: keys, ..
+        } => {
             scan_filter(scan, f);
             range(keys, f);
         }
@@ -137,20 +152,44 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             f(condition, depth);
             plan_exprs(input, depth, f);
         }
-        Node::NestedLoop { left, right, condition, lateral, .. } => {
+        Node::NestedLoop {
+            left,
+            right,
+            condition,
+            lateral,
+            ..
+        } => {
             condition.iter().for_each(|e| f(e, depth));
             plan_exprs(left, depth, f);
             plan_exprs(right, depth + usize::from(*lateral), f);
         }
-        Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
-            left_keys.iter().chain(right_keys).chain(condition).for_each(|e| f(e, depth));
+        Node::HashJoin {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            condition,
+            ..
+        } => {
+            left_keys
+                .iter()
+                .chain(right_keys)
+                .chain(condition)
+                .for_each(|e| f(e, depth));
             plan_exprs(left, depth, f);
             plan_exprs(right, depth, f);
         }
-        Node::Aggregate { input, keys, aggregates } => {
+        Node::Aggregate {
+            input,
+            keys,
+            aggregates,
+        } => {
             keys.iter().for_each(|e| f(e, depth));
             for call in aggregates {
-                call.args.iter().chain(&call.filter).for_each(|e| f(e, depth));
+                call.args
+                    .iter()
+                    .chain(&call.filter)
+                    .for_each(|e| f(e, depth));
                 call.order.iter().for_each(|k| f(&k.expr, depth));
             }
             plan_exprs(input, depth, f);
@@ -159,7 +198,11 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             keys.iter().for_each(|k| f(&k.expr, depth));
             plan_exprs(input, depth, f);
         }
-        Node::Limit { input, limit, offset } => {
+        Node::Limit {
+            input,
+            limit,
+            offset,
+        } => {
             limit.iter().chain(offset).for_each(|e| f(e, depth));
             plan_exprs(input, depth, f);
         }
@@ -172,7 +215,12 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             plan_exprs(left, depth, f);
             plan_exprs(right, depth, f);
         }
-        Node::With { definition, recursive, body, .. } => {
+        Node::With {
+            definition,
+            recursive,
+            body,
+            ..
+        } => {
             plan_exprs(definition, depth, f);
             if let Some((term, _)) = recursive {
                 plan_exprs(term, depth, f);
@@ -213,17 +261,38 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             f(condition, depth);
             plan_exprs_mut(input, depth, f);
         }
-        Node::NestedLoop { left, right, condition, lateral, .. } => {
+        Node::NestedLoop {
+            left,
+            right,
+            condition,
+            lateral,
+            ..
+        } => {
             condition.iter_mut().for_each(|e| f(e, depth));
             plan_exprs_mut(left, depth, f);
             plan_exprs_mut(right, depth + usize::from(*lateral), f);
         }
-        Node::HashJoin { left, right, left_keys, right_keys, condition, .. } => {
-            left_keys.iter_mut().chain(right_keys).chain(condition).for_each(|e| f(e, depth));
+        Node::HashJoin {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            condition,
+            ..
+        } => {
+            left_keys
+                .iter_mut()
+                .chain(right_keys)
+                .chain(condition)
+                .for_each(|e| f(e, depth));
             plan_exprs_mut(left, depth, f);
             plan_exprs_mut(right, depth, f);
         }
-        Node::Aggregate { input, keys, aggregates } => {
+        Node::Aggregate {
+            input,
+            keys,
+            aggregates,
+        } => {
             keys.iter_mut().for_each(|e| f(e, depth));
             for call in aggregates {
                 call_exprs_mut(call, &mut |e| f(e, depth));
@@ -234,7 +303,11 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             keys.iter_mut().for_each(|k| f(&mut k.expr, depth));
             plan_exprs_mut(input, depth, f);
         }
-        Node::Limit { input, limit, offset } => {
+        Node::Limit {
+            input,
+            limit,
+            offset,
+        } => {
             limit.iter_mut().chain(offset).for_each(|e| f(e, depth));
             plan_exprs_mut(input, depth, f);
         }
@@ -247,7 +320,12 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             plan_exprs_mut(left, depth, f);
             plan_exprs_mut(right, depth, f);
         }
-        Node::With { definition, recursive, body, .. } => {
+        Node::With {
+            definition,
+            recursive,
+            body,
+            ..
+        } => {
             plan_exprs_mut(definition, depth, f);
             if let Some((term, _)) = recursive {
                 plan_exprs_mut(term, depth, f);
@@ -266,7 +344,10 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
 
 /// Every expression of an aggregate call.
 pub(crate) fn call_exprs_mut(call: &mut AggregateCall, f: &mut dyn FnMut(&mut Expr)) {
-    call.args.iter_mut().chain(&mut call.filter).for_each(&mut *f);
+    call.args
+        .iter_mut()
+        .chain(&mut call.filter)
+        .for_each(&mut *f);
     call.order.iter_mut().for_each(|k| f(&mut k.expr));
 }
 
@@ -302,9 +383,10 @@ pub(crate) fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
 
 /// Calls a volatile function somewhere.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    any(expr, &|e| {
-        matches!(e, Expr::Call { function, .. } if function.volatility == crate::func::Volatility::Volatile)
-    })
+    any(
+        expr,
+        &|e| matches!(e, Expr::Call { function, .. } if function.volatility == crate::func::Volatility::Volatile),
+    )
 }
 
 /// Contains a subquery.
@@ -323,11 +405,31 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
                     _ => compare::compare(x, y).is_eq(),
                 };
         }
-        (Expr::Column(x, _), Expr::Column(y, _)) | (Expr::Param(x, _), Expr::Param(y, _)) => return x == y,
-        (Expr::Outer { level: l, index: x, .. }, Expr::Outer { level: m, index: y, .. }) => {
+        (Expr::Column(x, _), Expr::Column(y, _)) | (Expr::Param(x, _), Expr::Param(y, _)) => {
+            return x == y;
+        }
+        (
+            Expr::Outer {
+                level: l, index: x, ..
+            },
+            Expr::Outer {
+                level: m, index: y, ..
+            },
+        ) => {
             return l == m && x == y;
         }
-        (Expr::Call { function: f, args: x, ty: t }, Expr::Call { function: g, args: y, ty: u }) => {
+        (
+            Expr::Call {
+                function: f,
+                args: x,
+                ty: t,
+            },
+            Expr::Call {
+                function: g,
+                args: y,
+                ty: u,
+            },
+        ) => {
             f.oid == g.oid
                 && t == u
                 && x.len() == y.len()
@@ -337,28 +439,57 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
         | (Expr::Relabel(_, t), Expr::Relabel(_, u))
         | (Expr::Coalesce(_, t), Expr::Coalesce(_, u))
         | (Expr::Array(_, t), Expr::Array(_, u)) => t == u,
-        (Expr::CoerceTypmod { ty: t, explicit: x, .. }, Expr::CoerceTypmod { ty: u, explicit: y, .. }) => {
-            t == u && x == y
-        }
-        (Expr::And(_), Expr::And(_)) | (Expr::Or(_), Expr::Or(_)) | (Expr::Not(_), Expr::Not(_)) => true,
+        (
+            Expr::CoerceTypmod {
+                ty: t, explicit: x, ..
+            },
+            Expr::CoerceTypmod {
+                ty: u, explicit: y, ..
+            },
+        ) => t == u && x == y,
+        (Expr::And(_), Expr::And(_))
+        | (Expr::Or(_), Expr::Or(_))
+        | (Expr::Not(_), Expr::Not(_)) => true,
         (Expr::IsNull(_, x), Expr::IsNull(_, y)) => x == y,
         (
-            Expr::IsBool { value: v, negated: x, .. },
-            Expr::IsBool { value: w, negated: y, .. },
+            Expr::IsBool {
+                value: v,
+                negated: x,
+                ..
+            },
+            Expr::IsBool {
+                value: w,
+                negated: y,
+                ..
+            },
         ) => v == w && x == y,
         (Expr::IsDistinct { negated: x, .. }, Expr::IsDistinct { negated: y, .. }) => x == y,
-        (Expr::Case { arms: x, otherwise: o, .. }, Expr::Case { arms: y, otherwise: p, .. }) => {
-            x.len() == y.len() && o.is_some() == p.is_some()
-        }
-        (Expr::Extreme(x, _, _), Expr::Extreme(y, _, _)) => x == y,
-        (Expr::NullIf { .. }, Expr::NullIf { .. }) | (Expr::Subscript { .. }, Expr::Subscript { .. }) => true,
         (
-            Expr::ArrayCompare { op: f, all: x, .. },
-            Expr::ArrayCompare { op: g, all: y, .. },
-        ) => f.oid == g.oid && x == y,
-        (Expr::InList { op: f, negated: x, .. }, Expr::InList { op: g, negated: y, .. }) => {
+            Expr::Case {
+                arms: x,
+                otherwise: o,
+                ..
+            },
+            Expr::Case {
+                arms: y,
+                otherwise: p,
+                ..
+            },
+        ) => x.len() == y.len() && o.is_some() == p.is_some(),
+        (Expr::Extreme(x, _, _), Expr::Extreme(y, _, _)) => x == y,
+        (Expr::NullIf { .. }, Expr::NullIf { .. })
+        | (Expr::Subscript { .. }, Expr::Subscript { .. }) => true,
+        (Expr::ArrayCompare { op: f, all: x, .. }, Expr::ArrayCompare { op: g, all: y, .. }) => {
             f.oid == g.oid && x == y
         }
+        (
+            Expr::InList {
+                op: f, negated: x, ..
+            },
+            Expr::InList {
+                op: g, negated: y, ..
+            },
+        ) => f.oid == g.oid && x == y,
         (Expr::Subquery(x), Expr::Subquery(y)) => return Arc::ptr_eq(x, y),
         _ => false,
     };
@@ -377,8 +508,15 @@ pub(crate) fn resolve_at(expr: &mut Expr, layout: &super::Layout, depth: usize) 
     match expr {
         Expr::Column(id, ty) if *id >= COLUMN_BASE => {
             if let Some(index) = layout.position(*id) {
-                *expr =
-                    if depth == 0 { Expr::Column(index, *ty) } else { Expr::Outer { level: depth, index, ty: *ty } };
+                *expr = if depth == 0 {
+                    Expr::Column(index, *ty)
+                } else {
+                    Expr::Outer {
+                        level: depth,
+                        index,
+                        ty: *ty,
+                    }
+                };
             }
         }
         Expr::Subquery(subquery) => {

@@ -13,7 +13,10 @@ fn check(golden: &str, actual: impl Fn(&str) -> String) {
             wrong.push_str(&format!("-- {sql}\n{found}\n\n"));
         }
     }
-    assert!(wrong.is_empty(), "these differ from the golden file; now:\n{wrong}");
+    assert!(
+        wrong.is_empty(),
+        "these differ from the golden file; now:\n{wrong}"
+    );
 }
 
 #[test]

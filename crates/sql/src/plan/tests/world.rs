@@ -1,7 +1,8 @@
 //! A catalog with a few tables, and a session that stands still.
 
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind, SequenceDef,
+    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind,
+    SequenceDef,
 };
 use crate::error::Result;
 use crate::func::Context;
@@ -83,7 +84,14 @@ fn column(name: &str, ty: Oid, typmod: i32) -> Column {
     }
 }
 
-fn index(oid: Oid, name: &str, table: Oid, positions: &[usize], unique: bool, primary: bool) -> Arc<IndexDef> {
+fn index(
+    oid: Oid,
+    name: &str,
+    table: Oid,
+    positions: &[usize],
+    unique: bool,
+    primary: bool,
+) -> Arc<IndexDef> {
     Arc::new(IndexDef {
         oid,
         name: name.to_owned(),
@@ -93,7 +101,11 @@ fn index(oid: Oid, name: &str, table: Oid, positions: &[usize], unique: bool, pr
         primary,
         columns: positions
             .iter()
-            .map(|&position| IndexColumn { position, desc: false, nulls_first: false })
+            .map(|&position| IndexColumn {
+                position,
+                desc: false,
+                nulls_first: false,
+            })
             .collect(),
     })
 }
@@ -134,12 +146,18 @@ pub(super) fn catalog() -> Arc<Catalog> {
         16_400,
         "t",
         vec![
-            Column { not_null: true, ..column("id", oid::INT4, -1) },
+            Column {
+                not_null: true,
+                ..column("id", oid::INT4, -1)
+            },
             column("a", oid::INT4, -1),
             column("b", oid::TEXT, -1),
             column("c", oid::VARCHAR, 7),
             column("d", oid::NUMERIC, (10 << 16) + 2 + 4),
-            Column { default: Some("now()".to_owned()), ..column("e", oid::TIMESTAMPTZ, -1) },
+            Column {
+                default: Some("now()".to_owned()),
+                ..column("e", oid::TIMESTAMPTZ, -1)
+            },
         ],
         vec![
             index(16_401, "t_pkey", 16_400, &[0], true, true),
@@ -156,7 +174,10 @@ pub(super) fn catalog() -> Arc<Catalog> {
         16_410,
         "u",
         vec![
-            Column { not_null: true, ..column("id", oid::INT8, -1) },
+            Column {
+                not_null: true,
+                ..column("id", oid::INT8, -1)
+            },
             column("t_id", oid::INT4, -1),
             column("x", oid::TEXT, -1),
         ],
@@ -168,15 +189,26 @@ pub(super) fn catalog() -> Arc<Catalog> {
     catalog.put_relation(Arc::new(table(
         16_420,
         "v",
-        vec![column("k1", oid::INT4, -1), column("k2", oid::INT4, -1), column("val", oid::TEXT, -1)],
+        vec![
+            column("k1", oid::INT4, -1),
+            column("k2", oid::INT4, -1),
+            column("val", oid::TEXT, -1),
+        ],
         vec![index(16_421, "v_pkey", 16_420, &[0, 1], true, true)],
     )));
     catalog.put_relation(Arc::new(table(
         16_430,
         "g",
         vec![
-            Column { identity: Some(true), sequence: Some(16_439), ..column("id", oid::INT4, -1) },
-            Column { dropped: true, ..column("........pg.dropped.2........", oid::TEXT, -1) },
+            Column {
+                identity: Some(true),
+                sequence: Some(16_439),
+                ..column("id", oid::INT4, -1)
+            },
+            Column {
+                dropped: true,
+                ..column("........pg.dropped.2........", oid::TEXT, -1)
+            },
             column("n", oid::INT4, -1),
         ],
         Vec::new(),
@@ -218,7 +250,10 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
 pub(super) fn plan(sql: &str) -> String {
     match planned(sql) {
         Ok(planned) => {
-            let options = ExplainOptions { costs: false, ..ExplainOptions::default() };
+            let options = ExplainOptions {
+                costs: false,
+                ..ExplainOptions::default()
+            };
             explain(&planned.plan, &options).join("\n")
         }
         Err(error) => format!("ERROR: {error} at {:?}", error.fields().position),
@@ -234,7 +269,9 @@ pub(super) fn error(sql: &str) -> String {
             let mut text = format!(
                 "{} {} {}",
                 fields.code,
-                fields.position.map_or_else(|| "-".to_owned(), |p| p.to_string()),
+                fields
+                    .position
+                    .map_or_else(|| "-".to_owned(), |p| p.to_string()),
                 fields.message
             );
             for extra in [&fields.detail, &fields.hint].into_iter().flatten() {

@@ -1,0 +1,367 @@
+//! UPDATE and DELETE: assignments, and the source rows both work on.
+
+use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
+use super::query::{From, FromList};
+use super::select::push_conjuncts;
+use super::setop::is_default;
+use super::{Binder, Clause, ColId, Frame};
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build, walk};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, Spanned};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...).
+    pub(crate) fn assignments(
+        &mut self,
+        assignments: &[ast::Assignment],
+        relation: &Arc<Relation>,
+    ) -> Result<Vec<(usize, Expr)>> {
+        let mut out: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            match &assignment.target {
+                ast::AssignmentTarget::ColumnName(name) => {
+                    let position = self.assignment_target(name, relation)?;
+                    let value = self.assignment_value(&assignment.value, relation, position)?;
+                    self.push_assignment(&mut out, relation, position, value)?;
+                }
+                ast::AssignmentTarget::Tuple(names) => {
+                    let mut positions = Vec::with_capacity(names.len());
+                    for name in names {
+                        positions.push(self.assignment_target(name, relation)?);
+                    }
+                    let at = self.at(assignment.value.span());
+                    let mismatch = || {
+                        SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "number of columns does not match number of values",
+                        )
+                        .at(at)
+                    };
+                    if let Some(items) =
+                        super::operator::row_of(super::operator::strip(&assignment.value))
+                    {
+                        if items.len() != positions.len() {
+                            return Err(mismatch());
+                        }
+                        for (item, position) in items.into_iter().zip(positions) {
+                            let value = self.assignment_value(item, relation, position)?;
+                            self.push_assignment(&mut out, relation, position, value)?;
+                        }
+                        continue;
+                    }
+                    let Ast::Subquery(query) = super::operator::strip(&assignment.value) else {
+                        if positions.len() == 1 {
+                            let value =
+                                self.assignment_value(&assignment.value, relation, positions[0])?;
+                            self.push_assignment(&mut out, relation, positions[0], value)?;
+                            continue;
+                        }
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+                        )
+                        .at(at));
+                    };
+                    let whole = self.subquery(query)?;
+                    if whole.columns.len() != positions.len() {
+                        return Err(mismatch());
+                    }
+                    let mut ids = Vec::new();
+                    walk::plan_ids(&whole, &mut ids);
+                    for (i, position) in positions.into_iter().enumerate() {
+                        let column = whole.columns[i].clone();
+                        let ty = column.ty;
+                        let one =
+                            build::project(whole.clone(), vec![Expr::Column(i, ty)], vec![column]);
+                        let value = Expr::Subquery(Arc::new(Subquery {
+                            plan: one,
+                            kind: SubqueryKind::Scalar,
+                            uncorrelated: ids.is_empty(),
+                            ty,
+                        }));
+                        let value = self.assign(value, &relation.columns[position], at)?;
+                        self.push_assignment(&mut out, relation, position, value)?;
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn assignment_target(&mut self, name: &ast::ObjectName, relation: &Relation) -> Result<usize> {
+        match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(ident)] => self.attribute(relation, ident),
+            [ast::ObjectNamePart::Identifier(ident), ..] => {
+                // "SET t.a" means field a of column t.
+                self.attribute(relation, ident)?;
+                Err(
+                    SqlError::unsupported(format!("assignment to a field: {name}"))
+                        .at(self.at(ident.span)),
+                )
+            }
+            _ => Err(SqlError::unsupported(format!("assignment to {name}"))),
+        }
+    }
+
+    fn assignment_value(
+        &mut self,
+        value: &Ast,
+        relation: &Arc<Relation>,
+        position: usize,
+    ) -> Result<Expr> {
+        if is_default(value) {
+            return super::standalone::column_default(self, relation, position);
+        }
+        let column = &relation.columns[position];
+        let at = self.at(value.span());
+        if column.identity == Some(true) {
+            return Err(SqlError::new(
+                GENERATED_ALWAYS,
+                format!("column \"{}\" can only be updated to DEFAULT", column.name),
+            )
+            .detail(format!(
+                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                column.name
+            )));
+        }
+        let bound = self.in_clause(Clause::Assign, |b| b.expr(value))?;
+        self.assign(bound, column, at)
+    }
+
+    fn push_assignment(
+        &self,
+        out: &mut Vec<(usize, Expr)>,
+        relation: &Relation,
+        position: usize,
+        value: Expr,
+    ) -> Result<()> {
+        if out.iter().any(|(p, _)| *p == position) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "multiple assignments to same column \"{}\"",
+                    relation.columns[position].name
+                ),
+            ));
+        }
+        out.push((position, value));
+        Ok(())
+    }
+
+    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
+        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+            return Err(SqlError::unsupported("this form of UPDATE"));
+        }
+        if !update.table.joins.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"JOIN\"",
+            ));
+        }
+        let from = match &update.from {
+            None => &[][..],
+            Some(
+                ast::UpdateTableFromKind::BeforeSet(from)
+                | ast::UpdateTableFromKind::AfterSet(from),
+            ) => from,
+        };
+        self.frames.push(Frame::new());
+        let result = self.update_in_frame(update, from);
+        self.frames.pop();
+        result
+    }
+
+    fn update_in_frame(
+        &mut self,
+        update: &ast::Update,
+        from: &[ast::TableWithJoins],
+    ) -> Result<Plan> {
+        let (relation, rel) = self.change_target(&update.table.relation)?;
+        let list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
+        let assignments = self.assignments(&update.assignments, &relation)?;
+        let returning = self.returning_items(update.returning.as_deref())?;
+        let changed = self.change_source(&relation, rel, list)?;
+        let assignments = assignments
+            .into_iter()
+            .map(|(position, value)| (position, changed.whole.resolve(value)))
+            .collect();
+        let (returning, columns) = place_returning(returning, &changed.visible);
+        let checks = super::standalone::checks(self, &relation)?;
+        let (rows, cost) = (
+            changed.source.rows,
+            changed.source.cost + changed.source.rows * 0.05,
+        );
+        let node = Node::Update(Box::new(Update {
+            table: relation,
+            source: changed.source,
+            assignments,
+            recheck: changed.recheck,
+            checks,
+            returning,
+        }));
+        Ok(Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        })
+    }
+
+    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
+        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
+            return Err(SqlError::unsupported("this form of DELETE"));
+        }
+        let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) =
+            &delete.from;
+        let [table] = tables.as_slice() else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \",\"",
+            ));
+        };
+        if !table.joins.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"JOIN\"",
+            ));
+        }
+        self.frames.push(Frame::new());
+        let using = delete.using.as_deref().unwrap_or_default();
+        let result = self.delete_in_frame(delete, &table.relation, using);
+        self.frames.pop();
+        result
+    }
+
+    fn delete_in_frame(
+        &mut self,
+        delete: &ast::Delete,
+        table: &ast::TableFactor,
+        using: &[ast::TableWithJoins],
+    ) -> Result<Plan> {
+        let (relation, rel) = self.change_target(table)?;
+        let list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
+        let returning = self.returning_items(delete.returning.as_deref())?;
+        let changed = self.change_source(&relation, rel, list)?;
+        let (returning, columns) = place_returning(returning, &changed.visible);
+        let (rows, cost) = (
+            changed.source.rows,
+            changed.source.cost + changed.source.rows * 0.05,
+        );
+        let node = Node::Delete(Box::new(Delete {
+            table: relation,
+            source: changed.source,
+            recheck: changed.recheck,
+            returning,
+        }));
+        Ok(Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        })
+    }
+
+    /// Opens the target of UPDATE or DELETE in the current frame.
+    fn change_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } = factor
+        else {
+            return Err(SqlError::unsupported("a target that is not a table"));
+        };
+        let relation = self.target(name)?;
+        self.writes(&relation);
+        let rel = self.add_relation(&relation, alias.as_ref())?;
+        self.give_row_id(rel);
+        Ok((relation, rel))
+    }
+
+    /// FROM and WHERE of UPDATE and DELETE.
+    fn change_conditions(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+        from: &[ast::TableWithJoins],
+        selection: Option<&Ast>,
+    ) -> Result<FromList> {
+        let mut list = self.bind_from(from)?;
+        list.items.insert(0, From::Rel(rel));
+        if let Some(selection) = selection {
+            let condition =
+                self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+            push_conjuncts(condition, &mut list.conditions);
+        }
+        let first = self.rels[rel].first;
+        for position in live(relation) {
+            // The whole old row is read: it becomes the new one.
+            let _ = self.use_column(first + position);
+        }
+        Ok(list)
+    }
+
+    /// The source rows of UPDATE and DELETE, as [`plan::Update`] wants them, once everything that refers to them is bound.
+    fn change_source(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+        list: FromList,
+    ) -> Result<Changed> {
+        let (first, width) = (self.rels[rel].first, self.rels[rel].width);
+        let row_id = self.rels[rel]
+            .row_id
+            .ok_or_else(|| SqlError::internal("the target has no row id"))?;
+        let recheck = super::and(list.conditions.clone());
+        let planned = self.plan_from(list, &Wish::default())?;
+        let own = first..first + width;
+        let mut ids: Vec<ColId> = own.clone().collect();
+        let others = planned.layout.ids().iter().copied();
+        ids.extend(others.filter(|id| !own.contains(id) && *id != row_id && *id != row_id + 1));
+        let visible = Layout::new(ids.clone());
+        ids.extend([row_id, row_id + 1]);
+        let mut exprs = Vec::with_capacity(ids.len());
+        let mut columns = Vec::with_capacity(ids.len());
+        for (i, &id) in ids.iter().enumerate() {
+            let info = self.info(id);
+            columns.push(OutputColumn {
+                name: info.name.to_string(),
+                ty: info.ty,
+                origin: info.origin,
+            });
+            exprs.push(match planned.layout.position(id) {
+                Some(position) => Expr::Column(position, info.ty),
+                None => null_of(
+                    relation
+                        .columns
+                        .get(i)
+                        .ok_or_else(|| SqlError::internal("a lost column"))?,
+                ),
+            });
+        }
+        let source = build::project(planned.plan, exprs, columns);
+        let whole = Layout::new(ids);
+        let recheck = recheck.map(|c| whole.resolve(c));
+        Ok(Changed {
+            source,
+            recheck,
+            visible,
+            whole,
+        })
+    }
+}
+
+/// Source rows of UPDATE and DELETE.
+struct Changed {
+    source: Plan,
+    recheck: Option<Expr>,
+    /// Target's columns, then the other columns of the source row: what RETURNING sees.
+    visible: Layout,
+    /// The whole source row.
+    whole: Layout,
+}

@@ -1,0 +1,337 @@
+//! WITH: common table expressions, recursive ones too, and references to them.
+
+use super::names::fold_ident;
+use super::select::Tail;
+use super::setop::{Body, columns_differ};
+use super::{Binder, Cte, Frame, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{Node, OutputColumn, Plan, walk};
+use crate::value::{SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, SetExpr};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub(crate) fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
+        let mut definitions = Vec::new();
+        for cte in &with.cte_tables {
+            definitions.push(self.cte(cte, with.recursive)?);
+        }
+        let body = self.query_without_with(query, true)?;
+        let mut plan = self.finish(body)?;
+        let used: Vec<usize> = self
+            .frame()?
+            .ctes
+            .iter()
+            .filter(|c| c.used)
+            .map(|c| c.slot)
+            .collect();
+        for (slot, definition, recursive) in definitions.into_iter().rev() {
+            if !used.contains(&slot) {
+                continue;
+            }
+            let rows = plan.rows;
+            let cost = plan.cost + definition.cost;
+            let columns = plan.columns.clone();
+            plan = Plan {
+                node: Node::With {
+                    slot,
+                    definition: Box::new(definition),
+                    recursive,
+                    body: Box::new(plan),
+                },
+                columns,
+                rows,
+                cost,
+            };
+        }
+        Ok(Body::Plan(Box::new(plan)))
+    }
+
+    /// WITH in front of INSERT, UPDATE or DELETE: its queries belong to the source of the change.
+    pub(crate) fn with_change(
+        &mut self,
+        with: &ast::With,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        let result = self.with_change_in_frame(with, change);
+        self.frames.pop();
+        result
+    }
+
+    fn with_change_in_frame(
+        &mut self,
+        with: &ast::With,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        let mut definitions = Vec::new();
+        for cte in &with.cte_tables {
+            definitions.push(self.cte(cte, with.recursive)?);
+        }
+        let mut plan = change(self)?;
+        let used: Vec<usize> = self
+            .frame()?
+            .ctes
+            .iter()
+            .filter(|c| c.used)
+            .map(|c| c.slot)
+            .collect();
+        if used.is_empty() {
+            return Ok(plan);
+        }
+        let mut beside: Vec<&Expr> = Vec::new();
+        match &plan.node {
+            Node::Insert(insert) => {
+                beside.extend(&insert.values);
+                beside.extend(insert.returning.iter().flatten());
+                if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
+                    beside.extend(update.assignments.iter().map(|(_, e)| e));
+                    beside.extend(&update.filter);
+                }
+            }
+            Node::Update(update) => {
+                beside.extend(update.assignments.iter().map(|(_, e)| e));
+                beside.extend(update.returning.iter().flatten());
+                beside.extend(&update.recheck);
+            }
+            Node::Delete(delete) => {
+                beside.extend(delete.returning.iter().flatten());
+                beside.extend(&delete.recheck);
+            }
+            _ => {}
+        }
+        if beside.into_iter().any(walk::has_subquery) {
+            return Err(SqlError::unsupported(
+                "WITH together with subqueries in a data-modifying statement",
+            ));
+        }
+        let source = match &mut plan.node {
+            Node::Insert(insert) => &mut insert.source,
+            Node::Update(update) => &mut update.source,
+            Node::Delete(delete) => &mut delete.source,
+            _ => {
+                return Err(SqlError::internal(
+                    "WITH in front of something that changes nothing",
+                ));
+            }
+        };
+        for (slot, definition, recursive) in definitions.into_iter().rev() {
+            if !used.contains(&slot) {
+                continue;
+            }
+            let body = source.clone();
+            let (columns, rows, cost) =
+                (body.columns.clone(), body.rows, body.cost + definition.cost);
+            let node = Node::With {
+                slot,
+                definition: Box::new(definition),
+                recursive,
+                body: Box::new(body),
+            };
+            *source = Plan {
+                node,
+                columns,
+                rows,
+                cost,
+            };
+        }
+        Ok(plan)
+    }
+
+    #[allow(
+        clippy::type_complexity,
+        reason = "slot, definition, recursive term: used once, right above"
+    )]
+    fn cte(
+        &mut self,
+        cte: &ast::Cte,
+        recursive: bool,
+    ) -> Result<(usize, Plan, Option<(Box<Plan>, bool)>)> {
+        let name = fold_ident(&cte.alias.name);
+        let at = self.at(cte.alias.name.span);
+        if self.frame()?.ctes.iter().any(|c| c.name == name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("WITH query name \"{name}\" specified more than once"),
+            )
+            .at(at));
+        }
+        if matches!(
+            cte.query.body.as_ref(),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)
+        ) {
+            return Err(SqlError::unsupported("a data-modifying statement in WITH").at(at));
+        }
+        let slot = self.slot();
+        let renames: Vec<String> = cte
+            .alias
+            .columns
+            .iter()
+            .map(|c| fold_ident(&c.name))
+            .collect();
+        let recursive_parts = if recursive {
+            recursive_terms(&cte.query)
+        } else {
+            None
+        };
+        let (definition, term) = match recursive_parts {
+            Some((first, second, union_all)) if mentions(&cte.query, &name) => {
+                let tail = Tail::default();
+                if cte.query.order_by.is_some()
+                    || cte.query.limit_clause.is_some()
+                    || cte.query.fetch.is_some()
+                {
+                    return Err(
+                        SqlError::unsupported("ORDER BY or LIMIT in a recursive query").at(at),
+                    );
+                }
+                let body = self.set_expr(first, &tail, true)?;
+                let first = self.finish(body)?;
+                let columns = cte_columns(&first.columns, &renames, &name)?;
+                let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
+                let rows = first.rows * 10.0;
+                self.frame()?.ctes.push(Cte {
+                    name: name.clone(),
+                    slot,
+                    columns,
+                    rows: first.rows,
+                    used: false,
+                    recursive_now: true,
+                });
+                let body = self.set_expr(second, &tail, false)?;
+                let found = body.types();
+                if found.len() != types.len() {
+                    return Err(columns_differ("UNION"));
+                }
+                for (i, (want, found)) in types.iter().zip(&found).enumerate() {
+                    if found.oid != want.oid && found.oid != oid::UNKNOWN {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                                i + 1,
+                                info::format_type(*want),
+                                info::format_type(*found)
+                            ),
+                        )
+                        .hint("Cast the output of the non-recursive term to the correct type."));
+                    }
+                }
+                let second = self.finish_as(body, &types)?;
+                if let Some(own) = self.frame()?.ctes.last_mut() {
+                    own.recursive_now = false;
+                    own.used = false;
+                    own.rows = rows;
+                }
+                (first, Some((Box::new(second), union_all)))
+            }
+            _ => {
+                let plan = self.subquery(&cte.query)?;
+                let columns = cte_columns(&plan.columns, &renames, &name)?;
+                let rows = plan.rows;
+                self.frame()?.ctes.push(Cte {
+                    name: name.clone(),
+                    slot,
+                    columns,
+                    rows,
+                    used: false,
+                    recursive_now: false,
+                });
+                (plan, None)
+            }
+        };
+        Ok((slot, definition, term))
+    }
+
+    /// A FROM item that names a WITH query in sight.
+    pub(crate) fn cte_reference(
+        &mut self,
+        name: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<Option<usize>> {
+        let mut found = None;
+        for frame in self.frames.iter_mut().rev() {
+            if let Some(cte) = frame.ctes.iter_mut().rev().find(|c| c.name == name) {
+                cte.used = true;
+                found = Some(cte.clone());
+                break;
+            }
+        }
+        let Some(cte) = found else { return Ok(None) };
+        let columns = cte
+            .columns
+            .into_iter()
+            .map(|(name, ty)| (name, ty, (0, 0)))
+            .collect();
+        let source = Source::Cte {
+            slot: cte.slot,
+            rows: cte.rows,
+        };
+        self.add_item(source, columns, name, alias).map(Some)
+    }
+}
+
+/// The two terms of `a UNION [ALL] b`.
+fn recursive_terms(query: &ast::Query) -> Option<(&SetExpr, &SetExpr, bool)> {
+    match query.body.as_ref() {
+        SetExpr::SetOperation {
+            left,
+            op: ast::SetOperator::Union,
+            set_quantifier,
+            right,
+        } => Some((
+            left,
+            right,
+            matches!(set_quantifier, ast::SetQuantifier::All),
+        )),
+        _ => None,
+    }
+}
+
+/// Whether a query names `table` in some FROM.
+fn mentions(query: &ast::Query, table: &str) -> bool {
+    let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
+        let hit = match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == table,
+            _ => false,
+        };
+        if hit {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    });
+    flow.is_break()
+}
+
+fn cte_columns(
+    columns: &[OutputColumn],
+    renames: &[String],
+    name: &str,
+) -> Result<Vec<(Arc<str>, SqlType)>> {
+    if renames.len() > columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "WITH query \"{name}\" has {} columns available but {} columns specified",
+                columns.len(),
+                renames.len()
+            ),
+        ));
+    }
+    Ok(columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            (
+                renames
+                    .get(i)
+                    .map_or(c.name.as_str(), String::as_str)
+                    .into(),
+                c.ty,
+            )
+        })
+        .collect())
+}
