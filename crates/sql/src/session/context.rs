@@ -153,7 +153,9 @@ impl Context for SessionContext {
         let catalog = self.catalog();
         let settings = self.settings.borrow();
         let path = settings.typed().search_path.iter();
-        path.filter(|schema| catalog.schema(schema).is_some()).cloned().collect()
+        path.filter(|schema| catalog.schema(schema).is_some())
+            .cloned()
+            .collect()
     }
 
     fn nextval(&self, sequence: Oid) -> Result<i64> {
