@@ -316,10 +316,12 @@ impl Txn {
     }
 
     /// Undoes a write that found its key taken. The transaction may go on (ON CONFLICT): whoever met the version in the
-    /// meantime must not wait for its end.
-    fn undo_failed(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
+    /// meantime must not wait for its end. If another transaction is in the way it will not go on but wait and write
+    /// again, so nobody is woken: two transactions that want each other's keys would wake each other for ever, and never
+    /// both be found waiting.
+    fn undo_failed(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard, error: &WriteError) {
         self.undo(table, rid, what, guard);
-        if let Some(work) = &self.work {
+        if let (Some(work), false) = (&self.work, matches!(error, WriteError::Blocked(_))) {
             work.writer.state().wake();
         }
     }
@@ -351,7 +353,7 @@ impl Txn {
             }
         };
         if let Err(error) = self.insert_entries(table, rid, None, row, &guard) {
-            self.undo_failed(table, rid, What::Insert, &guard);
+            self.undo_failed(table, rid, What::Insert, &guard, &error);
             return Err(error);
         }
         self.note(
@@ -398,7 +400,7 @@ impl Txn {
         if keys_changed
             && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard)
         {
-            self.undo_failed(table, rid, What::Update, &guard);
+            self.undo_failed(table, rid, What::Update, &guard, &error);
             return Err(error);
         }
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);

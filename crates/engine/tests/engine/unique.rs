@@ -1,6 +1,10 @@
 //! Unique indexes judge the newest versions, committed or in flight.
 
-use logstead_engine::{Guard, Isolation, KeyExtractor, KeyKind, RowRef, WriteError};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use logstead_engine::{Guard, Isolation, KeyExtractor, KeyKind, RowRef, WaitError, WriteError};
 use logstead_types::IndexId;
 
 use crate::world::*;
@@ -172,4 +176,28 @@ fn an_index_built_later_checks_and_serves_old_snapshots() {
     ddl.build_index(&world.table, &partial).expect("1 and 100");
     assert_eq!(world.walk(&mut ddl, &partial, false), [(1, 1), (3, 100)]);
     assert_eq!(world.walk(&mut old, &partial, true), [(3, 100), (1, 100)]);
+}
+
+#[test]
+fn two_transactions_that_want_each_other_s_keys_are_a_deadlock() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut a = worker.begin(Isolation::ReadCommitted);
+    let mut b = worker.begin(Isolation::ReadCommitted);
+    a.insert(&world.table, &row(7, 1)).expect("a");
+    b.insert(&world.table, &row(8, 1)).expect("b");
+    let bell = Arc::new(Bell::default());
+    let Err(WriteError::Blocked(of_a)) = a.insert(&world.table, &row(8, 2)) else {
+        panic!("a is not blocked")
+    };
+    let mut a_waits = pin!(of_a.wait(&mut a));
+    assert!(poll(a_waits.as_mut(), &bell).is_pending());
+    // The attempt of `b` leaves nothing behind and wakes nobody: `a` is still found waiting.
+    let Err(WriteError::Blocked(of_b)) = b.insert(&world.table, &row(7, 2)) else {
+        panic!("b is not blocked")
+    };
+    assert_eq!(bell.rings(), 0);
+    let mut b_waits = pin!(of_b.wait(&mut b));
+    let Poll::Ready(Err(WaitError::Deadlock)) = poll(b_waits.as_mut(), &bell) else {
+        panic!("no deadlock found")
+    };
 }
