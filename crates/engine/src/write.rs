@@ -319,7 +319,14 @@ impl Txn {
     /// meantime must not wait for its end. If another transaction is in the way it will not go on but wait and write
     /// again, so nobody is woken: two transactions that want each other's keys would wake each other for ever, and never
     /// both be found waiting.
-    fn undo_failed(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard, error: &WriteError) {
+    fn undo_failed(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        what: What,
+        guard: &Guard,
+        error: &WriteError,
+    ) {
         self.undo(table, rid, what, guard);
         if let (Some(work), false) = (&self.work, matches!(error, WriteError::Blocked(_))) {
             work.writer.state().wake();

@@ -556,10 +556,12 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROC => match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
-            Some(name) => out.extend_from_slice(name.as_bytes()),
-            None => number(out),
-        },
+        oid::REGPROC => {
+            match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
+            }
+        }
         oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
