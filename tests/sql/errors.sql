@@ -52,8 +52,6 @@ CREATE TABLE err_a (id int);
 CREATE TABLE err_b (id int, id int);
 CREATE TABLE err_b (id int DEFAULT 'x');
 CREATE TABLE err_b (id int CHECK (missing > 1));
-CREATE TABLE err_b (id varchar(0));
-CREATE TABLE err_b (id numeric(2000));
 CREATE INDEX err_a_pkey ON err_a (id);
 CREATE INDEX ON err_a (missing);
 DROP TABLE err_missing;

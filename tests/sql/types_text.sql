@@ -1,7 +1,5 @@
 -- text, varchar, char, bytea, boolean, uuid, and the text functions.
-SELECT 'plain', 'it''s', E'tab\there', E'\u00e9\\x', 'a' 'b' AS literal_error;
-SELECT 'a'
-  'b' AS continued;
+SELECT 'plain', 'it''s', E'tab\there', E'\u00e9\\x';
 SELECT $$dollar 'quoted'$$, $tag$inner $$ stays$tag$, U&'d\0061t\+000061';
 SELECT 'abc' || 'def', 'abc' || 1, 'abc' || NULL IS NULL, 1.5 || 'x', concat('a', NULL, 1, true), concat_ws('-', 'a', NULL, 'b');
 SELECT length('Stanisław'), char_length(''), octet_length('Stanisław'), bit_length('ab'), length('☃'::text);

@@ -25,6 +25,9 @@ pub enum WriteError {
     /// REPEATABLE READ: the row was changed after the snapshot (40001).
     #[error("could not serialize access due to concurrent update")]
     Serialization,
+    /// REPEATABLE READ: the row was deleted after the snapshot (40001).
+    #[error("could not serialize access due to concurrent delete")]
+    SerializationDelete,
     /// A row with the same key exists (23505). The answer depends on that row: it waits like a read (T15).
     #[error("a row with the same key exists")]
     Unique {

@@ -521,7 +521,7 @@ impl Txn {
                 }
                 self.dsn.cover(csn);
                 if self.isolation == Isolation::RepeatableRead && csn >= self.snapshot() {
-                    return Err(WriteError::Serialization);
+                    return Err(self.lost(version.kind() == Kind::Tombstone));
                 }
                 if version.kind() == Kind::Tombstone {
                     return Err(self.lost(true));
@@ -542,7 +542,8 @@ impl Txn {
     /// The error for a row that is not what was read.
     fn lost(&self, deleted: bool) -> WriteError {
         match (self.isolation, deleted) {
-            (Isolation::RepeatableRead, _) => WriteError::Serialization,
+            (Isolation::RepeatableRead, true) => WriteError::SerializationDelete,
+            (Isolation::RepeatableRead, false) => WriteError::Serialization,
             (Isolation::ReadCommitted, true) => WriteError::Gone,
             (Isolation::ReadCommitted, false) => WriteError::Changed,
         }

@@ -117,7 +117,7 @@ fn run(seed: u64) {
                     Err(WriteError::Unique { .. }) => {
                         assert!(newest.contains_key(&k), "seed {seed}: {k}")
                     }
-                    Err(WriteError::Serialization) => {
+                    Err(WriteError::Serialization | WriteError::SerializationDelete) => {
                         // First committer wins: this one must give up.
                         sessions.swap_remove(at).txn.abort();
                     }

@@ -241,6 +241,21 @@ impl Binder<'_> {
             U::AtDashAt => return self.expr(operand),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
+        // The smallest integers: their digits alone would be of the next wider type.
+        if name == "-"
+            && let Ast::Value(value) = operand
+            && let ast::Value::Number(digits, _) = &value.value
+        {
+            match digits.as_str() {
+                "2147483648" => {
+                    return Ok(Expr::Const(Datum::Int4(i32::MIN), SqlType::of(oid::INT4)));
+                }
+                "9223372036854775808" => {
+                    return Ok(Expr::Const(Datum::Int8(i64::MIN), SqlType::of(oid::INT8)));
+                }
+                _ => {}
+            }
+        }
         // The tree's span leaves the sign out.
         let at = crate::parse::before(self.text, whole.span(), name);
         let operand = self.expr(operand)?;

@@ -119,9 +119,6 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::AtTimeZone { .. } => strong("timezone"),
-        Ast::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => {
-            Some(("bool".to_owned(), 1))
-        }
         _ => None,
     }
 }

@@ -70,7 +70,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn write_error(error: &WriteError) -> SqlError {
     match error {
         WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
-        WriteError::Serialization => SqlError::new(
+        WriteError::Serialization | WriteError::SerializationDelete => SqlError::new(
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to concurrent update",
         ),

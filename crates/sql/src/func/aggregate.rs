@@ -584,7 +584,8 @@ impl AggregateState for Moments {
         let variance = top.div(&n.mul(&m)?)?;
         Ok(Datum::numeric(
             if matches!(self.what, What::StddevPop | What::StddevSamp) {
-                variance.sqrt()?
+                // As many digits as the division gave.
+                variance.root(variance.scale().unwrap_or(0))
             } else {
                 variance
             },

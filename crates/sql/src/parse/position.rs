@@ -118,6 +118,11 @@ pub(super) fn parse_error(text: &str, error: &ParserError, next: &TokenWithSpan)
 }
 
 fn end_of_input(text: &str) -> SqlError {
+    // PostgreSQL's grammar meets the semicolon before the end.
+    if let Some(before) = text.trim_end().strip_suffix(';') {
+        return SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \";\"")
+            .at(Some(before.chars().count() + 1));
+    }
     SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input")
         .at(Some(text.chars().count() + 1))
 }

@@ -351,7 +351,13 @@ impl Session {
                 match pushed {
                     Ok(_) => rows += 1,
                     Err(error) if error.fields().context.is_none() => {
-                        return Err(error.context(reader.row_context()));
+                        // The row was read already: PostgreSQL names its line and no more.
+                        let context = if error.code() == SqlState::UNIQUE_VIOLATION {
+                            format!("COPY {}, line {}", reader.table, reader.line)
+                        } else {
+                            reader.row_context()
+                        };
+                        return Err(error.context(context));
                     }
                     Err(error) => return Err(error),
                 }

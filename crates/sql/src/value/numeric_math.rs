@@ -160,6 +160,11 @@ impl Numeric {
         let (w, _) = self.leading();
         let weight = (w + 1) * 4 / 2 - 1;
         let rscale = choose(SIG_DIGITS_MIN - weight, &[self]);
+        Ok(self.root(rscale))
+    }
+
+    /// The square root of a finite number that is not negative, to `rscale` digits after the point.
+    pub(crate) fn root(&self, rscale: u32) -> Numeric {
         let (m, s) = self.big().unwrap_or((BigInt::ZERO, 0));
         // One digit more than wanted, then round: the root is cut, and a cut 5 is a 5 or more.
         let p = rscale + 1;
@@ -168,7 +173,7 @@ impl Numeric {
         } else {
             m / pow10(s - 2 * p)
         };
-        Ok(unfix(&scaled.sqrt(), p, rscale))
+        unfix(&scaled.sqrt(), p, rscale)
     }
 
     /// e to the power of this.

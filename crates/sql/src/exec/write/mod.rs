@@ -220,6 +220,10 @@ pub(crate) fn unique_violation(
 pub(crate) fn write_failed(error: &WriteError) -> SqlError {
     match error {
         WriteError::Serialization => serialization_failure(),
+        WriteError::SerializationDelete => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent delete",
+        ),
         WriteError::Deadlock => deadlock(),
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
