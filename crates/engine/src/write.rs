@@ -15,6 +15,7 @@ use crate::garbage;
 use crate::index::{Index, KeyKind};
 use crate::precommit::Buffers;
 use crate::row::{ROW_BYTES_MAX, RowRef};
+use crate::row_lock::RowLock;
 use crate::rows::{RID_MAX, Rows};
 use crate::state::TxnState;
 use crate::stats::add;
@@ -458,13 +459,14 @@ impl Txn {
         Ok(())
     }
 
-    /// Locks the version `base` of a row against writers, until the transaction ends or rolls back to a savepoint
-    /// before. Not logged, and readers look through it.
+    /// Locks the version `base` of a row, until the transaction ends or rolls back to a savepoint before. Not logged,
+    /// and readers look through it. Every lock keeps all others out, as [`RowLock::Update`] does, whatever its strength.
     pub fn lock_row(
         &mut self,
         table: &Arc<Table>,
         rid: Rid,
         base: VersionId,
+        _lock: RowLock,
     ) -> Result<(), WriteError> {
         self.start_work();
         let guard = Guard::pin();

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
     Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation, KeyExtractor, KeyKind,
-    Receipt, Row, RowBuilder, RowRef, ScanCursor, Table, Txn, Worker, WriteError,
+    Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -179,7 +179,7 @@ impl World {
             .get(&self.by_key, &key(k), &guard)
             .expect("the account exists");
         let (rid, version) = (found.rid, found.version);
-        txn.lock_row(&self.table, rid, version)
+        txn.lock_row(&self.table, rid, version, RowLock::Update)
     }
 
     /// Every visible row, by scan.

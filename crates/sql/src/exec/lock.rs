@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{LockTarget, LockWait, Plan};
 use crate::value::Datum;
-use logstead_engine::{Blocker, Table, WriteError};
+use logstead_engine::{Blocker, RowLock, Table, WriteError};
 use logstead_types::{Rid, SqlState};
 use std::sync::Arc;
 
@@ -151,7 +151,10 @@ impl LockState {
                     return Ok(Locked::No);
                 }
             }
-            match cx.txn()?.lock_row(table, rid, current.version) {
+            match cx
+                .txn()?
+                .lock_row(table, rid, current.version, RowLock::Update)
+            {
                 Ok(()) => return Ok(Locked::Yes),
                 Err(WriteError::Blocked(blocker)) => {
                     return match wait {
