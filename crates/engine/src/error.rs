@@ -36,6 +36,12 @@ pub enum WriteError {
         /// The row that has it.
         rid: Rid,
     },
+    /// An index has no key for the row: the expression it is on fails for it ([`KeyKind::Failed`](crate::KeyKind)).
+    #[error("index {index} has no key for the row")]
+    NoKey {
+        /// The index.
+        index: IndexId,
+    },
     /// Waiting would never end (40P01).
     #[error("deadlock detected")]
     Deadlock,

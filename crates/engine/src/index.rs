@@ -8,6 +8,7 @@
 //! This one is a balanced tree under a reader-writer lock with keys stored inline; the interface is what a concurrent
 //! tree needs too.
 
+use std::any::Any;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -30,12 +31,31 @@ pub enum KeyKind {
     Unique,
     /// A key with a NULL: it never conflicts.
     Nullable,
+    /// The row has no key because computing it fails (an index on an expression). A write of such a row is refused
+    /// with [`WriteError::NoKey`](crate::WriteError::NoKey); a version from before the index has no entry.
+    Failed,
+}
+
+impl KeyKind {
+    /// Has the row an entry in the index?
+    #[inline]
+    pub fn has_entry(self) -> bool {
+        matches!(self, KeyKind::Unique | KeyKind::Nullable)
+    }
 }
 
 /// Makes memcmp-comparable keys from rows. Keys of one index are prefix-free.
+///
+/// The answer for a row never changes: entries are found again, judged and removed by computing the key anew. `out`
+/// holds nothing of use when the row has no entry.
 pub trait KeyExtractor: Send + Sync {
     /// Appends the key of `row` to `out` and says what it is.
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind;
+
+    /// What the maker of the index wants to find again by [`Index::definition`].
+    fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
 }
 
 /// Bytes of a rid at the end of an entry.
@@ -148,9 +168,14 @@ impl Index {
         self.entries.read().len()
     }
 
+    /// What its maker gave it; see [`KeyExtractor::definition`].
+    pub fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.extractor.definition()
+    }
+
     /// The key of `row`, appended to `out`.
     #[inline]
-    pub(crate) fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    pub fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
         self.extractor.key(RowRef::new(row), out)
     }
 

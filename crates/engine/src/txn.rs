@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::engine::EngineInner;
 use crate::error::WriteError;
-use crate::index::{Index, IndexCursor, KeyKind};
+use crate::index::{Index, IndexCursor};
 use crate::row::RowRef;
 use crate::savepoint::Savepoint;
 use crate::state::TxnId;
@@ -392,8 +392,7 @@ impl Txn {
     fn has_key(&self, index: &Index, version: VersionRef<'_>, key: &[u8]) -> bool {
         let mut scratch = self.worker.scratch.borrow_mut();
         scratch.other_key.clear();
-        index.key(version.row(), &mut scratch.other_key) != KeyKind::Absent
-            && scratch.other_key == key
+        index.key(version.row(), &mut scratch.other_key).has_entry() && scratch.other_key == key
     }
 
     /// The next visible row in the cursor's order; each row comes once.

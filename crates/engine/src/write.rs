@@ -154,7 +154,7 @@ fn chain_has_key(
             continue;
         }
         buffer.clear();
-        if index.key(version.row(), buffer) != KeyKind::Absent && buffer == key {
+        if index.key(version.row(), buffer).has_entry() && buffer == key {
             return true;
         }
     }
@@ -175,7 +175,7 @@ pub(crate) fn drop_entries(
     table.with_indexes(|indexes| {
         for index in indexes {
             scratch.old_key.clear();
-            if index.key(gone.row(), &mut scratch.old_key) == KeyKind::Absent {
+            if !index.key(gone.row(), &mut scratch.old_key).has_entry() {
                 continue;
             }
             let length = scratch.old_key.len();
@@ -225,8 +225,10 @@ impl Txn {
             for index in indexes {
                 new_key.clear();
                 let kind = index.key(new, new_key);
-                if kind == KeyKind::Absent {
-                    continue;
+                match kind {
+                    KeyKind::Absent => continue,
+                    KeyKind::Failed => return Err(WriteError::NoKey { index: index.id() }),
+                    KeyKind::Unique | KeyKind::Nullable => {}
                 }
                 if let Some(old) = old {
                     old_key.clear();
@@ -264,7 +266,8 @@ impl Txn {
             indexes.iter().any(|index| {
                 old_key.clear();
                 new_key.clear();
-                index.key(old, old_key) != index.key(new, new_key) || old_key != new_key
+                let (old, new) = (index.key(old, old_key), index.key(new, new_key));
+                new == KeyKind::Failed || old != new || (new.has_entry() && old_key != new_key)
             })
         })
     }
@@ -561,8 +564,11 @@ impl Txn {
                 }
                 new_key.clear();
                 let kind = index.key(version.row(), new_key);
-                if kind == KeyKind::Absent {
-                    continue;
+                match kind {
+                    KeyKind::Absent => continue,
+                    KeyKind::Failed if live => return Err(WriteError::NoKey { index: index.id() }),
+                    KeyKind::Failed => continue,
+                    KeyKind::Unique | KeyKind::Nullable => {}
                 }
                 let length = new_key.len();
                 Index::complete(new_key, rid);

@@ -201,3 +201,71 @@ fn two_transactions_that_want_each_other_s_keys_are_a_deadlock() {
         panic!("no deadlock found")
     };
 }
+
+/// A key that cannot be computed for negative balances.
+struct RootOfBalance;
+
+impl KeyExtractor for RootOfBalance {
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        match row.column(1) {
+            Some(bytes) if bytes[0] & 0x80 != 0 => {
+                out.extend_from_slice(bytes);
+                KeyKind::Unique
+            }
+            _ => {
+                // Whatever is left behind here must not be taken for a key.
+                out.push(7);
+                KeyKind::Failed
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_without_a_key_is_refused_and_leaves_nothing_behind() {
+    let (world, worker) = World::with_accounts(1, 2);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| -1).expect("no index yet");
+    commit(txn);
+    let roots =
+        world
+            .engine
+            .create_index(&world.table, IndexId(32), false, Arc::new(RootOfBalance));
+    let mut ddl = worker.begin(Isolation::ReadCommitted);
+    assert!(matches!(
+        ddl.build_index(&world.table, &roots),
+        Err(WriteError::NoKey { index: IndexId(32) })
+    ));
+    ddl.abort();
+
+    // An older version without a key is nobody's business: it only has no entry.
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.get(&mut old, 1), Some(-1));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| 5).expect("has a key again");
+    commit(txn);
+    let mut ddl = worker.begin(Isolation::ReadCommitted);
+    ddl.build_index(&world.table, &roots).expect("5 and 100");
+    ddl.abort();
+    let entries = (world.by_key.entry_count(), roots.entry_count());
+
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    assert!(matches!(
+        txn.insert(&world.table, &row(3, -3)),
+        Err(WriteError::NoKey { .. })
+    ));
+    assert!(matches!(
+        world.update(&mut txn, 2, |_| -3),
+        Err(WriteError::NoKey { .. })
+    ));
+    assert!(!txn.has_writes());
+    assert_eq!(
+        (world.by_key.entry_count(), roots.entry_count()),
+        entries,
+        "a refused write leaves no entry in any index"
+    );
+    assert_eq!(world.get(&mut old, 1), Some(-1));
+    old.abort();
+    let mut reader = worker.begin(Isolation::ReadCommitted);
+    assert_eq!(world.walk(&mut reader, &roots, false), [(1, 5), (2, 100)]);
+}
