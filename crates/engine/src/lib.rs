@@ -17,11 +17,107 @@
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
 //! no runtime: whoever waits is a [`std::task::Waker`].
+//!
+//! # Embedded
+//!
+//! An application can use the engine without SQL. It opens an engine over a home, makes tables and indexes by number
+//! (the same after every start; rows come back by themselves, indexes are built again), and runs an [`Executor`] on one
+//! thread per worker: that runs tasks, flushes, and collects garbage.
+//!
+//! ```
+//! use std::ops::Bound;
+//! use std::sync::Arc;
+//!
+//! use logstead_engine::{
+//!     Engine, EngineOptions, Env, Executor, Guard, IndexCursor, IndexId, Isolation, KeyExtractor, KeyKind, MemoryHome,
+//!     RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
+//! };
+//!
+//! /// The first column, whose bytes compare as its values do, is the key.
+//! struct ById;
+//!
+//! impl KeyExtractor for ById {
+//!     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+//!         match row.column(0) {
+//!             Some(bytes) => {
+//!                 out.extend_from_slice(bytes);
+//!                 KeyKind::Unique
+//!             }
+//!             None => KeyKind::Absent,
+//!         }
+//!     }
+//! }
+//!
+//! fn account(id: u32, balance: i64) -> Vec<u8> {
+//!     let mut row = RowBuilder::new();
+//!     row.start(1, 2);
+//!     row.push(Some(&id.to_be_bytes()));
+//!     row.push(Some(&balance.to_be_bytes()));
+//!     row.finish().to_vec()
+//! }
+//!
+//! fn balance(row: RowRef<'_>) -> Option<i64> {
+//!     Some(i64::from_be_bytes(row.column(1)?.try_into().ok()?))
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // `LocalHome::open(directory, &env, LocalOptions::default())` keeps the log on a disk.
+//! let home = MemoryHome::new(4 << 20);
+//! let (engine, _report) = Engine::open(EngineOptions::default(), Arc::new(home), Env::real())?;
+//! let accounts = engine.create_table(TableId(20_000));
+//! let by_id = engine.create_index(&accounts, IndexId(20_001), true, Arc::new(ById));
+//!
+//! let executor = Executor::new(&engine, WorkerId(0));
+//! let worker = executor.worker();
+//!
+//! // Three accounts, durable when `block_on` returns.
+//! let mut txn = worker.begin(Isolation::ReadCommitted);
+//! for id in 1..=3 {
+//!     txn.insert(&accounts, &account(id, 100))?;
+//! }
+//! executor.block_on(txn.commit())?;
+//!
+//! // Read one, change it, delete another; a savepoint takes back a part.
+//! let mut txn = worker.begin(Isolation::RepeatableRead);
+//! let guard = Guard::pin();
+//! let found = txn.get(&by_id, &2_u32.to_be_bytes(), &guard).expect("it was inserted");
+//! let (rid, version) = (found.rid, found.version);
+//! txn.update(&accounts, rid, version, &account(2, 150))?;
+//! let before = txn.savepoint();
+//! txn.insert(&accounts, &account(4, 1))?;
+//! assert!(txn.rollback_to(before));
+//! let found = txn.get(&by_id, &3_u32.to_be_bytes(), &guard).expect("it was inserted");
+//! let (rid, version) = (found.rid, found.version);
+//! txn.delete(&accounts, rid, version)?;
+//! drop(guard);
+//! executor.block_on(txn.commit())?;
+//!
+//! // All rows, in no order; and a range, in the index's.
+//! let mut txn = worker.begin(Isolation::ReadCommitted);
+//! let guard = Guard::pin();
+//! let (mut cursor, mut sum) = (ScanCursor::new(&accounts), 0);
+//! while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+//!     sum += balance(row.bytes).unwrap_or(0);
+//! }
+//! assert_eq!(sum, 250);
+//! let from = Bound::Included(2_u32.to_be_bytes().to_vec());
+//! let mut cursor = IndexCursor::new(&by_id, from, Bound::Unbounded, false);
+//! let row = txn.index_next(&mut cursor, &guard).expect("2 is there");
+//! assert_eq!(balance(row.bytes), Some(150));
+//! assert!(txn.index_next(&mut cursor, &guard).is_none());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks at
+//! the row again, and writes again. `examples/embedded.rs` shows that, several tasks on several workers, and a log on a
+//! disk that is opened again.
 #![deny(unsafe_code)]
 
 pub mod delta;
 mod engine;
 mod error;
+mod executor;
 mod garbage;
 mod index;
 mod precommit;
@@ -47,8 +143,12 @@ mod write;
 
 pub use engine::{Acknowledged, Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
+pub use executor::{Executor, Idle, yield_now};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_commit::LogFailed;
+pub use logstead_env::Env;
+pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};
+pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use precommit::{Receipt, TryCommitError};
 pub use replay::RecoveryReport;

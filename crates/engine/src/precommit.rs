@@ -185,6 +185,23 @@ impl Txn {
         }
     }
 
+    /// Commits: pre-commits now, if there is room in the log, and is ready when the transaction may be acknowledged.
+    /// Dropping the future does not take back a commit. Somebody must flush the worker's lane: an
+    /// [`Executor`](crate::Executor) does.
+    pub fn commit(self) -> impl Future<Output = Result<Receipt, CommitError>> {
+        let engine = self.worker.engine.clone();
+        let tried = self.try_precommit();
+        async move {
+            let receipt = match tried {
+                Ok(receipt) => receipt,
+                Err(TryCommitError::Busy(txn)) => txn.precommit().await?,
+                Err(TryCommitError::Failed(error)) => return Err(error),
+            };
+            engine.acknowledged(receipt.waits_for).await?;
+            Ok(receipt)
+        }
+    }
+
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
     async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
         loop {

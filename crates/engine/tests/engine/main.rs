@@ -3,6 +3,7 @@
 
 mod anomalies;
 mod collection;
+mod embedded;
 mod history;
 mod locks;
 mod recovery;

@@ -1,0 +1,331 @@
+//! A thread for a worker, without SQL: runs tasks, flushes the lane, collects garbage.
+//!
+//! Owns: the tasks of one worker, and when its lane is flushed. The rule: what is ready runs first. When
+//! [`Executor::set_flush_bytes`] bytes wait in the lane, the lane's writer gets them and the tasks go on; when no task is
+//! ready, the thread writes what is left by itself, since nobody would gain by its waiting for another thread. So one
+//! transaction alone waits for one write, many share one, and no timer is involved.
+//!
+//! Invariants:
+//! - The thread parks only when no task is ready and the lane is clean or its block is being written: a commit that
+//!   is waited for is always on its way.
+//! - A task is polled only after it was woken; a wake during its own poll is not lost.
+//!
+//! Does not: read the clock. Who needs timers looks after them in the `turn` given to [`Executor::run_with`].
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use logstead_types::WorkerId;
+use logstead_wal::{FlushMode, FlushOutcome};
+use parking_lot::Mutex;
+
+use crate::engine::Engine;
+use crate::worker::Worker;
+
+/// Bytes that are worth a write while tasks are ready; see [`Executor::set_flush_bytes`].
+const FLUSH_BYTES: usize = 16 << 10;
+/// Polls between two steps of garbage collection while tasks are ready, and rows looked at by one.
+const COLLECT_POLLS: u32 = 256;
+const COLLECT_ROWS: usize = 256;
+/// The number of the future given to [`Executor::block_on`].
+const ROOT: usize = usize::MAX;
+
+/// What [`Executor::run_with`] does next; the answer counts only when nothing is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Park until a task is woken.
+    Park,
+    /// The same, but for so long at most.
+    ParkFor(Duration),
+    /// Look again at once.
+    Again,
+}
+
+/// What wakers share with the thread.
+struct Ready {
+    queue: Mutex<Vec<usize>>,
+    thread: Thread,
+}
+
+struct TaskWaker {
+    ready: Arc<Ready>,
+    number: usize,
+    /// In the queue already.
+    queued: AtomicBool,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::SeqCst) {
+            let first = {
+                let mut queue = self.ready.queue.lock();
+                queue.push(self.number);
+                queue.len() == 1
+            };
+            // Whoever made the queue non-empty has unparked the thread already.
+            if first {
+                self.ready.thread.unpark();
+            }
+        }
+    }
+}
+
+type Boxed = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Task {
+    /// Taken out while it is polled.
+    future: Option<Boxed>,
+    shared: Arc<TaskWaker>,
+    waker: Waker,
+}
+
+/// Runs the tasks of one worker on the thread that made it.
+///
+/// ```
+/// # use logstead_engine::{Engine, EngineOptions, Env, Executor, MemoryHome};
+/// # use std::{cell::Cell, rc::Rc, sync::Arc};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (engine, _) = Engine::open(EngineOptions::default(), Arc::new(MemoryHome::new(4 << 20)), Env::real())?;
+/// let executor = Executor::new(&engine, logstead_engine::WorkerId(0));
+/// let done = Rc::new(Cell::new(0));
+/// for _ in 0..3 {
+///     let done = Rc::clone(&done);
+///     executor.spawn(async move { done.set(done.get() + 1) });
+/// }
+/// executor.run();
+/// assert_eq!(done.get(), 3);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Executor {
+    worker: Worker,
+    ready: Arc<Ready>,
+    tasks: RefCell<Vec<Option<Task>>>,
+    /// Numbers of tasks that have ended.
+    free: RefCell<Vec<usize>>,
+    live: Cell<usize>,
+    root: Arc<TaskWaker>,
+    flush_bytes: Cell<usize>,
+    polls: Cell<u32>,
+    /// The queue's last content, to be swapped with it again.
+    batch: RefCell<Vec<usize>>,
+}
+
+impl Executor {
+    /// The executor of worker `id` on this thread.
+    ///
+    /// # Panics
+    /// As [`Engine::worker`].
+    pub fn new(engine: &Engine, id: WorkerId) -> Executor {
+        let ready = Arc::new(Ready {
+            queue: Mutex::default(),
+            thread: std::thread::current(),
+        });
+        Executor {
+            worker: engine.worker(id),
+            tasks: RefCell::default(),
+            free: RefCell::default(),
+            live: Cell::new(0),
+            root: Arc::new(TaskWaker {
+                ready: ready.clone(),
+                number: ROOT,
+                queued: AtomicBool::new(false),
+            }),
+            ready,
+            flush_bytes: Cell::new(FLUSH_BYTES),
+            polls: Cell::new(0),
+            batch: RefCell::default(),
+        }
+    }
+
+    /// The worker, to begin transactions on.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// How many bytes wait in the lane until they are written while tasks are still ready. Less gives lower latency,
+    /// more gives larger writes.
+    pub fn set_flush_bytes(&self, bytes: usize) {
+        self.flush_bytes.set(bytes.max(1));
+    }
+
+    /// Adds a task. It runs within [`Executor::run`], [`Executor::run_with`] or [`Executor::block_on`].
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let number = match self.free.borrow_mut().pop() {
+            Some(number) => number,
+            None => {
+                self.tasks.borrow_mut().push(None);
+                self.tasks.borrow().len() - 1
+            }
+        };
+        let shared = Arc::new(TaskWaker {
+            ready: self.ready.clone(),
+            number,
+            queued: AtomicBool::new(false),
+        });
+        let waker = Waker::from(shared.clone());
+        self.tasks.borrow_mut()[number] = Some(Task {
+            future: Some(Box::pin(task)),
+            shared,
+            waker: waker.clone(),
+        });
+        self.live.set(self.live.get() + 1);
+        waker.wake();
+    }
+
+    /// How many tasks have not ended.
+    pub fn task_count(&self) -> usize {
+        self.live.get()
+    }
+
+    /// Runs until every task has ended. What they have committed is then durable or being written.
+    pub fn run(&self) {
+        self.run_with(&mut |_| Idle::Park);
+    }
+
+    /// Runs until every task has ended, calling `turn` after each round of ready tasks; it is told whether the thread
+    /// would park now.
+    pub fn run_with(&self, turn: &mut dyn FnMut(bool) -> Idle) {
+        while self.live.get() > 0 {
+            self.round(turn, &mut || ());
+        }
+        self.flush_rest();
+    }
+
+    /// Runs `future` and all tasks until `future` is ready, and gives what it gave. Tasks that have not ended go on with
+    /// the next call.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let waker = Waker::from(self.root.clone());
+        let mut output = None;
+        waker.wake_by_ref();
+        loop {
+            let mut poll_root = || {
+                if output.is_none()
+                    && let Poll::Ready(value) =
+                        future.as_mut().poll(&mut Context::from_waker(&waker))
+                {
+                    output = Some(value);
+                }
+            };
+            self.round(&mut |_| Idle::Park, &mut poll_root);
+            if let Some(output) = output.take() {
+                self.flush_rest();
+                return output;
+            }
+        }
+    }
+
+    /// Runs what is ready; if nothing is, sees to the lane, collects garbage, or parks.
+    fn round(&self, turn: &mut dyn FnMut(bool) -> Idle, poll_root: &mut dyn FnMut()) {
+        let mut batch = self.batch.take();
+        std::mem::swap(&mut *self.ready.queue.lock(), &mut batch);
+        if batch.is_empty() {
+            self.batch.replace(batch);
+            return self.idle(turn);
+        }
+        for number in batch.drain(..) {
+            if number == ROOT {
+                self.root.queued.store(false, Ordering::SeqCst);
+                poll_root();
+            } else {
+                self.poll(number);
+            }
+            if self.worker.lane_dirty_bytes() >= self.flush_bytes.get() {
+                self.worker.flush(FlushMode::Handoff);
+            }
+            let polls = self.polls.get() + 1;
+            self.polls.set(polls % COLLECT_POLLS);
+            if polls == COLLECT_POLLS {
+                self.worker.collect_garbage(COLLECT_ROWS);
+            }
+        }
+        self.batch.replace(batch);
+        turn(false);
+    }
+
+    fn poll(&self, number: usize) {
+        let taken = self.tasks.borrow_mut()[number].as_mut().and_then(|task| {
+            task.shared.queued.store(false, Ordering::SeqCst);
+            Some((task.future.take()?, task.waker.clone()))
+        });
+        // A late wake of a task that has ended.
+        let Some((mut future, waker)) = taken else {
+            return;
+        };
+        if future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            if let Some(task) = &mut self.tasks.borrow_mut()[number] {
+                task.future = Some(future);
+            }
+        } else {
+            drop(future);
+            self.tasks.borrow_mut()[number] = None;
+            self.free.borrow_mut().push(number);
+            self.live.set(self.live.get() - 1);
+        }
+    }
+
+    fn idle(&self, turn: &mut dyn FnMut(bool) -> Idle) {
+        if self.worker.lane_dirty() {
+            match self.worker.flush(FlushMode::Inline) {
+                // Who waited for it has been woken.
+                FlushOutcome::Durable => return,
+                // The block is on its way, or nothing will ever be durable again: either wakes who waits.
+                FlushOutcome::Started
+                | FlushOutcome::Queued
+                | FlushOutcome::Clean
+                | FlushOutcome::Failed => {}
+            }
+        }
+        match turn(true) {
+            Idle::Again => {}
+            idle => {
+                if self.worker.collect_garbage(COLLECT_ROWS) {
+                    return;
+                }
+                if self.ready.queue.lock().is_empty() {
+                    // A wake from here on has left its token with the thread.
+                    match idle {
+                        Idle::ParkFor(time) => std::thread::park_timeout(time),
+                        Idle::Park | Idle::Again => std::thread::park(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts the write of what nobody waited for.
+    fn flush_rest(&self) {
+        if self.worker.lane_dirty() {
+            self.worker.flush(FlushMode::Handoff);
+        }
+    }
+}
+
+/// Lets the other ready tasks run first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            Poll::Ready(())
+        } else {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}
