@@ -227,6 +227,16 @@ impl Txn {
         }
     }
 
+    /// What a statement that begins now would see in READ COMMITTED, whatever the transaction's level: for checks that must
+    /// not miss what was committed since. Statements before this one count as seen.
+    pub fn latest_view(&mut self) -> View {
+        View {
+            snapshot: self.worker.acquire_snapshot(),
+            worker: self.worker.clone(),
+            command: self.command,
+        }
+    }
+
     /// Exchanges what the transaction sees with `view`. A cursor that outlives its statement swaps its view in before
     /// each fetch and out again after; while it is in, the transaction only reads.
     pub fn swap_view(&mut self, view: &mut View) {

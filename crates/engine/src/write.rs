@@ -257,6 +257,51 @@ impl Txn {
         })
     }
 
+    /// Judges later what an index that does not judge at the write (a deferrable unique constraint) holds of this
+    /// transaction's newest version of a row: no other row may have its key. Called when the constraint is due, and again
+    /// after every [`WriteError::Blocked`].
+    ///
+    /// The rule is T11's: an entry goes in before its row is checked, and a check waits for rows in flight. Of two
+    /// inserters the one whose entry came second meets the other's, whenever each of them checks; so it does not matter
+    /// that the check and the commit are two steps. If both check while both are in flight, each waits for the other and
+    /// one of them is the victim of the deadlock.
+    pub fn check_unique(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        rid: Rid,
+    ) -> Result<(), WriteError> {
+        let guard = Guard::pin();
+        let Some(newest) = self.read_newest(table, rid, &guard) else {
+            return Ok(());
+        };
+        self.start_work();
+        let Some(work) = &self.work else {
+            return Ok(());
+        };
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch {
+            new_key, other_key, ..
+        } = &mut *scratch;
+        new_key.clear();
+        match index.key(newest.bytes.bytes(), new_key) {
+            KeyKind::Unique => {}
+            KeyKind::Absent | KeyKind::Nullable => return Ok(()),
+            KeyKind::Failed => return Err(WriteError::NoKey { index: index.id() }),
+        }
+        let length = new_key.len();
+        Index::complete(new_key, rid);
+        let judge = Judge {
+            table,
+            index,
+            writer: &work.writer,
+            guard: &guard,
+        };
+        let (key, dsn) = (&new_key[..length], &mut self.dsn);
+        // The entry is there since the write; under its key's lock all others are judged.
+        index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))
+    }
+
     fn keys_differ(&self, table: &Table, old: &[u8], new: &[u8]) -> bool {
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {

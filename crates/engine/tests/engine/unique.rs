@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use logstead_engine::{Guard, Isolation, KeyExtractor, KeyKind, RowRef, WaitError, WriteError};
-use logstead_types::IndexId;
+use logstead_types::{IndexId, Rid};
 
 use crate::world::*;
 
@@ -268,4 +268,108 @@ fn a_row_without_a_key_is_refused_and_leaves_nothing_behind() {
     old.abort();
     let mut reader = worker.begin(Isolation::ReadCommitted);
     assert_eq!(world.walk(&mut reader, &roots, false), [(1, 5), (2, 100)]);
+}
+
+/// The balance index as a deferrable constraint: it holds keys, and judges when asked.
+fn deferred(world: &World, txn: &mut logstead_engine::Txn, rid: Rid) -> Result<(), WriteError> {
+    txn.check_unique(&world.table, &world.by_balance, rid)
+}
+
+#[test]
+fn a_key_judged_later_may_be_taken_twice_in_between() {
+    let (world, worker) = World::with_accounts(1, 0);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let one = txn.insert(&world.table, &row(1, 10)).expect("insert");
+    let two = txn.insert(&world.table, &row(2, 10)).expect("not judged");
+    assert!(matches!(
+        deferred(&world, &mut txn, one),
+        Err(WriteError::Unique { index: BY_BALANCE, rid }) if rid == two
+    ));
+    txn.begin_statement();
+    world.update(&mut txn, 2, |_| 11).expect("update");
+    deferred(&world, &mut txn, one).expect("alone again");
+    deferred(&world, &mut txn, two).expect("alone again");
+    txn.begin_statement();
+    world.delete(&mut txn, 1).expect("delete");
+    deferred(&world, &mut txn, one).expect("a deleted row has no key");
+    commit(txn);
+
+    // A committed row is in the way, and the answer depends on it (T15).
+    let mut late = worker.begin(Isolation::RepeatableRead);
+    let rid = late.insert(&world.table, &row(3, 11)).expect("not judged");
+    assert!(matches!(
+        deferred(&world, &mut late, rid),
+        Err(WriteError::Unique { .. })
+    ));
+    assert!(late.dsn().0 > 0);
+}
+
+/// T11 for a check that is not one step with the write, nor with the commit.
+#[test]
+fn two_who_took_a_key_that_is_judged_later_cannot_both_commit() {
+    let (world, worker) = World::with_accounts(1, 1);
+    // Both check while both are in flight: each waits for the other.
+    let mut a = worker.begin(Isolation::ReadCommitted);
+    let mut b = worker.begin(Isolation::ReadCommitted);
+    let of_a = a.insert(&world.table, &row(7, 70)).expect("a");
+    let of_b = b.insert(&world.table, &row(8, 70)).expect("b");
+    let Err(WriteError::Blocked(by_b)) = deferred(&world, &mut a, of_a) else {
+        panic!("a must wait for b")
+    };
+    let Err(WriteError::Blocked(by_a)) = deferred(&world, &mut b, of_b) else {
+        panic!("b must wait for a")
+    };
+    let bell = Arc::new(Bell::default());
+    {
+        let mut a_waits = pin!(by_b.wait(&mut a));
+        assert!(poll(a_waits.as_mut(), &bell).is_pending());
+        let mut b_waits = pin!(by_a.wait(&mut b));
+        let Poll::Ready(Err(WaitError::Deadlock)) = poll(b_waits.as_mut(), &bell) else {
+            panic!("no deadlock found")
+        };
+    }
+    b.abort();
+    deferred(&world, &mut a, of_a).expect("b rolled back");
+
+    // a has checked and not committed; c comes after the check and meets a's row.
+    let mut c = worker.begin(Isolation::ReadCommitted);
+    let of_c = c.insert(&world.table, &row(9, 70)).expect("c");
+    assert!(matches!(
+        deferred(&world, &mut c, of_c),
+        Err(WriteError::Blocked(_))
+    ));
+    commit(a);
+    assert!(matches!(
+        deferred(&world, &mut c, of_c),
+        Err(WriteError::Unique { .. })
+    ));
+    c.abort();
+
+    // A key given up in flight is nobody's yet: account 1 has 100 until the update commits.
+    let mut gives_up = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut gives_up, 1, |_| 101).expect("update");
+    let mut takes = worker.begin(Isolation::ReadCommitted);
+    let rid = takes.insert(&world.table, &row(10, 100)).expect("takes");
+    assert!(matches!(
+        deferred(&world, &mut takes, rid),
+        Err(WriteError::Blocked(_))
+    ));
+    commit(gives_up);
+    deferred(&world, &mut takes, rid).expect("given up");
+}
+
+#[test]
+fn the_latest_view_sees_what_the_snapshot_does_not() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut txn = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.get(&mut txn, 1), Some(100));
+    let mut other = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut other, 1, |n| n + 1).expect("update");
+    commit(other);
+    let mut view = txn.latest_view();
+    txn.swap_view(&mut view);
+    assert_eq!(world.get(&mut txn, 1), Some(101));
+    txn.swap_view(&mut view);
+    drop(view);
+    assert_eq!(world.get(&mut txn, 1), Some(100));
 }
