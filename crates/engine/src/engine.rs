@@ -214,7 +214,8 @@ impl Engine {
     }
 
     /// Keeps a new index with the table: every later write maintains it. It starts empty;
-    /// [`Txn::build_index`](crate::Txn::build_index) fills it. Gives the one that has the number already, if any.
+    /// [`Txn::build_index_step`](crate::Txn::build_index_step) fills it while writers go on. Gives the one that has the
+    /// number already, if any.
     pub fn create_index(
         &self,
         table: &Arc<Table>,

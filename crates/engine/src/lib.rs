@@ -114,6 +114,7 @@
 //! disk that is opened again.
 #![deny(unsafe_code)]
 
+mod build;
 pub mod delta;
 mod engine;
 mod error;

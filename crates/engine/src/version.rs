@@ -12,7 +12,8 @@
 //! - V3 Unlinking, at the head or inside, happens under the chunk's prune lock, so that nothing is unlinked twice.
 //! - V4 A `TxnState` named by a reachable version is alive: [`Writer`] counts the versions that name it and gives its
 //!   reference to the epoch collector only when none is left; if the count does not come out, the state is leaked.
-//! - V5 `command`, `shape` and the row's bytes never change after installation.
+//! - V5 `command`, `shape` and the row's bytes never change after installation, except that KEYS_CHANGED may be set
+//!   later, under the chunk's prune lock.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.
@@ -22,7 +23,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use logstead_types::Csn;
 
@@ -58,7 +59,7 @@ struct Version {
     next: AtomicPtr<Version>,
     command: u32,
     /// Flags and the length of the row that follows the header.
-    shape: u32,
+    shape: AtomicU32,
 }
 
 /// What a version is.
@@ -118,7 +119,7 @@ impl Fresh {
                 stamp: AtomicU64::new(stamp),
                 next: AtomicPtr::new(std::ptr::null_mut()),
                 command,
-                shape: flags | row.len() as u32,
+                shape: AtomicU32::new(flags | row.len() as u32),
             });
             std::ptr::copy_nonoverlapping(
                 row.as_ptr(),
@@ -144,7 +145,7 @@ impl Drop for Fresh {
 unsafe fn free(version: NonNull<Version>) {
     // SAFETY: the caller owns it.
     unsafe {
-        let length = (version.as_ref().shape & LENGTH) as usize;
+        let length = (version.as_ref().shape.load(Ordering::Relaxed) & LENGTH) as usize;
         std::alloc::dealloc(version.as_ptr().cast::<u8>(), layout(length));
     }
 }
@@ -224,7 +225,7 @@ impl<'g> VersionRef<'g> {
     /// What it is.
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        let shape = self.header().shape;
+        let shape = self.header().shape.load(Ordering::Relaxed);
         if shape & (TOMBSTONE | LOCK_ONLY) == 0 {
             Kind::Row {
                 keys_changed: shape & KEYS_CHANGED != 0,
@@ -239,7 +240,7 @@ impl<'g> VersionRef<'g> {
     /// The row's bytes.
     #[inline]
     pub(crate) fn row(self) -> &'g [u8] {
-        let length = (self.header().shape & LENGTH) as usize;
+        let length = (self.header().shape.load(Ordering::Relaxed) & LENGTH) as usize;
         // SAFETY: V1, V5: `length` bytes follow the header in the same allocation, written before it was published.
         unsafe { std::slice::from_raw_parts(self.at.add(1).cast::<u8>().as_ptr(), length) }
     }
@@ -465,6 +466,15 @@ impl Prune<'_> {
         }
     }
 
+    /// Notes that in some index the version's key differs from its predecessor's: under the lock that collectors hold
+    /// while they look at that and unlink.
+    pub(crate) fn mark_keys_changed(&self, version: VersionRef<'_>) {
+        version
+            .header()
+            .shape
+            .fetch_or(KEYS_CHANGED, Ordering::Relaxed);
+    }
+
     /// Unlinks the newest version if it is a version of `writer`, not stamped: undo. Gives the version, which stays
     /// readable under the guard.
     pub(crate) fn pop<'g>(
@@ -504,6 +514,10 @@ impl Prune<'_> {
                 Stamp::Writer(state) => state.committed().is_some(),
             };
             if drop_it(version, finished) && finished {
+                if version.kind() == (Kind::Row { keys_changed: true }) {
+                    // Older versions may be kept for a snapshot: they differ from the one above them now.
+                    self.mark_keys_changed(kept);
+                }
                 let next = version.header().next.load(Ordering::Acquire);
                 kept.header().next.store(next, Ordering::Release);
                 self.retire(version, guard);

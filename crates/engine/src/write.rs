@@ -50,11 +50,11 @@ pub(crate) struct Work {
 }
 
 /// Inserts the new version's entry, or says who has the key.
-struct Judge<'a, 'g> {
-    table: &'a Table,
-    index: &'a Index,
-    writer: &'a Writer,
-    guard: &'g Guard,
+pub(crate) struct Judge<'a, 'g> {
+    pub(crate) table: &'a Table,
+    pub(crate) index: &'a Index,
+    pub(crate) writer: &'a Writer,
+    pub(crate) guard: &'g Guard,
 }
 
 impl Judge<'_, '_> {
@@ -69,7 +69,7 @@ impl Judge<'_, '_> {
 
     /// Called under the index's lock for another row with an entry of the same key: is the row in the way? Looks at
     /// the newest versions, in flight down to the newest committed one.
-    fn judge(
+    pub(crate) fn judge(
         &self,
         rid: Rid,
         key: &[u8],
@@ -139,7 +139,7 @@ impl Judge<'_, '_> {
 }
 
 /// Does any version in the row's chain have the key?
-fn chain_has_key(
+pub(crate) fn chain_has_key(
     rows: &Rows,
     rid: Rid,
     index: &Index,
@@ -190,7 +190,7 @@ pub(crate) fn drop_entries(
 
 impl Txn {
     /// The writing part, made at the first write.
-    fn start_work(&mut self) {
+    pub(crate) fn start_work(&mut self) {
         if self.work.is_none() {
             let writer = Writer::new(TxnState::new(self.id()));
             self.work = Some(Box::new(Work {
@@ -205,6 +205,7 @@ impl Txn {
     fn insert_entries(
         &mut self,
         table: &Table,
+        indexes: &[Arc<Index>],
         rid: Rid,
         old: Option<&[u8]>,
         new: &[u8],
@@ -221,40 +222,36 @@ impl Txn {
             other_key,
             ..
         } = &mut *scratch;
-        table.with_indexes(|indexes| {
-            for index in indexes {
-                new_key.clear();
-                let kind = index.key(new, new_key);
-                match kind {
-                    KeyKind::Absent => continue,
-                    KeyKind::Failed => return Err(WriteError::NoKey { index: index.id() }),
-                    KeyKind::Unique | KeyKind::Nullable => {}
-                }
-                if let Some(old) = old {
-                    old_key.clear();
-                    if index.key(old, old_key) == kind && old_key == new_key {
-                        continue;
-                    }
-                }
-                let length = new_key.len();
-                Index::complete(new_key, rid);
-                if index.is_unique() && kind == KeyKind::Unique {
-                    let judge = Judge {
-                        table,
-                        index,
-                        writer: &work.writer,
-                        guard,
-                    };
-                    let key = &new_key[..length];
-                    index.insert_and_check(new_key, |other| {
-                        judge.judge(other, key, dsn, other_key)
-                    })?;
-                } else {
-                    index.insert(new_key);
+        for index in indexes {
+            new_key.clear();
+            let kind = index.key(new, new_key);
+            match kind {
+                KeyKind::Absent => continue,
+                KeyKind::Failed => return Err(WriteError::NoKey { index: index.id() }),
+                KeyKind::Unique | KeyKind::Nullable => {}
+            }
+            if let Some(old) = old {
+                old_key.clear();
+                if index.key(old, old_key) == kind && old_key == new_key {
+                    continue;
                 }
             }
-            Ok(())
-        })
+            let length = new_key.len();
+            Index::complete(new_key, rid);
+            if index.is_unique() && kind == KeyKind::Unique {
+                let judge = Judge {
+                    table,
+                    index,
+                    writer: &work.writer,
+                    guard,
+                };
+                let key = &new_key[..length];
+                index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+            } else {
+                index.insert(new_key);
+            }
+        }
+        Ok(())
     }
 
     /// Judges later what an index that does not judge at the write (a deferrable unique constraint) holds of this
@@ -302,18 +299,16 @@ impl Txn {
         index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))
     }
 
-    fn keys_differ(&self, table: &Table, old: &[u8], new: &[u8]) -> bool {
+    fn keys_differ(&self, indexes: &[Arc<Index>], old: &[u8], new: &[u8]) -> bool {
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             old_key, new_key, ..
         } = &mut *scratch;
-        table.with_indexes(|indexes| {
-            indexes.iter().any(|index| {
-                old_key.clear();
-                new_key.clear();
-                let (old, new) = (index.key(old, old_key), index.key(new, new_key));
-                new == KeyKind::Failed || old != new || (new.has_entry() && old_key != new_key)
-            })
+        indexes.iter().any(|index| {
+            old_key.clear();
+            new_key.clear();
+            let (old, new) = (index.key(old, old_key), index.key(new, new_key));
+            new == KeyKind::Failed || old != new || (new.has_entry() && old_key != new_key)
         })
     }
 
@@ -408,7 +403,9 @@ impl Txn {
                 break rid;
             }
         };
-        if let Err(error) = self.insert_entries(table, rid, None, row, &guard) {
+        let inserted = table
+            .with_indexes(|indexes| self.insert_entries(table, indexes, rid, None, row, &guard));
+        if let Err(error) = inserted {
             self.undo_failed(table, rid, What::Insert, &guard, &error);
             return Err(error);
         }
@@ -438,27 +435,33 @@ impl Txn {
         }
         self.start_work();
         let guard = Guard::pin();
-        let (target, keys_changed) = loop {
+        let target = loop {
             let target = self.target(table, rid, base, &guard)?;
-            let keys_changed = self.keys_differ(table, target.row.row(), new_row);
-            if self.install_above(
-                table,
-                rid,
-                &target,
-                Kind::Row { keys_changed },
-                new_row,
-                &guard,
-            ) {
-                break (target, keys_changed);
+            let old_row = target.row.row();
+            // One look at the table's indexes for all of it: an index that is attached meanwhile would be missed by
+            // both, by us because its keys were not compared and by who builds it because the version came after.
+            let written = table.with_indexes(|indexes| {
+                let keys_changed = self.keys_differ(indexes, old_row, new_row);
+                let kind = Kind::Row { keys_changed };
+                if !self.install_above(table, rid, &target, kind, new_row, &guard) {
+                    return None;
+                }
+                Some(if keys_changed {
+                    self.insert_entries(table, indexes, rid, Some(old_row), new_row, &guard)
+                } else {
+                    Ok(())
+                })
+            });
+            match written {
+                None => {}
+                Some(Ok(())) => break target,
+                Some(Err(error)) => {
+                    self.undo_failed(table, rid, What::Update, &guard, &error);
+                    return Err(error);
+                }
             }
         };
         let old_row = target.row.row();
-        if keys_changed
-            && let Err(error) = self.insert_entries(table, rid, Some(old_row), new_row, &guard)
-        {
-            self.undo_failed(table, rid, What::Update, &guard, &error);
-            return Err(error);
-        }
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
         delta.clear();
         delta::diff(RowRef::new(old_row), RowRef::new(new_row), &mut delta);
@@ -560,79 +563,5 @@ impl Txn {
             add(&self.worker.counters().versions_installed, 1);
         }
         installed
-    }
-
-    /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached, from all versions of
-    /// all rows, and checks uniqueness among the newest ones. The caller holds the table's Share or Exclusive lock.
-    pub fn build_index(&mut self, table: &Arc<Table>, index: &Index) -> Result<(), WriteError> {
-        let mut next = 0;
-        while self.build_index_step(table, index, &mut next, 1 << 14)? {}
-        Ok(())
-    }
-
-    /// Up to `budget` rows of [`Txn::build_index`], from row number `next` on, which it moves. True if there are more.
-    pub fn build_index_step(
-        &mut self,
-        table: &Arc<Table>,
-        index: &Index,
-        next: &mut u64,
-        budget: u64,
-    ) -> Result<bool, WriteError> {
-        self.start_work();
-        let end = table.rows.rid_end();
-        let stop = end.min(next.saturating_add(budget));
-        let guard = Guard::pin();
-        let Some(work) = &self.work else {
-            return Ok(false);
-        };
-        let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
-            new_key, other_key, ..
-        } = &mut *scratch;
-        while *next < stop {
-            let rid = Rid(*next);
-            *next += 1;
-            let mut at = table.rows.head(rid, &guard);
-            let mut newest = true;
-            while let Some(version) = at {
-                at = version.next(&guard);
-                if version.kind() == Kind::LockOnly {
-                    continue;
-                }
-                if let Stamp::Committed(csn) = version.stamp() {
-                    self.dsn.cover(csn);
-                }
-                let live = newest;
-                newest = false;
-                if version.kind() == Kind::Tombstone {
-                    continue;
-                }
-                new_key.clear();
-                let kind = index.key(version.row(), new_key);
-                match kind {
-                    KeyKind::Absent => continue,
-                    KeyKind::Failed if live => return Err(WriteError::NoKey { index: index.id() }),
-                    KeyKind::Failed => continue,
-                    KeyKind::Unique | KeyKind::Nullable => {}
-                }
-                let length = new_key.len();
-                Index::complete(new_key, rid);
-                if live && index.is_unique() && kind == KeyKind::Unique {
-                    let judge = Judge {
-                        table,
-                        index,
-                        writer: &work.writer,
-                        guard: &guard,
-                    };
-                    let (key, dsn) = (&new_key[..length], &mut self.dsn);
-                    index.insert_and_check(new_key, |other| {
-                        judge.judge(other, key, dsn, other_key)
-                    })?;
-                } else {
-                    index.insert(new_key);
-                }
-            }
-        }
-        Ok(*next < end)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests use real threads")]
 
 mod anomalies;
+mod build;
 mod collection;
 mod embedded;
 mod history;

@@ -1,0 +1,294 @@
+//! Filling an index while writers go on: CREATE INDEX on a live table.
+//!
+//! [`Engine::create_index`](crate::Engine::create_index) attaches the index first; [`Txn::build_index_step`] then goes
+//! through the rows. Nobody is kept out in between.
+//!
+//! **No entry is missing.** A writer looks at the table's indexes once per write, holding the lock that attaching takes
+//! exclusively, and within that look (an update) or before it (an insert) it installs its version. If the look came
+//! after the attachment, the writer inserts the entry itself. If it came before, the version was in its chain before
+//! the attachment and hence before the scan, which inserts an entry for every version it finds in a chain: older ones
+//! too, for older snapshots, and those in flight. So nobody has to wait for the transactions that were in flight when
+//! the index was attached, nor for old snapshots.
+//! A version that is not found in a chain any more is seen by no snapshot. A row number above the end that the last
+//! step read belongs to an insert whose look came later than that (numbers are handed out before versions are
+//! installed).
+//!
+//! **No entry outlives its use.** A version may be unlinked (undone, collected, or its row buried and its number
+//! used again) between the moment the scan found it and the moment its entry is in: whoever unlinked it took the
+//! entry out before it was there. So the scan looks at the chain again afterwards. What it does not find there any more
+//! was unlinked before its entry was inserted or after that; in the first case the scan takes the entry out again, by
+//! the same rule as the collector (no version of the chain has the key, looked at under the leaf's lock), in the
+//! second it finds it again here and whoever unlinks it finds the entry.
+//! Collectors compute keys only if some version of a chain says that its keys differ from its predecessor's; versions
+//! from before the attachment cannot know. The scan tells them, under the collectors' own lock: they unlink the
+//! predecessor before that, and the scan never meets it, or after that, and know.
+//!
+//! **No key is there twice.** The *candidates* of a row are the versions that may be its live one: those in flight and
+//! the newest committed one. The scan inserts and checks the entries of all candidates, as writers do for theirs:
+//! version first, then entry and check, atomic per key (T11). Take two rows that end up live with one key. Each was
+//! checked when it had a candidate with the key and has had one ever since; whoever checked second found the other's
+//! entry and, in its chain, a candidate with the key. If that was the scan it waits (the other is in flight, or the
+//! row itself is) or fails; if it was a writer its write failed or waits.
+
+use std::sync::Arc;
+
+use logstead_types::Rid;
+use smallvec::SmallVec;
+
+use crate::error::WriteError;
+use crate::index::{Index, KeyKind};
+use crate::state::TxnState;
+use crate::table::Table;
+use crate::txn::Txn;
+use crate::version::{Guard, Kind, Stamp, VersionRef};
+use crate::wait::Blocker;
+use crate::worker::Scratch;
+use crate::write::{Judge, Work, chain_has_key};
+
+/// A row's versions, as the scan found them.
+struct Found<'g> {
+    head: VersionRef<'g>,
+    /// All versions that hold a row, newest first.
+    rows: SmallVec<[VersionRef<'g>; 4]>,
+    /// How many of them, from the newest on, may be the live one.
+    candidates: usize,
+    /// The other transaction that has versions in flight.
+    in_flight: Option<Arc<TxnState>>,
+}
+
+impl Found<'_> {
+    /// The candidate is in the way, or is not as it must be: wait if that is not settled, else give `error`. `None`: the
+    /// row has changed meanwhile and is to be looked at again.
+    fn unless_in_flight(
+        &self,
+        table: &Table,
+        rid: Rid,
+        guard: &Guard,
+        error: WriteError,
+    ) -> Option<WriteError> {
+        let Some(writer) = &self.in_flight else {
+            return Some(error);
+        };
+        // A blocker made after a rollback to a savepoint would wait for a waking that was; see `Txn::target`.
+        let blocker = Blocker::row(writer.clone());
+        (table.rows.head(rid, guard) == Some(self.head)).then_some(WriteError::Blocked(blocker))
+    }
+}
+
+/// What became of a row.
+enum Step {
+    Done,
+    /// It changed meanwhile.
+    Again,
+}
+
+impl Txn {
+    /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the table
+    /// to itself: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
+    pub fn build_index(&mut self, table: &Arc<Table>, index: &Index) -> Result<(), WriteError> {
+        let mut next = 0;
+        while self.build_index_step(table, index, &mut next, 1 << 14)? {}
+        Ok(())
+    }
+
+    /// A step of filling an index that [`Engine::create_index`](crate::Engine::create_index) has attached: up to `budget`
+    /// rows, from row number `next` (at first 0) on, which it moves. True if there are more. Needs no table lock:
+    /// writers go on between and during the steps, and maintain the index themselves. Once a step has given false, every
+    /// snapshot, older ones included, finds all it sees through the index, and a unique index holds every key once.
+    ///
+    /// On [`WriteError::Blocked`] a unique key is in question that a transaction in flight decides about: wait, then
+    /// call again with `next` as it is; what was done before stays done. On [`WriteError::Unique`] and
+    /// [`WriteError::NoKey`] the index cannot be made: detach it with
+    /// [`Engine::drop_index`](crate::Engine::drop_index), as after any other error, and when the transaction rolls back.
+    ///
+    /// While a unique index is being built, writers are held to it: a write that makes a duplicate fails with
+    /// [`WriteError::Unique`], though the index may yet come to nothing (as with PostgreSQL's CREATE INDEX
+    /// CONCURRENTLY). Queries must not use the index before it is complete.
+    ///
+    /// The transaction's own uncommitted rows are taken in: a duplicate among them fails.
+    pub fn build_index_step(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Index,
+        next: &mut u64,
+        budget: u64,
+    ) -> Result<bool, WriteError> {
+        self.start_work();
+        // Again in each step: rows may come while the scan is under way.
+        let end = table.rows.rid_end();
+        let stop = end.min(next.saturating_add(budget));
+        while *next < stop {
+            // A guard per row: a long scan must not hold back what collectors free.
+            let guard = Guard::pin();
+            match self.build_row(table, index, Rid(*next), &guard)? {
+                Step::Done => *next += 1,
+                Step::Again => {}
+            }
+        }
+        Ok(*next < end)
+    }
+
+    fn build_row(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        rid: Rid,
+        guard: &Guard,
+    ) -> Result<Step, WriteError> {
+        let Some(found) = self.find_versions(table, index, rid, guard) else {
+            return Ok(Step::Done);
+        };
+        let Some(Work { writer, .. }) = self.work.as_deref() else {
+            return Ok(Step::Done);
+        };
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch {
+            new_key, other_key, ..
+        } = &mut *scratch;
+        for (at, version) in found.rows.iter().enumerate() {
+            let candidate = at < found.candidates;
+            new_key.clear();
+            let kind = index.key(version.row(), new_key);
+            let refused = match kind {
+                KeyKind::Absent => continue,
+                KeyKind::Failed if candidate => Err(WriteError::NoKey { index: index.id() }),
+                KeyKind::Failed => continue,
+                KeyKind::Unique if candidate && index.is_unique() => {
+                    let length = new_key.len();
+                    Index::complete(new_key, rid);
+                    let judge = Judge {
+                        table,
+                        index,
+                        writer,
+                        guard,
+                    };
+                    let (key, dsn) = (&new_key[..length], &mut self.dsn);
+                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))
+                }
+                KeyKind::Unique | KeyKind::Nullable => {
+                    Index::complete(new_key, rid);
+                    index.insert(new_key);
+                    Ok(())
+                }
+            };
+            match refused {
+                Ok(()) => {}
+                Err(blocked @ WriteError::Blocked(_)) => return Err(blocked),
+                Err(error) => {
+                    return match found.unless_in_flight(table, rid, guard, error) {
+                        Some(error) => Err(error),
+                        None => Ok(Step::Again),
+                    };
+                }
+            }
+        }
+        self.take_back_unlinked(table, index, rid, &found, &mut scratch, guard);
+        Ok(Step::Done)
+    }
+
+    /// A row's versions; `None` if it has none. Tells collectors of keys that change within its chain.
+    fn find_versions<'g>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Option<Found<'g>> {
+        let (chunk, slot) = table.rows.slot(rid)?;
+        'again: loop {
+            let mut head = chunk.head(slot, guard)?;
+            // With a single version there is nothing to tell, and most rows have a single version.
+            let prune = head.next(guard).is_some().then(|| chunk.prune_lock());
+            if prune.is_some() {
+                head = chunk.head(slot, guard)?;
+            }
+            let mut found = Found {
+                head,
+                rows: SmallVec::new(),
+                candidates: 0,
+                in_flight: None,
+            };
+            let mut settled = false;
+            let mut at = Some(head);
+            while let Some(version) = at {
+                at = version.next(guard);
+                if version.kind() == Kind::LockOnly {
+                    continue;
+                }
+                let candidate = !settled;
+                match version.stamp() {
+                    _ if settled => {}
+                    // Nothing below it comes back without taking it and the index away too.
+                    Stamp::Writer(_) if self.is_own(version) => settled = true,
+                    Stamp::Committed(csn) => {
+                        settled = true;
+                        // Examined, so read, a tombstone included (T1).
+                        self.dsn.cover(csn);
+                    }
+                    Stamp::Writer(state) => match (state.committed(), version.writer()) {
+                        (Some(csn), _) => {
+                            settled = true;
+                            self.dsn.cover(csn);
+                        }
+                        (None, Some(writer)) => found.in_flight = Some(writer),
+                        // It ended while we looked.
+                        (None, None) => continue 'again,
+                    },
+                }
+                if version.kind() != Kind::Tombstone {
+                    found.rows.push(version);
+                    found.candidates += usize::from(candidate);
+                }
+            }
+            if let Some(prune) = prune {
+                let mut scratch = self.worker.scratch.borrow_mut();
+                let Scratch {
+                    old_key, new_key, ..
+                } = &mut *scratch;
+                for pair in found.rows.windows(2) {
+                    new_key.clear();
+                    old_key.clear();
+                    let new = index.key(pair[0].row(), new_key);
+                    let old = index.key(pair[1].row(), old_key);
+                    if new != old || (new.has_entry() && new_key != old_key) {
+                        prune.mark_keys_changed(pair[0]);
+                    }
+                }
+            }
+            return Some(found);
+        }
+    }
+
+    /// Takes out entries of versions that were unlinked while the scan looked at them.
+    fn take_back_unlinked(
+        &self,
+        table: &Table,
+        index: &Index,
+        rid: Rid,
+        found: &Found<'_>,
+        scratch: &mut Scratch,
+        guard: &Guard,
+    ) {
+        let mut there: SmallVec<[VersionRef<'_>; 8]> = SmallVec::new();
+        let mut at = table.rows.head(rid, guard);
+        while let Some(version) = at {
+            there.push(version);
+            at = version.next(guard);
+        }
+        for version in found.rows.iter().filter(|v| !there.contains(v)) {
+            let Scratch {
+                new_key, other_key, ..
+            } = scratch;
+            new_key.clear();
+            if !index.key(version.row(), new_key).has_entry() {
+                continue;
+            }
+            let length = new_key.len();
+            Index::complete(new_key, rid);
+            let key = &new_key[..length];
+            index.remove_if(new_key, || {
+                !chain_has_key(&table.rows, rid, index, key, other_key, guard)
+            });
+        }
+    }
+}
