@@ -82,6 +82,9 @@ enum Step {
     Again,
 }
 
+/// What an entry takes, roughly: asked for ahead of each step. What it really takes is counted as it is allocated.
+const BUILT_ENTRY_BYTES: usize = 48;
+
 impl Txn {
     /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the table
     /// to itself: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
@@ -117,6 +120,9 @@ impl Txn {
         // Again in each step: rows may come while the scan is under way.
         let end = table.rows.rid_end();
         let stop = end.min(next.saturating_add(budget));
+        let rows = usize::try_from(stop.saturating_sub(*next)).unwrap_or(usize::MAX);
+        self.worker
+            .admit(rows.saturating_mul(BUILT_ENTRY_BYTES), self.uses_reserve)?;
         while *next < stop {
             // A guard per row: a long scan must not hold back what collectors free.
             let guard = Guard::pin();

@@ -21,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::error::OpenError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
+use crate::memory::{Account, Charge, Memory};
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
@@ -36,6 +37,8 @@ pub struct EngineOptions {
     pub workers_per_lane: usize,
     /// Open a log that is corrupt before its end, losing what follows.
     pub accept_data_loss: bool,
+    /// The most that rows, indexes and buffers may take.
+    pub memory_bytes: u64,
 }
 
 impl Default for EngineOptions {
@@ -44,6 +47,7 @@ impl Default for EngineOptions {
             workers: 1,
             workers_per_lane: 1,
             accept_data_loss: false,
+            memory_bytes: u64::MAX,
         }
     }
 }
@@ -67,6 +71,9 @@ pub(crate) struct EngineInner {
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     failure_hook: Mutex<Option<FailureHook>>,
+    /// The lanes' buffers.
+    _buffers: Charge,
+    account: Account,
 }
 
 /// The engine. Clones are the same engine.
@@ -93,6 +100,11 @@ impl EngineInner {
         if self.horizon.advance(|| self.lanes_lowest()).is_some() {
             self.mark.advance(self.horizon.get().0);
         }
+    }
+
+    #[inline]
+    pub(crate) fn memory(&self) -> &'static Memory {
+        self.account.memory()
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
@@ -132,6 +144,8 @@ impl Engine {
         lanes: Vec<Lane>,
         next: Csn,
         tables: HashMap<TableId, Arc<Table>, FixedState>,
+        account: Account,
+        buffers: Charge,
     ) -> Engine {
         let workers = options.workers;
         let horizon = Horizon::new(workers, next);
@@ -149,6 +163,8 @@ impl Engine {
             waits: WaitGraph::default(),
             orphans: Mutex::default(),
             failure_hook: Mutex::default(),
+            _buffers: buffers,
+            account,
         }));
         for lane in &engine.0.lanes {
             let weak = Arc::downgrade(&engine.0);
@@ -187,6 +203,11 @@ impl Engine {
         Worker::new(self.clone(), id)
     }
 
+    /// What its rows, indexes and buffers take, and the most they may.
+    pub fn memory(&self) -> &'static Memory {
+        self.0.memory()
+    }
+
     /// The table with this number, made if there is none.
     pub fn create_table(&self, id: TableId) -> Arc<Table> {
         let workers = self.worker_count();
@@ -194,7 +215,7 @@ impl Engine {
             .tables
             .write()
             .entry(id)
-            .or_insert_with(|| Arc::new(Table::new(id, workers)))
+            .or_insert_with(|| Arc::new(Table::new(id, workers, self.0.memory())))
             .clone()
     }
 

@@ -3,6 +3,7 @@
 use logstead_commit::LogFailed;
 use logstead_types::{IndexId, Rid};
 
+use crate::memory::OutOfMemory;
 use crate::row::RowError;
 use crate::wait::Blocker;
 
@@ -48,6 +49,9 @@ pub enum WriteError {
     /// The row is longer than rows may be.
     #[error("the row is too large")]
     TooLarge,
+    /// The memory budget is used up (53200). Reads, deletes and rollback go on.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The table has used up its row numbers.
     #[error("the table is full")]
     TableFull,
@@ -59,6 +63,9 @@ pub enum CommitError {
     /// The disk that holds the log is full (53100). Freeing space helps; nothing else was lost.
     #[error("the disk that holds the log is full; free some space and try again")]
     DiskFull,
+    /// The memory budget has no room for the transaction's records on their way to the log (53200).
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The log cannot be written any more; the process must stop.
     #[error(transparent)]
     LogFailed(#[from] LogFailed),
@@ -70,6 +77,16 @@ pub enum OpenError {
     /// The options make no sense.
     #[error("{0}")]
     Options(String),
+    /// The rows in the log do not fit in the memory budget.
+    #[error(
+        "the rows in the log need about {needed_bytes} bytes of memory, without their indexes; the budget is {budget_bytes} bytes"
+    )]
+    Memory {
+        /// What the rows take, as far as that can be told without holding them all.
+        needed_bytes: u64,
+        /// The budget.
+        budget_bytes: u64,
+    },
     /// The log could not be recovered.
     #[error(transparent)]
     Recovery(#[from] logstead_wal::recovery::RecoveryError),

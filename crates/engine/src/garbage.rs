@@ -49,6 +49,7 @@ impl Garbage {
         buffers
             .writes
             .retain(|w| matches!(w.what, What::Update | What::Delete));
+        buffers.let_go_of_excess();
         if buffers.writes.is_empty() {
             worker.give_buffers(buffers);
         } else {
@@ -121,19 +122,26 @@ pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
             worker.garbage.borrow_mut().absorb(orphan);
         }
     }
-    let mut again = worker.garbage.borrow_mut().release(&bounds);
+    let more = collect_rows(worker, &bounds, budget);
+    // What was unlinked is to be freed even if this thread does nothing more.
+    Guard::pin().flush();
+    more
+}
+
+fn collect_rows(worker: &WorkerInner, bounds: &Bounds, budget: usize) -> bool {
+    let mut again = worker.garbage.borrow_mut().release(bounds);
     let mut left = budget;
     while left > 0 {
         let next = again
             .pop()
-            .or_else(|| worker.garbage.borrow_mut().next(&bounds, worker));
+            .or_else(|| worker.garbage.borrow_mut().next(bounds, worker));
         let Some((table, rid)) = next else {
             return false;
         };
         left -= 1;
         // A guard per row: the collector's own pin must not hold back what it frees.
         let guard = Guard::pin();
-        if let Err(Some(single)) = collect_row(worker, &bounds, &table, rid, &guard) {
+        if let Err(Some(single)) = collect_row(worker, bounds, &table, rid, &guard) {
             worker.garbage.borrow_mut().hold(single, table, rid);
         }
     }

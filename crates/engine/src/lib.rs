@@ -13,6 +13,8 @@
 //! Invariants:
 //! - A snapshot sees exactly the transactions whose CSN is below it (T4).
 //! - Nothing is collected or used again before what superseded it is below the horizon (T1).
+//! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback and
+//!   collection go on (see [`Memory`]).
 //! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await.
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
@@ -121,6 +123,7 @@ mod error;
 mod executor;
 mod garbage;
 mod index;
+mod memory;
 mod precommit;
 mod replay;
 pub mod row;
@@ -151,6 +154,7 @@ pub use logstead_env::Env;
 pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::{FlushMode, FlushOutcome};
+pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use precommit::{Receipt, TryCommitError};
 pub use replay::RecoveryReport;
 pub use row::{RowBuilder, RowError, RowRef};

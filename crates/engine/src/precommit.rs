@@ -16,14 +16,17 @@ use logstead_wal::{Deps, Lane, NoRoom, Room, SideRef};
 use parking_lot::Mutex;
 
 use crate::error::CommitError;
+use crate::memory::{Charge, Memory, footprint};
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
 use crate::write::{What, Work, Write};
 
+/// Larger buffers are given back when they are not needed.
+const KEPT_BYTES_MAX: usize = 1 << 16;
+
 /// A transaction's buffers, used again by the worker's next ones.
-#[derive(Default)]
 pub(crate) struct Buffers {
     /// The records.
     pub(crate) log: Vec<u8>,
@@ -31,13 +34,63 @@ pub(crate) struct Buffers {
     pub(crate) writes: Vec<Write>,
     /// The tables written.
     pub(crate) tables: Vec<Arc<Table>>,
+    /// What they take.
+    charge: Charge,
+}
+
+/// By how many bytes a vector of `capacity` bytes grows to hold `needed`: it doubles.
+fn growth(capacity: usize, needed: usize) -> usize {
+    if needed <= capacity {
+        0
+    } else {
+        footprint(needed.max(2 * capacity)) - footprint(capacity)
+    }
 }
 
 impl Buffers {
+    pub(crate) fn new(memory: &'static Memory) -> Buffers {
+        Buffers {
+            log: Vec::new(),
+            writes: Vec::new(),
+            tables: Vec::new(),
+            charge: memory.charge(),
+        }
+    }
+
+    /// What they will take more for one more write with a record of `record_bytes`.
+    #[inline]
+    pub(crate) fn growth_bytes(&self, record_bytes: usize) -> usize {
+        let write = size_of::<Write>();
+        growth(self.log.capacity(), self.log.len() + record_bytes)
+            + growth(
+                self.writes.capacity() * write,
+                (self.writes.len() + 1) * write,
+            )
+    }
+
+    /// Counts what they take after they have grown or shrunk.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        let bytes =
+            footprint(self.log.capacity()) + footprint(self.writes.capacity() * size_of::<Write>());
+        self.charge.force(bytes);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.log.clear();
         self.writes.clear();
         self.tables.clear();
+    }
+
+    /// Gives back what a large transaction needed and cleaning up after it does not.
+    pub(crate) fn let_go_of_excess(&mut self) {
+        if self.log.is_empty() && self.log.capacity() > KEPT_BYTES_MAX {
+            self.log = Vec::new();
+        }
+        if (self.writes.capacity() - self.writes.len()) * size_of::<Write>() > KEPT_BYTES_MAX {
+            self.writes.shrink_to_fit();
+        }
+        self.settle();
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {

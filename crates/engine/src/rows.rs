@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_types::Rid;
 use parking_lot::Mutex;
 
-use crate::version::{CHUNK_SLOTS, Chunk, Guard, VersionRef};
+use crate::memory::{Charge, Memory, footprint};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, VersionRef};
 
 /// Buckets of chunks: the n-th holds 2^n chunks.
 const BUCKETS: usize = 40;
@@ -22,9 +23,26 @@ pub(crate) struct Rows {
     buckets: [OnceLock<Bucket>; BUCKETS],
     /// The lowest rid never handed out.
     next_rid: AtomicU64,
-    free_rids: Mutex<Vec<Rid>>,
+    free_rids: Mutex<FreeRids>,
     /// Spares inserts the mutex while there are no free rids.
     some_free: AtomicBool,
+    /// Where it all is counted.
+    memory: &'static Memory,
+}
+
+/// Rids to be handed out again, last one first.
+struct FreeRids {
+    rids: Vec<Rid>,
+    charge: Charge,
+}
+
+impl FreeRids {
+    /// Counts what the list takes after it has changed.
+    #[inline]
+    fn settle(&mut self) {
+        self.charge
+            .force(footprint(self.rids.capacity() * size_of::<Rid>()));
+    }
 }
 
 /// Which bucket, and where in it.
@@ -43,18 +61,22 @@ fn place(rid: Rid) -> (usize, usize, usize) {
 pub(crate) const RID_MAX: u64 = ((1 << BUCKETS) - 1) * CHUNK_SLOTS as u64;
 
 impl Rows {
-    pub(crate) fn new() -> Rows {
+    pub(crate) fn new(memory: &'static Memory) -> Rows {
         Rows {
+            memory,
             buckets: [const { OnceLock::new() }; BUCKETS],
             next_rid: AtomicU64::new(0),
-            free_rids: Mutex::default(),
+            free_rids: Mutex::new(FreeRids {
+                rids: Vec::new(),
+                charge: memory.charge(),
+            }),
             some_free: AtomicBool::new(false),
         }
     }
 
     /// Every slot ever used and not free.
     pub(crate) fn used(&self) -> u64 {
-        let free = self.free_rids.lock().len() as u64;
+        let free = self.free_rids.lock().rids.len() as u64;
         self.next_rid.load(Ordering::Relaxed).saturating_sub(free)
     }
 
@@ -78,9 +100,26 @@ impl Rows {
     #[inline]
     pub(crate) fn slot_or_new(&self, rid: Rid) -> (&Chunk, usize) {
         let (bucket, chunk, slot) = place(rid);
-        let chunks = self.buckets[bucket]
-            .get_or_init(|| (0..1usize << bucket).map(|_| OnceLock::new()).collect());
-        (chunks[chunk].get_or_init(|| Box::new(Chunk::new())), slot)
+        let chunks = self.buckets[bucket].get_or_init(|| {
+            self.memory.add(bucket_bytes(bucket) as i64);
+            (0..1usize << bucket).map(|_| OnceLock::new()).collect()
+        });
+        let chunk = chunks[chunk].get_or_init(|| Box::new(Chunk::new(self.memory)));
+        (chunk, slot)
+    }
+
+    /// What [`Rows::slot_or_new`] will allocate for the next rid, at most.
+    #[inline]
+    pub(crate) fn next_rid_bytes(&self) -> usize {
+        let next = self.next_rid.load(Ordering::Relaxed);
+        if !next.is_multiple_of(CHUNK_SLOTS as u64) || next >= RID_MAX {
+            return 0;
+        }
+        let (bucket, _, _) = place(Rid(next));
+        match self.buckets[bucket].get() {
+            Some(_) => CHUNK_BYTES,
+            None => CHUNK_BYTES + bucket_bytes(bucket),
+        }
     }
 
     /// The newest version of a row.
@@ -95,7 +134,7 @@ impl Rows {
     pub(crate) fn allocate_rid(&self) -> Rid {
         if self.some_free.load(Ordering::Relaxed) {
             let mut free = self.free_rids.lock();
-            if let Some(rid) = free.pop() {
+            if let Some(rid) = free.rids.pop() {
                 return rid;
             }
             self.some_free.store(false, Ordering::Relaxed);
@@ -106,7 +145,8 @@ impl Rows {
     /// Gives a rid back, whose slot is empty and whose index entries are gone.
     pub(crate) fn free_rid(&self, rid: Rid) {
         let mut free = self.free_rids.lock();
-        free.push(rid);
+        free.rids.push(rid);
+        free.settle();
         self.some_free.store(true, Ordering::Relaxed);
     }
 
@@ -118,19 +158,36 @@ impl Rows {
     /// After replay: every empty slot below the end is free. Highest first, so that low rids are used first.
     pub(crate) fn collect_free_rids(&self, guard: &Guard) {
         let mut free = self.free_rids.lock();
-        free.clear();
+        free.rids.clear();
         for rid in (0..self.rid_end()).rev() {
             if self.head(Rid(rid), guard).is_none() {
-                free.push(Rid(rid));
+                free.rids.push(Rid(rid));
             }
         }
-        self.some_free.store(!free.is_empty(), Ordering::Relaxed);
+        free.settle();
+        self.some_free
+            .store(!free.rids.is_empty(), Ordering::Relaxed);
     }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        let buckets = self.buckets.iter().enumerate();
+        let made = buckets.filter(|(_, bucket)| bucket.get().is_some());
+        let bytes: usize = made.map(|(n, _)| bucket_bytes(n)).sum();
+        self.memory.add(-(bytes as i64));
+    }
+}
+
+/// What the n-th bucket takes without its chunks.
+fn bucket_bytes(n: usize) -> usize {
+    footprint(size_of::<OnceLock<Box<Chunk>>>() << n)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::UNLIMITED;
 
     #[test]
     fn every_rid_has_its_own_place() {
@@ -140,7 +197,7 @@ mod tests {
         assert_eq!(place(Rid(2048)), (1, 1, 0));
         assert_eq!(place(Rid(3 * 1024)), (2, 0, 0));
         assert_eq!(place(Rid(RID_MAX - 1)).0, BUCKETS - 1);
-        let rows = Rows::new();
+        let rows = Rows::new(&UNLIMITED);
         assert!(rows.slot(Rid(5000)).is_none());
         assert!(rows.slot(Rid(u64::MAX)).is_none());
         rows.slot_or_new(Rid(5000));

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_types::{IndexId, TableId};
 use parking_lot::RwLock;
 
 use crate::index::Index;
+use crate::memory::Memory;
 use crate::rows::Rows;
 use crate::table_lock::TableLocks;
 
@@ -16,6 +18,7 @@ pub struct Table {
     pub(crate) rows: Arc<Rows>,
     indexes: RwLock<Vec<Arc<Index>>>,
     pub(crate) locks: TableLocks,
+    uses_reserve: AtomicBool,
 }
 
 impl fmt::Debug for Table {
@@ -25,18 +28,30 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    pub(crate) fn new(id: TableId, workers: usize) -> Table {
+    pub(crate) fn new(id: TableId, workers: usize, memory: &'static Memory) -> Table {
         Table {
             id,
-            rows: Arc::new(Rows::new()),
+            rows: Arc::new(Rows::new(memory)),
             indexes: RwLock::default(),
             locks: TableLocks::new(workers),
+            uses_reserve: AtomicBool::new(false),
         }
     }
 
     /// Its number.
     pub fn id(&self) -> TableId {
         self.id
+    }
+
+    /// Lets every write of the table use the memory budget's reserve: for the few rows that must be written to get out of
+    /// want (a dropped table is a deleted row of a catalog).
+    pub fn use_memory_reserve(&self) {
+        self.uses_reserve.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn uses_reserve(&self) -> bool {
+        self.uses_reserve.load(Ordering::Relaxed)
     }
 
     /// The index with this number, if it is kept with the table.

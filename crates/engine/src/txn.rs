@@ -132,6 +132,8 @@ pub struct Txn {
     pub(crate) savepoints: Vec<Savepoint>,
     pub(crate) savepoints_made: u32,
     pub(crate) ended: bool,
+    /// It may use the memory budget's reserve.
+    pub(crate) uses_reserve: bool,
 }
 
 /// What is at the newest end of a row that is to be written.
@@ -160,6 +162,7 @@ impl Txn {
             hooks: Vec::new(),
             savepoints: Vec::new(),
             savepoints_made: 0,
+            uses_reserve: false,
             ended: false,
         }
     }
@@ -172,6 +175,11 @@ impl Txn {
     /// Its isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// Lets the transaction use the memory budget's reserve: for work that frees memory, or that a start cannot do without.
+    pub fn use_memory_reserve(&mut self) {
+        self.uses_reserve = true;
     }
 
     pub(crate) fn engine(&self) -> &EngineInner {

@@ -14,6 +14,7 @@
 //!   reference to the epoch collector only when none is left; if the count does not come out, the state is leaked.
 //! - V5 `command`, `shape` and the row's bytes never change after installation, except that KEYS_CHANGED may be set
 //!   later, under the chunk's prune lock.
+//! - V6 A version counts in its chunk's memory account from its allocation until it is freed, unlinked or not.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.
@@ -27,10 +28,14 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use logstead_types::Csn;
 
+use crate::memory::{Memory, footprint};
 use crate::state::TxnState;
 
 /// Slots of a chunk: the unit of checkpointing and eviction.
 pub(crate) const CHUNK_SLOTS: usize = 1024;
+/// What a chunk takes without its versions.
+pub(crate) const CHUNK_BYTES: usize =
+    footprint(CHUNK_SLOTS * size_of::<AtomicPtr<Version>>()) + footprint(size_of::<Chunk>());
 
 const TOMBSTONE: u32 = 1 << 31;
 const LOCK_ONLY: u32 = 1 << 30;
@@ -45,6 +50,11 @@ impl Guard {
     #[inline]
     pub fn pin() -> Guard {
         Guard(crossbeam_epoch::pin())
+    }
+
+    /// Hands what this thread has retired to the collector and lets it free what nobody can read any more.
+    pub(crate) fn flush(&self) {
+        self.0.flush();
     }
 
     /// Lets the collector advance past a guard that is held long, if no row is borrowed from it.
@@ -90,11 +100,20 @@ fn layout(length: usize) -> Layout {
     }
 }
 
+/// What a version with a row of `length` bytes takes.
+#[inline]
+pub(crate) const fn version_bytes(length: usize) -> usize {
+    footprint(size_of::<Version>() + length)
+}
+
 /// An allocated version nobody else can see.
-struct Fresh(NonNull<Version>);
+struct Fresh {
+    version: NonNull<Version>,
+    memory: &'static Memory,
+}
 
 impl Fresh {
-    fn new(stamp: u64, kind: Kind, command: u32, row: &[u8]) -> Fresh {
+    fn new(stamp: u64, kind: Kind, command: u32, row: &[u8], memory: &'static Memory) -> Fresh {
         assert!(
             row.len() <= LENGTH as usize,
             "rows are limited to ROW_BYTES_MAX"
@@ -108,6 +127,7 @@ impl Fresh {
             Kind::LockOnly => LOCK_ONLY,
         };
         let layout = layout(row.len());
+        memory.add(version_bytes(row.len()) as i64);
         // SAFETY: the layout has a non-zero size (the header).
         let raw = unsafe { std::alloc::alloc(layout) };
         let Some(version) = NonNull::new(raw.cast::<Version>()) else {
@@ -127,14 +147,14 @@ impl Fresh {
                 row.len(),
             );
         }
-        Fresh(version)
+        Fresh { version, memory }
     }
 }
 
 impl Drop for Fresh {
     fn drop(&mut self) {
         // SAFETY: never published, so owned by us alone; allocated by `Fresh::new`.
-        unsafe { free(self.0) }
+        unsafe { free(self.version, self.memory) }
     }
 }
 
@@ -142,12 +162,14 @@ impl Drop for Fresh {
 ///
 /// # Safety
 /// `version` came from [`Fresh::new`], is freed once, and nobody can reach it.
-unsafe fn free(version: NonNull<Version>) {
+unsafe fn free(version: NonNull<Version>, memory: &Memory) {
     // SAFETY: the caller owns it.
-    unsafe {
+    let length = unsafe {
         let length = (version.as_ref().shape.load(Ordering::Relaxed) & LENGTH) as usize;
         std::alloc::dealloc(version.as_ptr().cast::<u8>(), layout(length));
-    }
+        length
+    };
+    memory.add(-(version_bytes(length) as i64));
 }
 
 /// A version, valid as long as the guard it was read under.
@@ -292,11 +314,15 @@ pub(crate) struct Chunk {
     slots: Box<[AtomicPtr<Version>]>,
     /// Held by whoever unlinks (V3).
     pruning: AtomicBool,
+    /// Where its slots and versions are counted (V6).
+    memory: &'static Memory,
 }
 
 impl Chunk {
-    pub(crate) fn new() -> Chunk {
+    pub(crate) fn new(memory: &'static Memory) -> Chunk {
+        memory.add(CHUNK_BYTES as i64);
         Chunk {
+            memory,
             slots: (0..CHUNK_SLOTS).map(|_| AtomicPtr::default()).collect(),
             pruning: AtomicBool::new(false),
         }
@@ -317,10 +343,10 @@ impl Chunk {
     ) -> Option<VersionRef<'g>> {
         let expected = expected.map_or(std::ptr::null_mut(), |v| v.at.as_ptr());
         // SAFETY: not published yet, so ours alone.
-        unsafe { fresh.0.as_ref() }
+        unsafe { fresh.version.as_ref() }
             .next
             .store(expected, Ordering::Relaxed);
-        let raw = fresh.0.as_ptr();
+        let raw = fresh.version.as_ptr();
         // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
         // is identity.
         self.slots[slot]
@@ -350,7 +376,7 @@ impl Chunk {
         let installed = self.install_fresh(
             slot,
             expected,
-            Fresh::new(writer.address(), kind, command, row),
+            Fresh::new(writer.address(), kind, command, row, self.memory),
             guard,
         );
         if installed.is_none() {
@@ -373,7 +399,8 @@ impl Chunk {
             let kind = Kind::Row {
                 keys_changed: false,
             };
-            self.install_fresh(slot, None, Fresh::new(csn.0 << 1 | 1, kind, 0, row), guard);
+            let fresh = Fresh::new(csn.0 << 1 | 1, kind, 0, row, self.memory);
+            self.install_fresh(slot, None, fresh, guard);
         }
     }
 
@@ -425,6 +452,7 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let slots = std::mem::take(&mut self.slots);
+        let memory = self.memory;
         let free_all = move || {
             for mut slot in slots {
                 let mut at = *slot.get_mut();
@@ -432,10 +460,11 @@ impl Drop for Chunk {
                     // SAFETY: every version is in one chain only, and its slot is ours alone.
                     unsafe {
                         at = version.as_ref().next.load(Ordering::Relaxed);
-                        free(version);
+                        free(version, memory);
                     }
                 }
             }
+            memory.add(-(CHUNK_BYTES as i64));
         };
         // SAFETY: the chunk is dropped, so nobody pinned later can reach its versions; rows read under guards pinned
         // before stay valid until those end. The pointers are plain memory and may be freed on any thread.
@@ -456,12 +485,13 @@ impl Prune<'_> {
         // SAFETY: after unlinking nobody but the collector uses it, and a version is plain memory.
         unsafe impl Send for Unlinked {}
         let unlinked = Unlinked(version.at);
+        let memory = self.chunk.memory;
         // SAFETY: V1, V3: it was unlinked by us, once, under the prune lock; guards pinned before keep it alive, and
         // nobody pinned later can reach it.
         unsafe {
             guard.0.defer_unchecked(move || {
                 let unlinked = unlinked;
-                free(unlinked.0);
+                free(unlinked.0, memory);
             });
         }
     }

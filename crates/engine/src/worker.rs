@@ -8,7 +8,8 @@ use logstead_types::{Csn, WorkerId};
 use logstead_wal::{FlushMode, FlushOutcome, Lane};
 
 use crate::engine::{Engine, EngineInner};
-use crate::garbage::Garbage;
+use crate::garbage::{self, Garbage};
+use crate::memory::{ALLOWANCE_BYTES_MAX, OutOfMemory};
 use crate::precommit::Buffers;
 use crate::snapshots::{Bounds, Snapshots};
 use crate::state::TxnId;
@@ -21,6 +22,8 @@ const COMMITS_PER_BOUNDS: u32 = 16;
 const POOL_MAX: usize = 64;
 /// A buffer that grew beyond this is not kept.
 const POOLED_BYTES_MAX: usize = 1 << 16;
+/// Rows looked at by a writer that finds the memory budget used up, before it gives up.
+const COLLECTED_IN_WANT: usize = 1024;
 
 /// Buffers for keys, used within one operation.
 #[derive(Default)]
@@ -43,6 +46,8 @@ pub(crate) struct WorkerInner {
     pub(crate) garbage: RefCell<Garbage>,
     bounds: RefCell<Bounds>,
     commits_until_bounds: Cell<u32>,
+    /// Bytes the worker may take before it looks at the memory account again.
+    allowance: Cell<u64>,
     dirty_hook: RefCell<Option<Rc<dyn Fn()>>>,
 }
 
@@ -86,7 +91,8 @@ impl WorkerInner {
     }
 
     pub(crate) fn take_buffers(&self) -> Buffers {
-        self.pool.borrow_mut().pop().unwrap_or_default()
+        let pooled = self.pool.borrow_mut().pop();
+        pooled.unwrap_or_else(|| Buffers::new(self.inner().memory()))
     }
 
     pub(crate) fn give_buffers(&self, mut buffers: Buffers) {
@@ -113,6 +119,42 @@ impl WorkerInner {
             Some(left) => self.commits_until_bounds.set(left),
             None => self.refresh_bounds(),
         }
+    }
+
+    /// May `bytes` more be taken? Asked before anything is allocated.
+    #[inline]
+    pub(crate) fn admit(&self, bytes: usize, from_reserve: bool) -> Result<(), OutOfMemory> {
+        match self.allowance.get().checked_sub(bytes as u64) {
+            Some(left) => {
+                self.allowance.set(left);
+                Ok(())
+            }
+            None => self.look_and_admit(bytes as u64, from_reserve),
+        }
+    }
+
+    /// Counts what was taken along with something admitted.
+    #[inline]
+    pub(crate) fn took(&self, bytes: usize) {
+        self.allowance
+            .set(self.allowance.get().saturating_sub(bytes as u64));
+    }
+
+    #[cold]
+    fn look_and_admit(&self, bytes: u64, from_reserve: bool) -> Result<(), OutOfMemory> {
+        let memory = self.inner().memory();
+        if memory.left_bytes(from_reserve) < bytes {
+            garbage::collect(self, COLLECTED_IN_WANT);
+            if memory.left_bytes(from_reserve) < bytes {
+                return Err(memory.exhausted());
+            }
+        }
+        // What others have been allowed meanwhile is not known: near the end the looks come closer together.
+        let workers = self.inner().published.len() as u64;
+        let left = memory.left_bytes(false).saturating_sub(bytes);
+        self.allowance
+            .set(ALLOWANCE_BYTES_MAX.min(left / (4 * workers)));
+        Ok(())
     }
 
     pub(crate) fn call_dirty_hook(&self) {
@@ -147,6 +189,7 @@ impl Worker {
             garbage: RefCell::default(),
             bounds: RefCell::default(),
             commits_until_bounds: Cell::new(0),
+            allowance: Cell::new(0),
             dirty_hook: RefCell::default(),
             engine,
         }))

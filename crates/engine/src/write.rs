@@ -1,6 +1,6 @@
 //! What transactions write: versions, index entries and records, and how a write is undone.
 //!
-//! Order of a write: check the row's newest version; install the new version above it (the row lock); insert the index
+//! Order of a write: memory for it (nothing is allocated beyond the budget); check the row's newest version; install the new version above it (the row lock); insert the index
 //! entries, judging uniqueness under each index's lock (T11); append the record. Whatever fails after the installation
 //! pops the version again and takes out the entries it brought, so a failed write leaves nothing behind.
 
@@ -21,7 +21,7 @@ use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Target, Txn, VersionId};
-use crate::version::{Guard, Kind, Stamp, VersionRef, Writer};
+use crate::version::{Guard, Kind, Stamp, VersionRef, Writer, version_bytes};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
 
@@ -33,6 +33,11 @@ pub(crate) enum What {
     Delete,
     Lock,
 }
+
+/// A record's header, and a delta's beyond the columns it carries.
+const RECORD_BYTES: usize = 64;
+/// An entry's rid, and its share of a page.
+const ENTRY_BYTES: usize = 24;
 
 /// One write, to undo it or to clean up after it.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +205,19 @@ impl Txn {
         }
     }
 
+    /// Asks for the memory of a version with `row_bytes`, its record, and `more`.
+    #[inline]
+    fn admit(&self, table: &Table, row_bytes: usize, more: usize) -> Result<(), WriteError> {
+        let growth = self
+            .work
+            .as_ref()
+            .map_or(0, |w| w.buffers.growth_bytes(row_bytes + RECORD_BYTES));
+        // A tombstone leads out of want.
+        let from_reserve = row_bytes == 0 || table.uses_reserve() || self.uses_reserve;
+        let bytes = version_bytes(row_bytes) + growth + more;
+        Ok(self.worker.admit(bytes, from_reserve)?)
+    }
+
     /// Inserts the entries of a new version, in all indexes whose key differs from the old version's. On an error the
     /// caller undoes the version, which takes out what was inserted.
     fn insert_entries(
@@ -237,6 +255,7 @@ impl Txn {
                 }
             }
             let length = new_key.len();
+            self.worker.took(length + ENTRY_BYTES);
             Index::complete(new_key, rid);
             if index.is_unique() && kind == KeyKind::Unique {
                 let judge = Judge {
@@ -331,6 +350,7 @@ impl Txn {
         if let Some(record) = record {
             record.encode(&mut buffers.log);
         }
+        buffers.settle();
     }
 
     /// Pops the transaction's newest version of a row, its index entries with it.
@@ -383,6 +403,7 @@ impl Txn {
             return Err(WriteError::TooLarge);
         }
         self.start_work();
+        self.admit(table, row.len(), table.rows.next_rid_bytes())?;
         let guard = Guard::pin();
         let rid = loop {
             let rid = table.rows.allocate_rid();
@@ -434,6 +455,7 @@ impl Txn {
             return Err(WriteError::TooLarge);
         }
         self.start_work();
+        self.admit(table, new_row.len(), 0)?;
         let guard = Guard::pin();
         let target = loop {
             let target = self.target(table, rid, base, &guard)?;
@@ -491,6 +513,7 @@ impl Txn {
         base: VersionId,
     ) -> Result<(), WriteError> {
         self.start_work();
+        self.admit(table, 0, 0)?;
         let guard = Guard::pin();
         loop {
             let target = self.target(table, rid, base, &guard)?;
@@ -520,6 +543,7 @@ impl Txn {
         _lock: RowLock,
     ) -> Result<(), WriteError> {
         self.start_work();
+        self.admit(table, 0, 0)?;
         let guard = Guard::pin();
         loop {
             let target = self.target(table, rid, base, &guard)?;

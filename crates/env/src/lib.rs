@@ -14,6 +14,7 @@
 
 mod clock;
 mod files;
+mod memory;
 mod net;
 mod random;
 mod thread;
@@ -23,6 +24,7 @@ pub use files::{
     Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles,
     SimFiles, is_disk_full,
 };
+pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
 pub use thread::{JoinHandle, core_count, sleep, spawn};

@@ -13,19 +13,22 @@ use std::time::Duration;
 
 /// Environment variables that set something begin so.
 const ENVIRONMENT_PREFIX: &str = "LOGSTEAD_";
+/// The least that is taken for rows, indexes and buffers on a very small machine.
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
 /// A settings file longer than this is something else.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// What the server runs with.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Every setting that was given, by lower-case name, canonical; with workers always present.
+    /// Every setting that was given, by lower-case name, canonical; with workers and memory always present.
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) listen: SocketAddr,
     pub(crate) data_directory: PathBuf,
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
+    pub(crate) memory_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) log_level: String,
     pub(crate) accept_data_loss: bool,
@@ -66,6 +69,7 @@ pub(crate) fn command_line() -> Command {
     for setting in server_settings() {
         let default = match setting.name {
             "workers" => "one per core".to_owned(),
+            "memory" => "two thirds of the machine's".to_owned(),
             _ => setting.show(setting.default),
         };
         let variable = format!("{ENVIRONMENT_PREFIX}{}", setting.name.to_uppercase());
@@ -209,6 +213,13 @@ impl Config {
         values
             .entry("workers".to_owned())
             .or_insert_with(|| logstead_env::core_count().to_string());
+        if let Some(machine) = logstead_env::memory_bytes() {
+            // The rest is for sessions, plans, code and what the allocator loses. In whole mebibytes, to be read.
+            let share = (machine / 3 * 2).max(MEMORY_BYTES_MIN) >> 20 << 20;
+            values
+                .entry("memory".to_owned())
+                .or_insert_with(|| share.to_string());
+        }
         let value = |name: &str| {
             let default = settings::find(name).map_or("", |s| s.default);
             values
@@ -236,6 +247,7 @@ impl Config {
             connections_max: usize::try_from(number("max_connections")?)
                 .map_err(|error| error.to_string())?,
             segment_size_bytes: number("segment_size")?,
+            memory_bytes: number("memory")?,
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
             log_level: value("log_level"),
             accept_data_loss,
@@ -317,6 +329,19 @@ mod tests {
             logstead_env::core_count()
         );
         assert_eq!(
+            merge(&[("memory", "64MB")], &[], "memory = '8GiB'")
+                .unwrap()
+                .memory_bytes,
+            64 << 20
+        );
+        assert_eq!(
+            merge(&[], &[], "memory = '8GiB'").unwrap().memory_bytes,
+            8 << 30
+        );
+        let default = merge(&[], &[], "").unwrap();
+        assert!(default.memory_bytes >= MEMORY_BYTES_MIN);
+        assert_eq!(default.values["memory"], default.memory_bytes.to_string());
+        assert_eq!(
             merge(&[], &[], "statement_timeout = '5s'").unwrap().values["statement_timeout"],
             "5000"
         );
@@ -332,6 +357,7 @@ mod tests {
         for (file, named) in [
             ("nonsense = 1", "nonsense"),
             ("workers = 0", "workers"),
+            ("memory = '1MB'", "memory"),
             ("listen = 5", "listen"),
             ("a = [", "f.toml"),
         ] {

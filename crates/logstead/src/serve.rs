@@ -109,16 +109,26 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
     let options = EngineOptions {
         workers: config.workers,
         accept_data_loss: config.accept_data_loss,
+        memory_bytes: config.memory_bytes,
         ..EngineOptions::default()
     };
     let (engine, report) =
         Engine::open(options, Arc::new(home), env.clone()).map_err(|error| match error {
             OpenError::Options(message) => (EXIT_USAGE, message),
+            OpenError::Memory { .. } => (
+                EXIT_FAILURE,
+                format!("{error}; start with a larger \"memory\""),
+            ),
             other => (EXIT_FAILURE, other.to_string()),
         })?;
     if report.created {
         info!("a new log in {}", config.data_directory.display());
     } else {
+        info!(
+            "memory: {} of {} bytes in use by rows",
+            engine.memory().used_bytes(),
+            config.memory_bytes
+        );
         info!(
             "recovered {} entries, {} bytes; {} unacknowledged entries dropped",
             report.entries, report.bytes, report.entries_dropped

@@ -29,6 +29,8 @@ const COLLECT_ROWS: usize = 256;
 /// Pause between rounds of collection while there is traffic, and without.
 const COLLECT_PAUSE_BUSY: Duration = Duration::from_millis(20);
 const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
+/// The pause while most of the memory budget is used.
+const COLLECT_PAUSE_SCARCE: Duration = Duration::from_millis(1);
 
 /// Where a worker's clients come in.
 pub(crate) struct Inbox {
@@ -158,7 +160,9 @@ async fn collect(sessions: Rc<WorkerSessions>) {
     let mut progress = sessions.progress();
     loop {
         let now = sessions.progress();
-        let pause = if now == progress {
+        let pause = if sessions.worker.engine().memory().is_scarce() && now != progress {
+            COLLECT_PAUSE_SCARCE
+        } else if now == progress {
             COLLECT_PAUSE_IDLE
         } else {
             COLLECT_PAUSE_BUSY

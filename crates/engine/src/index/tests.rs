@@ -1,6 +1,7 @@
 //! Bounds are prefixes, both directions see the same entries, and a cursor finds its place again.
 
 use super::*;
+use crate::memory::UNLIMITED;
 
 struct Nothing;
 impl KeyExtractor for Nothing {
@@ -40,7 +41,7 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
         IndexId(1),
         false,
         Arc::new(Nothing),
-        Arc::new(Rows::new()),
+        Arc::new(Rows::new(&UNLIMITED)),
     ));
     let mut all = Vec::new();
     for a in [0u8, 1, 7, 254, 255] {
@@ -94,7 +95,12 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
 
 #[test]
 fn insert_and_check_judges_the_key_s_other_rids_and_takes_back() {
-    let index = Index::new(IndexId(1), true, Arc::new(Nothing), Arc::new(Rows::new()));
+    let index = Index::new(
+        IndexId(1),
+        true,
+        Arc::new(Nothing),
+        Arc::new(Rows::new(&UNLIMITED)),
+    );
     assert_eq!(
         index.insert_and_check(&entry(b"k", 1), |_| Err::<(), _>(())),
         Ok(())

@@ -7,6 +7,7 @@ mod collection;
 mod embedded;
 mod history;
 mod locks;
+mod memory;
 mod recovery;
 mod stress;
 mod unique;

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
     Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation, KeyExtractor, KeyKind,
-    Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table, Txn, Worker, WriteError,
+    OpenError, Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table, Txn, Worker,
+    WriteError,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -80,27 +81,38 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn open(home: MemoryHome, workers: usize) -> World {
+        World::open_within(home, workers, u64::MAX).expect("opens")
+    }
+
+    /// With a memory budget.
+    pub(crate) fn open_within(
+        home: MemoryHome,
+        workers: usize,
+        memory_bytes: u64,
+    ) -> Result<World, OpenError> {
         let (env, _) = Env::simulated(1);
         let options = EngineOptions {
             workers,
+            memory_bytes,
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, Arc::new(home.clone()), env).expect("opens");
+        let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
         let table = engine.create_table(TABLE);
         let by_key = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));
         let by_balance = engine.create_index(&table, BY_BALANCE, false, Arc::new(Column(1)));
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);
+        txn.use_memory_reserve();
         txn.build_index(&table, &by_key).expect("unique");
         txn.build_index(&table, &by_balance).expect("no conflict");
         drop(txn);
-        World {
+        Ok(World {
             home,
             engine,
             table,
             by_key,
             by_balance,
-        }
+        })
     }
 
     pub(crate) fn new(workers: usize) -> World {

@@ -19,6 +19,7 @@ use super::stored::{
 };
 use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema};
 use crate::error::{Result, SqlError};
+use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
     CommitError, Engine, FlushMode, FlushOutcome, Isolation, RowBuilder, ScanCursor, Table,
@@ -77,6 +78,7 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
         WriteError::TooLarge => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
+        WriteError::OutOfMemory(error) => out_of_memory(error),
         other => SqlError::internal(format!("writing the catalog: {other}")),
     }
 }
@@ -85,6 +87,7 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
 pub(crate) fn commit_error(error: &CommitError) -> SqlError {
     match error {
         CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
+        CommitError::OutOfMemory(error) => out_of_memory(error),
         CommitError::LogFailed(_) => SqlError::new(SqlState::IO_ERROR, error.to_string()),
     }
 }
@@ -122,11 +125,14 @@ impl CatalogStore {
         let worker = engine.worker(WorkerId(0));
         for id in OBJECT_TABLES {
             let table = engine.create_table(id);
+            // Dropping and truncating tables must go on when the memory budget is used up.
+            table.use_memory_reserve();
             engine.create_index(&table, stored::name_index(id), true, Arc::new(NameKey));
             build_index(&worker, &table, stored::name_index(id))?;
         }
-        engine.create_table(SEQUENCES);
-        engine.create_table(COUNTER);
+        for id in [SEQUENCES, COUNTER] {
+            engine.create_table(id).use_memory_reserve();
+        }
         let rows = Rows::read(engine, &worker)?;
         let rows = if rows.counter.is_none() {
             bootstrap(engine, &worker)?;
@@ -302,6 +308,8 @@ fn build_index(worker: &Worker, table: &Arc<Table>, index: logstead_types::Index
         .index(index)
         .ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
     let mut txn = worker.begin(Isolation::ReadCommitted);
+    // What a server held before it stopped it can hold again.
+    txn.use_memory_reserve();
     txn.begin_statement();
     let built = txn.build_index(table, &found);
     txn.abort();

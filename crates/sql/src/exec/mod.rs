@@ -39,6 +39,7 @@ pub use eval::eval;
 pub use stats::{NodeStats, children};
 pub use stored::StoredColumn;
 pub use write::Inserter;
+pub(crate) use write::out_of_memory;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use super::client::Client;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::DdlState;
 use crate::error::{Result, SqlError};
+use crate::exec;
 use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
 use logstead_types::{Csn, SqlState};
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -519,6 +520,7 @@ fn commit_error(error: CommitError) -> SqlError {
             "could not extend the log: no space left on device",
         )
         .hint("Check free disk space."),
+        CommitError::OutOfMemory(error) => exec::out_of_memory(&error),
         other => SqlError::new(SqlState::IO_ERROR, format!("could not commit: {other}")),
     }
 }

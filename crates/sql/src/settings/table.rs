@@ -288,6 +288,16 @@ pub static TABLE: &[Setting] = &[
         "32",
         "Shows the maximum number of index keys.",
     ),
+    server(
+        "memory",
+        Kind::Int {
+            min: 16 << 20,
+            max: 1 << 50,
+            unit: Unit::Bytes,
+        },
+        "1073741824",
+        "Memory for rows, indexes and buffers; beyond it statements that need more fail with 53200. Two thirds of what the machine has unless set.",
+    ),
     session(
         "plan_cache_mode",
         Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]),

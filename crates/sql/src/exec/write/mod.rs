@@ -23,7 +23,7 @@ use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::plan::Check;
 use crate::value::{Datum, stored};
-use logstead_engine::{Blocker, RowBuilder, RowRef, WriteError};
+use logstead_engine::{Blocker, OutOfMemory, RowBuilder, RowRef, WriteError};
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
 
@@ -227,12 +227,24 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::Deadlock => deadlock(),
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
+        WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",
         ),
         other => SqlError::internal(format!("a write was refused: {other:?}")),
     }
+}
+
+/// 53200: the server's memory budget is used up.
+pub(crate) fn out_of_memory(error: &OutOfMemory) -> SqlError {
+    let budget_bytes = error.budget_bytes;
+    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+        .detail(format!(
+            "The memory budget of {} MB is used up (setting \"memory\").",
+            budget_bytes >> 20
+        ))
+        .hint("Delete rows in small transactions, truncate or drop a table, end long transactions, or raise \"memory\".")
 }
 
 /// 40001.

@@ -1,0 +1,83 @@
+"""The memory budget: at its end statements that need more get 53200, the server goes on, and there is a way back."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from harness import wait_until
+
+pytestmark = pytest.mark.logstead_only
+
+BUDGET_MB = 48
+PAD = "x" * 900
+
+
+def start(server, *arguments):
+    server.start(arguments=("--memory", f"{BUDGET_MB}MB", "--workers", "2", *arguments))
+
+
+def insert(connection, first: int, count: int) -> str | None:
+    """Inserts rows in one statement; the SQLSTATE if it failed."""
+    try:
+        connection.execute(
+            "INSERT INTO m SELECT g, %s FROM generate_series(%s::int, %s) g", (PAD, first, first + count - 1)
+        )
+    except psycopg.Error as error:
+        assert not connection.closed, error
+        assert error.sqlstate == "53200", error
+        assert f"{BUDGET_MB} MB" in error.diag.message_detail, error
+        return error.sqlstate
+    return None
+
+
+def fill(connection) -> int:
+    """Inserts until the budget is used up; how many rows stand."""
+    rows = 0
+    while insert(connection, rows, 500) is None:
+        rows += 500
+        assert rows < BUDGET_MB << 10, "the budget was never used up"
+    assert rows > 10_000
+    return rows
+
+
+@pytest.mark.timeout(300)
+def test_the_way_back_from_the_end_of_the_budget(private_server):
+    start(private_server)
+    with private_server.connect(autocommit=True) as one, private_server.connect(autocommit=True) as two:
+        assert one.execute("SHOW memory").fetchone() == (f"{BUDGET_MB}MB",)
+        one.execute("CREATE TABLE m (id int PRIMARY KEY, pad text)")
+        rows = fill(one)
+        # Other sessions read, in order and by key, and what failed has left nothing.
+        assert two.execute("SELECT count(*), max(id) FROM m").fetchone() == (rows, rows - 1)
+        assert two.execute("SELECT length(pad) FROM m WHERE id = 7").fetchone() == (900,)
+        # A transaction whose insert failed can be rolled back, and a savepoint before it saves it.
+        with two.transaction(force_rollback=True):
+            with pytest.raises(psycopg.errors.OutOfMemory), two.transaction():
+                two.execute("INSERT INTO m SELECT g, repeat('y', 2000) FROM generate_series(-9000, -1) g")
+            assert two.execute("SELECT count(*) FROM m").fetchone() == (rows,)
+        # Deletes work; when the collector has been there, inserts do too.
+        assert two.execute("DELETE FROM m WHERE id < %s", (rows // 2,)).rowcount == rows // 2
+        wait_until(lambda: insert(one, 0, 500) is None, what="inserting works again")
+        for first in range(500, rows // 4 // 500 * 500, 500):
+            wait_until(lambda: insert(one, first, 500) is None, what="inserting goes on")
+        one.execute("DROP TABLE m")
+    assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_what_fits_before_a_stop_fits_after_it(private_server):
+    start(private_server)
+    with private_server.connect(autocommit=True) as one:
+        one.execute("CREATE TABLE m (id int PRIMARY KEY, pad text)")
+        rows = fill(one)
+    private_server.kill()
+    start(private_server)
+    assert private_server.execute("SELECT count(*), max(id) FROM m") == [(rows, rows - 1)]
+    private_server.kill()
+    # A budget that the rows do not fit in is refused with what they need, not with a kill.
+    private_server.start(arguments=("--memory", "16MB", "--workers", "2"), wait=False)
+    assert private_server.process.wait(60) == 1
+    assert '"memory"' in private_server.output_text(), private_server.output_text()
+    start(private_server)
+    assert private_server.execute("SELECT count(*) FROM m") == [(rows,)]
+    assert private_server.stop() == 0
