@@ -168,12 +168,12 @@ fn an_account_returns_to_where_it_was() {
         assert!(memory.used_bytes() > settled, "rows count");
         collect_until(&worker, |used| used <= settled)
     };
-    let empty = memory.used_bytes();
-    // Buffers and lists of free row numbers reach their size.
-    let settled = cycle(empty + (256 << 10));
-    assert!(settled <= empty + (256 << 10), "{settled} after {empty}");
-    for _ in 0..3 {
-        assert!(cycle(settled) <= settled, "each round frees what it took");
+    // Buffers and lists of free row numbers stay. If only the tombstones of each round were not given back, that would be
+    // more after thirty.
+    let settled = memory.used_bytes() + (256 << 10);
+    for _ in 0..30 {
+        let used = cycle(settled);
+        assert!(used <= settled, "{used}: each round frees what it took");
     }
 }
 
