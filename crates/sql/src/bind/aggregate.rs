@@ -108,11 +108,11 @@ impl Binder<'_> {
         debug_assert!(id >= item.first, "a column belongs to its item");
         table.indexes.iter().filter(|i| i.primary).any(|index| {
             index.columns.iter().all(|column| {
-                let key = item.first + column.position;
+                let key = column.position().map(|position| item.first + position);
                 grouping
                     .keys
                     .iter()
-                    .any(|(_, e)| matches!(e, Expr::Column(k, _) if *k == key))
+                    .any(|(_, e)| matches!(e, Expr::Column(k, _) if Some(*k) == key))
             })
         })
     }

@@ -378,14 +378,11 @@ impl Binder<'_> {
                     .indexes
                     .iter()
                     .filter(|index| {
+                        let keys = index.positions().unwrap_or_default();
                         index.unique
-                            && index
-                                .columns
-                                .iter()
-                                .all(|c| positions.contains(&c.position))
-                            && positions
-                                .iter()
-                                .all(|p| index.columns.iter().any(|c| c.position == *p))
+                            && index.is_plain()
+                            && keys.iter().all(|p| positions.contains(p))
+                            && positions.iter().all(|p| keys.contains(p))
                     })
                     .cloned()
                     .collect();

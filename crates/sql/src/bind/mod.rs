@@ -34,6 +34,7 @@ mod with;
 pub(crate) use coerce::and;
 pub use deparse::expr_to_sql;
 pub use names::fold_ident;
+pub(crate) use names::index_column_name;
 pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, plan_copy_from,
 };
@@ -116,6 +117,8 @@ pub(crate) enum Clause {
     ConflictWhere,
     Default,
     Check,
+    IndexExpression,
+    IndexPredicate,
 }
 
 impl Clause {
@@ -138,6 +141,8 @@ impl Clause {
             Clause::ConflictWhere => "ON CONFLICT",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
+            Clause::IndexExpression => "index expressions",
+            Clause::IndexPredicate => "index predicates",
         }
     }
 

@@ -70,6 +70,11 @@ pub(crate) fn output_name(expr: &Ast) -> String {
     figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
+/// The name PostgreSQL gives to an index's column on an expression.
+pub(crate) fn index_column_name(expr: &Ast) -> String {
+    figure(expr).map_or_else(|| "expr".to_owned(), |(name, _)| name)
+}
+
 /// The name and its strength (2: a real name, 1: only the name of a type or construct).
 fn figure(expr: &Ast) -> Option<(String, u8)> {
     let strong = |name: &str| Some((name.to_owned(), 2));

@@ -13,7 +13,7 @@ use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
-/// condition), "USING" (any value) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+/// condition), "USING" (any value), "INDEX" (a key), "PREDICATE" (an index's condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
 pub fn bind_scalar(
     expr: &ast::Expr,
     text: &str,
@@ -49,24 +49,31 @@ fn bind_over(
     what: &str,
 ) -> Result<Expr> {
     let relation = Arc::new(relation.clone());
-    if what == "CHECK" || what == "USING" {
+    if what != "DEFAULT" {
+        let (clause, refusal) = match what {
+            "INDEX" => (
+                Clause::IndexExpression,
+                "cannot use subquery in index expression",
+            ),
+            "PREDICATE" => (
+                Clause::IndexPredicate,
+                "cannot use subquery in index predicate",
+            ),
+            _ => (Clause::Check, "cannot use subquery in check constraint"),
+        };
         let reads = binder.tables_read.len();
         let (first, width) = binder.relation_frame(&relation, None)?;
         binder.tables_read.truncate(reads);
-        let bound = binder.in_clause(Clause::Check, |b| {
-            if what == "CHECK" {
-                b.condition_of(expr, "CHECK")
-            } else {
-                b.expr(expr)
-            }
+        let bound = binder.in_clause(clause, |b| match what {
+            "CHECK" => b.condition_of(expr, "CHECK"),
+            "PREDICATE" => b.condition_of(expr, "WHERE"),
+            "INDEX" => b.expr(expr).and_then(|e| b.settle(e)),
+            _ => b.expr(expr),
         });
         binder.frames.pop();
         let bound = bound?;
         if crate::plan::walk::has_subquery(&bound) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot use subquery in check constraint",
-            ));
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, refusal));
         }
         return Ok(Layout::new((first..first + width).collect()).resolve(bound));
     }

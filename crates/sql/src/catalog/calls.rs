@@ -11,7 +11,6 @@ use super::{
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, info};
 use logstead_types::SqlState;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 fn text(value: impl Into<String>) -> Datum {
@@ -316,7 +315,8 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
             let found =
                 pretty && catalog.object_by_name(None, &table.name, path) == Some(table.oid);
             let schema = format!(" ON {}.", quote_ident(&table.schema_name));
-            let full = index_definition(table, index);
+            let options = catalog.notes.options.get(&index.oid);
+            let full = index.definition(table, options.map_or(&[], Vec::as_slice), pretty);
             text(if found {
                 full.replacen(&schema, " ON ", 1)
             } else {
@@ -325,53 +325,26 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
         }
         n => usize::try_from(n - 1)
             .ok()
-            .and_then(|at| index.columns.get(at))
-            .and_then(|key| table.columns.get(key.position))
-            .map_or(text(""), |c| text(quote_ident(&c.name))),
+            .and_then(|at| match index.columns.get(at) {
+                Some(key) => {
+                    let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+                    Some(key.spelled(table, pretty))
+                }
+                None => {
+                    let included = index.include.get(at - index.columns.len())?;
+                    Some(quote_ident(&table.columns.get(*included)?.name))
+                }
+            })
+            .map_or(text(""), text),
     }
-}
-
-/// `CREATE INDEX` that would make this index.
-pub(crate) fn index_definition(table: &Relation, index: &IndexDef) -> String {
-    let mut out = format!(
-        "CREATE {}INDEX {} ON {}.{} USING btree (",
-        if index.unique { "UNIQUE " } else { "" },
-        quote_ident(&index.name),
-        quote_ident(&table.schema_name),
-        quote_ident(&table.name),
-    );
-    for (at, key) in index.columns.iter().enumerate() {
-        let name = table
-            .columns
-            .get(key.position)
-            .map_or("?", |c| c.name.as_str());
-        let order = match (key.desc, key.nulls_first) {
-            (false, false) => "",
-            (false, true) => " NULLS FIRST",
-            (true, true) => " DESC",
-            (true, false) => " DESC NULLS LAST",
-        };
-        let _ = write!(
-            out,
-            "{}{}{order}",
-            if at > 0 { ", " } else { "" },
-            quote_ident(name)
-        );
-    }
-    out.push(')');
-    out
 }
 
 /// The constraint as `ALTER TABLE ... ADD CONSTRAINT` would spell it.
 pub(crate) fn constraint_definition(table: &Relation, constraint: &Constraint) -> String {
     let keys = |index: Oid| {
         let index = table.indexes.iter().find(|i| i.oid == index);
-        let names = index
-            .into_iter()
-            .flat_map(|i| i.columns.iter())
-            .filter_map(|k| table.columns.get(k.position));
-        names
-            .map(|c| quote_ident(&c.name))
+        let keys = index.into_iter().flat_map(|i| i.columns.iter());
+        keys.map(|k| quote_ident(k.name(table)))
             .collect::<Vec<_>>()
             .join(", ")
     };
@@ -627,7 +600,7 @@ fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
     let key = found.and_then(|(table, index)| {
         let at = usize::try_from(int_arg(args, 1)? - 1).ok()?;
         let key = index.columns.get(at)?;
-        (operator_class(table.columns.get(key.position)?.ty.oid) != 0).then_some(key)
+        (operator_class(key.ty(table).oid) != 0).then_some(key)
     });
     let (Some(key), Some(property)) = (key, text_arg(args, 2)) else {
         return Datum::Null;

@@ -10,8 +10,9 @@
 pub mod calls;
 mod change;
 pub mod ddl;
+mod index_def;
+pub(crate) mod index_keys;
 mod information_schema;
-mod keys;
 pub mod pg_catalog;
 mod print;
 mod sequence;
@@ -19,13 +20,14 @@ mod store;
 mod stored;
 pub mod text;
 
+pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub use store::CatalogStore;
 
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
-use logstead_types::{Csn, IndexId, TableId};
+use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -139,36 +141,6 @@ pub struct Column {
     pub dropped: bool,
     /// Value of rows stored before the column was added (rows with fewer columns).
     pub missing: Datum,
-}
-
-/// An index.
-#[derive(Clone, Debug)]
-pub struct IndexDef {
-    /// `pg_class.oid` of the index.
-    pub oid: Oid,
-    /// Name.
-    pub name: String,
-    /// Table OID.
-    pub table: Oid,
-    /// Storage.
-    pub storage: IndexId,
-    /// UNIQUE.
-    pub unique: bool,
-    /// PRIMARY KEY.
-    pub primary: bool,
-    /// Key columns.
-    pub columns: Vec<IndexColumn>,
-}
-
-/// A key column of an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexColumn {
-    /// Attribute position in the table, from 0.
-    pub position: usize,
-    /// DESC.
-    pub desc: bool,
-    /// NULLS FIRST.
-    pub nulls_first: bool,
 }
 
 /// A table constraint.

@@ -188,6 +188,49 @@ impl Printer {
                 format!("ARRAY[{}]", items.join(", "))
             }
             Expr::Function(function) => self.call(function),
+            Expr::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                special,
+                shorthand,
+            } => {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                let (from, length) = (substring_from.as_deref(), substring_for.as_deref());
+                if *special {
+                    let all = std::iter::once(&**expr).chain(from).chain(length);
+                    let all: Vec<String> = all.map(part).collect();
+                    let name = if *shorthand {
+                        "substr"
+                    } else {
+                        "\"substring\""
+                    };
+                    return format!("{name}({})", all.join(", "));
+                }
+                let from = from.map_or_else(String::new, |e| format!(" FROM {}", part(e)));
+                let length = length.map_or_else(String::new, |e| format!(" FOR {}", part(e)));
+                format!("SUBSTRING({}{from}{length})", part(expr))
+            }
+            Expr::Trim {
+                expr,
+                trim_where,
+                trim_what,
+                trim_characters: None,
+            } => {
+                let (side, name) = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => ("LEADING", "ltrim"),
+                    Some(ast::TrimWhereField::Trailing) => ("TRAILING", "rtrim"),
+                    _ => ("BOTH", "btrim"),
+                };
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                match trim_what.as_deref() {
+                    Some(what) => {
+                        format!("TRIM({side} {} FROM {})", part(what), part(expr))
+                    }
+                    // The parser does not know TRIM(BOTH FROM text).
+                    None => format!("{name}({})", part(expr)),
+                }
+            }
             Expr::Case {
                 operand,
                 conditions,

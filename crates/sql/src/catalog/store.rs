@@ -10,7 +10,7 @@
 //! - At start every storage that no relation refers to is dropped, and every index is built again.
 
 use super::change::{Change, is_stored};
-use super::keys::ColumnsKey;
+use super::index_keys::RowKeys;
 use super::pg_catalog::PG_CLASS;
 use super::sequence::Sequences;
 use super::stored::{
@@ -273,7 +273,7 @@ impl CatalogStore {
                 used.insert(relation.storage);
                 let table = self.engine.create_table(relation.storage);
                 for index in &relation.indexes {
-                    attach_index(&self.engine, &table, relation, index);
+                    attach_index(&self.engine, &table, relation, index, catalog)?;
                     build_index(worker, &table, index.storage)?;
                 }
             }
@@ -292,14 +292,12 @@ pub(crate) fn attach_index(
     engine: &Engine,
     table: &Arc<Table>,
     relation: &Relation,
-    index: &IndexDef,
-) {
-    engine.create_index(
-        table,
-        index.storage,
-        index.unique,
-        Arc::new(ColumnsKey::new(relation, index)),
-    );
+    index: &Arc<IndexDef>,
+    catalog: &Arc<Catalog>,
+) -> Result<()> {
+    let keys = RowKeys::new(relation, index, catalog)?;
+    engine.create_index(table, index.storage, index.unique, Arc::new(keys));
+    Ok(())
 }
 
 /// Fills an index at start, when nobody else is there.

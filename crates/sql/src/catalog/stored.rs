@@ -7,7 +7,8 @@
 //! that two transactions that create one name meet there.
 
 use super::{
-    Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind, SequenceDef,
+    Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation, RelationKind,
+    SequenceDef,
 };
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, stored};
@@ -15,7 +16,10 @@ use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_types::{IndexId, SqlState, TableId};
 
 /// Version of the definitions written by this build.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+
+/// Stands for a position where a key column is an expression; a table never has as many columns.
+const EXPRESSION: u16 = u16::MAX;
 
 /// Databases, by (0, 0, name).
 pub(crate) const DATABASES: TableId = TableId(1262);
@@ -410,11 +414,22 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
     w.u8(b'i');
     w.u32(index.storage.get());
     w.u32(index.table);
-    w.u8(u8::from(index.unique) | u8::from(index.primary) << 1);
+    w.u8(u8::from(index.unique)
+        | u8::from(index.primary) << 1
+        | u8::from(index.nulls_not_distinct) << 2);
+    let position = |p: usize| u16::try_from(p).unwrap_or(EXPRESSION);
     w.list(&index.columns, |w, c| {
-        w.u16(u16::try_from(c.position).unwrap_or(u16::MAX));
+        w.u16(c.position().map_or(EXPRESSION, position));
         w.u8(u8::from(c.desc) | u8::from(c.nulls_first) << 1);
+        if let IndexKey::Expression { text, ty, name } = &c.key {
+            w.bytes(text.as_bytes());
+            w.u32(ty.oid);
+            w.u32(ty.typmod.cast_unsigned());
+            w.bytes(name.as_bytes());
+        }
     });
+    w.list(&index.include, |w, p| w.u16(position(*p)));
+    w.opt(index.predicate.as_ref(), |w, p| w.bytes(p.as_bytes()));
     w.list(options, |w, o| w.bytes(o.as_bytes()));
     w.0
 }
@@ -482,14 +497,27 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let table = r.u32()?;
             let flags = r.u8()?;
             let columns = r.list(|r| {
-                let position = usize::from(r.u16()?);
+                let position = r.u16()?;
                 let order = r.u8()?;
+                let key = if position == EXPRESSION {
+                    let text = r.str()?;
+                    let ty = SqlType {
+                        oid: r.u32()?,
+                        typmod: r.u32()?.cast_signed(),
+                    };
+                    let name = r.str()?;
+                    IndexKey::Expression { text, ty, name }
+                } else {
+                    IndexKey::Column(usize::from(position))
+                };
                 Ok(IndexColumn {
-                    position,
+                    key,
                     desc: order & 1 != 0,
                     nulls_first: order & 2 != 0,
                 })
             })?;
+            let include = r.list(|r| Ok(usize::from(r.u16()?)))?;
+            let predicate = r.opt(Reader::str)?;
             let options = r.list(Reader::str)?;
             let (unique, primary) = (flags & 1 != 0, flags & 2 != 0);
             let name = row.key.name.clone();
@@ -501,7 +529,10 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                     storage,
                     unique,
                     primary,
+                    nulls_not_distinct: flags & 4 != 0,
                     columns,
+                    include,
+                    predicate,
                 },
                 options,
             )

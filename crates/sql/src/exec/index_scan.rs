@@ -237,7 +237,7 @@ fn encode(
         .columns
         .get(i)
         .ok_or_else(|| SqlError::internal("a key has more columns than its index"))?;
-    let ty = super::stored::attribute(relation, column.position)?.ty;
+    let ty = column.ty(relation);
     key::encode_key(ty.oid, datum, column.desc, column.nulls_first, out);
     Ok(())
 }

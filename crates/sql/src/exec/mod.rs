@@ -35,6 +35,7 @@ mod wait;
 mod write;
 
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
+pub(crate) use eval::columns_read;
 pub use eval::eval;
 pub use stats::{NodeStats, children};
 pub use stored::StoredColumn;

@@ -247,8 +247,10 @@ impl Explainer<'_> {
                 let columns: Vec<String> = index
                     .columns
                     .iter()
-                    .filter_map(|c| scan.table.columns.get(c.position))
-                    .map(|c| qualified(&scan.alias, &c.name, self.qualify))
+                    .map(|c| match c.position() {
+                        Some(_) => qualified(&scan.alias, c.name(&scan.table), self.qualify),
+                        None => c.spelled(&scan.table, true),
+                    })
                     .collect();
                 if let Some(text) = range_text(range, &columns, &input, outer) {
                     self.line(indent, "Index Cond", &text);

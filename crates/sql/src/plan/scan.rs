@@ -302,7 +302,7 @@ impl Binder<'_> {
         };
         let mut best: Option<Candidate> = None;
         let mut best_cost = seq;
-        for index in &table.indexes {
+        for index in table.indexes.iter().filter(|index| index.is_plain()) {
             let Some(mut candidate) = match_index(index, &usable, rows) else {
                 continue;
             };
@@ -589,7 +589,7 @@ fn match_index(
     for column in &index.columns {
         let equal = usable.iter().enumerate().find_map(|(i, u)| match u {
             Some(Indexable::Compare(position, Comparison::Eq, key))
-                if *position == column.position =>
+                if Some(*position) == column.position() =>
             {
                 Some((i, key))
             }
@@ -607,7 +607,7 @@ fn match_index(
             continue;
         }
         let any = usable.iter().enumerate().find_map(|(i, u)| match u {
-            Some(Indexable::Any(position, key, count)) if *position == column.position => {
+            Some(Indexable::Any(position, key, count)) if Some(*position) == column.position() => {
                 Some((i, key, *count))
             }
             _ => None,
@@ -627,7 +627,7 @@ fn match_index(
             let Some(Indexable::Compare(position, comparison, key)) = u else {
                 continue;
             };
-            if *position != column.position {
+            if Some(*position) != column.position() {
                 continue;
             }
             let (slot, inclusive) = match comparison {
@@ -665,7 +665,7 @@ fn order_of(index: &IndexDef, equal: usize, any: bool, wish: &Wish, first: ColId
     }
     let fixed: Vec<ColId> = index.columns[..equal]
         .iter()
-        .map(|c| first + c.position)
+        .filter_map(|c| Some(first + c.position()?))
         .collect();
     let mut columns = index.columns[equal..].iter();
     let mut direction = None;
@@ -680,7 +680,7 @@ fn order_of(index: &IndexDef, equal: usize, any: bool, wish: &Wish, first: ColId
                 direction.unwrap_or(false),
             );
         };
-        if first + column.position != *id {
+        if column.position().map(|position| first + position) != Some(*id) {
             return (false, false);
         }
         let forward = column.desc == *desc && column.nulls_first == *nulls_first;

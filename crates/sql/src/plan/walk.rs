@@ -3,7 +3,7 @@
 use super::{AggregateCall, KeyRange, Node, Plan, Scan};
 use crate::bind::{COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
-use crate::value::{Datum, compare};
+use crate::value::{Datum, stored};
 use std::sync::Arc;
 
 /// Calls `f` on each direct operand. Subqueries' operands only: their plans are [`plan_exprs`]'s.
@@ -402,7 +402,13 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
                 && match (x, y) {
                     (Datum::Null, Datum::Null) => true,
                     (Datum::Null, _) | (_, Datum::Null) => false,
-                    _ => compare::compare(x, y).is_eq(),
+                    // Equal is not the same: 1.0 and 1.00 are equal numbers with different texts.
+                    _ => {
+                        let (mut a, mut b) = (Vec::new(), Vec::new());
+                        stored::encode(x, &mut a);
+                        stored::encode(y, &mut b);
+                        a == b
+                    }
                 };
         }
         (Expr::Column(x, _), Expr::Column(y, _)) | (Expr::Param(x, _), Expr::Param(y, _)) => {

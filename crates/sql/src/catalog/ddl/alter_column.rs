@@ -3,10 +3,10 @@
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
 use super::expressions::{bound, bound_default, default_text, eval};
-use super::{DdlContext, create_table, rewrite, sequence};
+use super::{DdlContext, create_table, index, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
-use crate::catalog::{ConstraintKind, Relation};
+use crate::catalog::{ConstraintKind, IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::{self, CastContext};
 use crate::parse;
@@ -49,7 +49,7 @@ pub(super) async fn execute(
             let in_key = table
                 .indexes
                 .iter()
-                .any(|i| i.primary && i.columns.iter().any(|k| k.position == position));
+                .any(|i| i.primary && i.mentions(table).contains(&position));
             if in_key {
                 return Err(SqlError::new(
                     SqlState::INVALID_TABLE_DEFINITION,
@@ -196,9 +196,24 @@ async fn set_type(
             bound(cx, &catalog, &changed, &parse::parse_expr(text)?, "CHECK")?;
         }
     }
+    let mut reread = Vec::new();
+    for index in &mut changed.indexes {
+        if !index.is_plain() && index.mentions(table).contains(&position) {
+            reread.push(index.oid);
+        }
+    }
+    for oid in &reread {
+        let Some(at) = changed.indexes.iter().position(|i| i.oid == *oid) else {
+            continue;
+        };
+        let mut copy = IndexDef::clone(&changed.indexes[at]);
+        index::reread(&mut copy, &changed, cx)?;
+        changed.indexes[at] = Arc::new(copy);
+    }
     if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
         sequence::check_column_type(owned, ty, cx)?;
     }
+    let (schema, indexes) = (changed.schema, changed.indexes.clone());
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
         let value = func::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {
@@ -206,6 +221,9 @@ async fn set_type(
         }
         Ok(row)
     })
-    .await
-    .map(drop)
+    .await?;
+    for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
+        cx.update_index(schema, IndexDef::clone(index)).await?;
+    }
+    Ok(())
 }

@@ -372,7 +372,7 @@ async fn drop_column(
     let involved: Vec<_> = table
         .indexes
         .iter()
-        .filter(|i| i.columns.iter().any(|k| k.position == position))
+        .filter(|i| i.mentions(table).contains(&position))
         .cloned()
         .collect();
     for index in &involved {
@@ -486,6 +486,13 @@ async fn rename_column(
             let mut copy = crate::catalog::Constraint::clone(constraint);
             copy.kind = ConstraintKind::Check(renamed(text, old, &new)?);
             *constraint = Arc::new(copy);
+        }
+    }
+    for index in table.indexes.iter().filter(|i| !i.is_plain()) {
+        if index.mentions(table).contains(&position) {
+            let mut copy = crate::catalog::IndexDef::clone(index);
+            copy.each_text(|text| renamed(text, old, &new))?;
+            cx.update_index(table.schema, copy).await?;
         }
     }
     if let Some(column) = changed.columns.get_mut(position) {

@@ -42,7 +42,7 @@ fn key_positions(relation: &Relation, names: &[String], what: &str) -> Result<Ve
 }
 
 /// Fails for columns that cannot be in an index, and for too many of them.
-pub(super) fn check_key(relation: &Relation, positions: &[usize]) -> Result<()> {
+fn check_key(relation: &Relation, positions: &[usize]) -> Result<()> {
     if positions.len() > KEY_COLUMNS_MAX {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
@@ -50,16 +50,22 @@ pub(super) fn check_key(relation: &Relation, positions: &[usize]) -> Result<()> 
         ));
     }
     for column in positions.iter().filter_map(|p| relation.columns.get(*p)) {
-        if operator_class(column.ty.oid) == 0 {
-            let ty = format_type(SqlType::of(column.ty.oid));
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("data type {ty} has no default operator class for access method \"btree\""),
-            )
-            .hint("You must specify an operator class for the index or define a default operator class for the data type."));
-        }
+        check_type(column.ty)?;
     }
     Ok(())
+}
+
+/// Fails for a type that cannot be in an index.
+pub(super) fn check_type(ty: SqlType) -> Result<()> {
+    if operator_class(ty.oid) != 0 {
+        return Ok(());
+    }
+    let ty = format_type(SqlType::of(ty.oid));
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("data type {ty} has no default operator class for access method \"btree\""),
+    )
+    .hint("You must specify an operator class for the index or define a default operator class for the data type."))
 }
 
 /// A unique index that a transaction is about to make.
@@ -70,14 +76,7 @@ pub(super) fn key_index(
     primary: bool,
     positions: &[usize],
 ) -> IndexDef {
-    let columns = positions
-        .iter()
-        .map(|p| IndexColumn {
-            position: *p,
-            desc: false,
-            nulls_first: false,
-        })
-        .collect();
+    let columns = positions.iter().map(|p| IndexColumn::of(*p)).collect();
     IndexDef {
         oid,
         name,
@@ -85,7 +84,10 @@ pub(super) fn key_index(
         storage: IndexId(oid),
         unique: true,
         primary,
+        nulls_not_distinct: false,
         columns,
+        include: Vec::new(),
+        predicate: None,
     }
 }
 

@@ -93,8 +93,19 @@ pub(super) fn check_text(
     relation: &Relation,
     expr: &ast::Expr,
 ) -> String {
+    stored_text(cx, catalog, relation, expr, "CHECK")
+}
+
+/// The text under which an expression over a table's row is stored: with its types, if it reads back so.
+pub(super) fn stored_text(
+    cx: &DdlContext<'_>,
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    expr: &ast::Expr,
+    what: &str,
+) -> String {
     let text = print::normal(&explicit(expr, relation, cx));
-    let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, "CHECK"));
+    let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text
     } else {
@@ -211,7 +222,7 @@ pub(super) fn bound_check(
 }
 
 /// An expression of the statement itself: errors point into its text.
-fn written(
+pub(super) fn written(
     cx: &DdlContext<'_>,
     catalog: &Arc<Catalog>,
     relation: &Relation,

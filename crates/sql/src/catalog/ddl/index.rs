@@ -1,88 +1,212 @@
 //! CREATE INDEX, ALTER INDEX.
 
-use super::DdlContext;
 use super::alter_table::{system_relation, wrong_kind};
 use super::columns::storage_options;
-use super::constraints::check_key;
+use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::{name_taken, no_relation};
+use super::{DdlContext, expressions};
+use crate::bind;
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{operator_class, operator_class_name};
 use crate::catalog::text::fold;
-use crate::catalog::{IndexColumn, IndexDef, Relation, RelationKind, calls};
+use crate::catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind, calls, index_keys};
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::parse;
 use crate::value::Oid;
 use logstead_engine::TableLock;
 use logstead_types::{IndexId, SqlState};
 use sqlparser::ast;
 use std::sync::Arc;
 
-fn refuse(create: &ast::CreateIndex) -> Result<()> {
-    let expression = create
-        .columns
-        .iter()
-        .any(|c| !matches!(c.column.expr, ast::Expr::Identifier(_)));
-    let method = !matches!(create.using, None | Some(ast::IndexType::BTree));
-    let refusals = [
-        (
-            create.predicate.is_some(),
-            "WHERE in CREATE INDEX (a partial index)",
-        ),
-        (expression, "an index on an expression"),
-        (!create.include.is_empty(), "INCLUDE in CREATE INDEX"),
-        (create.nulls_distinct == Some(false), "NULLS NOT DISTINCT"),
-        (method, "an index access method other than btree"),
-    ];
-    match refusals.iter().find(|(refused, _)| *refused) {
-        Some((_, what)) => Err(SqlError::unsupported(*what)),
-        None => Ok(()),
+/// Most columns of an index.
+const COLUMNS_MAX: usize = 32;
+
+fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
     }
+    expr
 }
 
-fn key_column(relation: &Relation, column: &ast::IndexColumn) -> Result<IndexColumn> {
-    let ast::Expr::Identifier(name) = &column.column.expr else {
-        return Err(super::unsupported_all("indexes on expressions"));
-    };
-    let name = fold(name);
-    let position = relation
-        .columns
-        .iter()
-        .position(|c| !c.dropped && c.name == name)
-        .ok_or_else(|| {
+fn not_immutable(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_OBJECT_DEFINITION,
+        format!("functions in index {what} must be marked IMMUTABLE"),
+    )
+}
+
+/// What a key column holds; its type decides whether it can be one.
+fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
+    if let ast::Expr::Collate { .. } = stripped(expr) {
+        return Err(SqlError::unsupported("COLLATE in an index column"));
+    }
+    let catalog = cx.catalog()?;
+    if let ast::Expr::Identifier(name) = expr {
+        let name = fold(name);
+        let position = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == name);
+        return position.map(IndexKey::Column).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
                 format!("column \"{name}\" does not exist"),
             )
-        })?;
-    if let Some(class) = &column.operator_class {
-        let (_, class) = calls::name_parts(class)?;
-        let ty = relation.columns.get(position).map_or(0, |c| c.ty.oid);
-        let fits = operator_class_name(&class).is_some_and(|(oid, input)| {
-            oid == operator_class(ty) || operator_class(input) == operator_class(ty)
         });
-        if !fits {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("operator class \"{class}\" does not exist for access method \"btree\""),
-            ));
-        }
     }
+    let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
+    if let Expr::Column(position, _) = bound {
+        return Ok(IndexKey::Column(position));
+    }
+    if !index_keys::is_immutable(&bound) {
+        return Err(not_immutable("expression"));
+    }
+    Ok(IndexKey::Expression {
+        text: expressions::stored_text(cx, &catalog, relation, expr, "INDEX"),
+        ty: index_keys::key_type(&bound),
+        name: bind::index_column_name(stripped(expr)),
+    })
+}
+
+fn key_column(
+    relation: &Relation,
+    column: &ast::IndexColumn,
+    cx: &mut DdlContext<'_>,
+) -> Result<IndexColumn> {
+    let key = key_of(relation, &column.column.expr, cx)?;
     let options = &column.column.options;
     let desc = match &options.sort {
         None | Some(ast::OrderBySort::Asc) => false,
         Some(ast::OrderBySort::Desc) => true,
         Some(_) => return Err(SqlError::unsupported("USING in an index column")),
     };
-    Ok(IndexColumn {
-        position,
+    let key = IndexColumn {
+        key,
         desc,
         nulls_first: options.nulls_first.unwrap_or(desc),
+    };
+    let ty = key.ty(relation);
+    match &column.operator_class {
+        Some(class) => {
+            let (_, class) = calls::name_parts(class)?;
+            let fits = operator_class_name(&class).is_some_and(|(oid, input)| {
+                oid == operator_class(ty.oid) || operator_class(input) == operator_class(ty.oid)
+            });
+            if !fits {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!(
+                        "operator class \"{class}\" does not exist for access method \"btree\""
+                    ),
+                ));
+            }
+        }
+        None => check_type(ty)?,
+    }
+    Ok(key)
+}
+
+/// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
+pub(super) fn reread(
+    index: &mut IndexDef,
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    for column in &mut index.columns {
+        let IndexKey::Expression { text, ty, .. } = &mut column.key else {
+            continue;
+        };
+        let expr = parse::parse_expr(text)?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
+        if !index_keys::is_immutable(&bound) {
+            return Err(not_immutable("expression"));
+        }
+        *ty = index_keys::key_type(&bound);
+        check_type(*ty)?;
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
+    }
+    if let Some(text) = &mut index.predicate {
+        let expr = parse::parse_expr(text)?;
+        let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
+        if !index_keys::is_immutable(&bound) {
+            return Err(not_immutable("predicate"));
+        }
+        *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
+    }
+    Ok(())
+}
+
+/// Columns and predicate of an index.
+struct Keys {
+    columns: Vec<IndexColumn>,
+    include: Vec<usize>,
+    predicate: Option<String>,
+}
+
+fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
+    if !matches!(create.using, None | Some(ast::IndexType::BTree)) {
+        return Err(SqlError::unsupported(
+            "an index access method other than btree",
+        ));
+    }
+    if create.columns.len() + create.include.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("cannot use more than {COLUMNS_MAX} columns in an index"),
+        ));
+    }
+    let predicate = match &create.predicate {
+        None => None,
+        Some(predicate) => {
+            let catalog = cx.catalog()?;
+            let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
+            if !index_keys::is_immutable(&bound) {
+                return Err(not_immutable("predicate"));
+            }
+            let text = expressions::stored_text(cx, &catalog, table, predicate, "PREDICATE");
+            Some(text)
+        }
+    };
+    let mut columns = Vec::with_capacity(create.columns.len());
+    for column in &create.columns {
+        columns.push(key_column(table, column, cx)?);
+    }
+    let mut include = Vec::with_capacity(create.include.len());
+    for name in &create.include {
+        let expr = ast::Expr::Identifier(name.clone());
+        if let IndexKey::Column(position) = key_of(table, &expr, cx)? {
+            include.push(position);
+        }
+    }
+    Ok(Keys {
+        columns,
+        include,
+        predicate,
     })
+}
+
+/// Names of an index's columns, each once: numbers follow names that come again.
+fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
+    let own = keys.columns.iter().map(|k| k.name(table).to_owned());
+    let included = keys.include.iter().filter_map(|p| table.columns.get(*p));
+    let mut names: Vec<String> = Vec::new();
+    for name in own.chain(included.map(|c| c.name.clone())) {
+        let mut free = name.clone();
+        let mut pass = 0_u32;
+        while names.contains(&free) {
+            pass += 1;
+            free = format!("{name}{pass}");
+        }
+        names.push(free);
+    }
+    names
 }
 
 /// Runs CREATE INDEX. CONCURRENTLY is accepted: the index is built in one go all the same.
 pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -> Result<()> {
-    refuse(create)?;
     let (schema, name) = calls::name_parts(&create.table_name)?;
     let catalog = cx.catalog()?;
     let found = catalog
@@ -136,19 +260,10 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         );
         return Ok(());
     }
-    let columns = create
-        .columns
-        .iter()
-        .map(|c| key_column(&table, c))
-        .collect::<Result<Vec<_>>>()?;
-    let positions: Vec<_> = columns.iter().map(|c| c.position).collect();
-    check_key(&table, &positions)?;
+    let keys = keys(create, &table, cx)?;
     let name = wanted.unwrap_or_else(|| {
-        let names = positions
-            .iter()
-            .filter_map(|p| table.columns.get(*p))
-            .map(|c| c.name.as_str());
-        let second = columns_part(names);
+        let names = column_names(&table, &keys);
+        let second = columns_part(names.iter().map(String::as_str));
         free_name(&table.name, Some(&second), "idx", |n| {
             is_taken(&catalog, table.schema, Some(&table), n)
         })
@@ -165,7 +280,10 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         storage: IndexId(oid),
         unique: create.unique,
         primary: false,
-        columns,
+        nulls_not_distinct: create.nulls_distinct == Some(false),
+        columns: keys.columns,
+        include: keys.include,
+        predicate: keys.predicate,
     };
     cx.create_index(&table, index).await.map(drop)
 }

@@ -5,16 +5,19 @@ use crate::catalog::change::Change;
 use crate::catalog::store::{attach_index, comment_name, write_error};
 use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
 use crate::catalog::text::truncate_name;
-use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls};
+use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
-use logstead_engine::{Blocker, RowBuilder, Table, TableLock, WriteError};
+use logstead_engine::{Blocker, Index, RowBuilder, ScanCursor, Table, TableLock, WriteError};
 use logstead_types::{Csn, SqlState, TableId};
 use sqlparser::ast::ObjectName;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+
+/// Rows looked at between two yields.
+const SCAN_ROWS: usize = 1_024;
 
 impl DdlContext<'_> {
     /// The catalog as this transaction sees it now.
@@ -339,7 +342,8 @@ impl DdlContext<'_> {
         index: &Arc<IndexDef>,
     ) -> Result<()> {
         let table = self.storage(relation)?;
-        attach_index(self.store.engine(), &table, relation, index);
+        let catalog = self.catalog()?;
+        attach_index(self.store.engine(), &table, relation, index, &catalog)?;
         self.state.attached(Arc::clone(&table), Arc::clone(index));
         let built = table
             .index(index.storage)
@@ -358,6 +362,9 @@ impl DdlContext<'_> {
                 }
                 Err(WriteError::Unique { rid, .. }) => {
                     return Err(self.duplicate(relation, index, &table, rid));
+                }
+                Err(WriteError::NoKey { .. }) => {
+                    return Err(self.without_key(&table, &built).await);
                 }
                 Err(error) => return Err(write_error(&error)),
             }
@@ -381,25 +388,40 @@ impl DdlContext<'_> {
         let Some(row) = self.txn.read_newest(table, rid, &guard) else {
             return error;
         };
-        let Ok(values) = super::rewrite::decode_row(relation, row.bytes) else {
-            return error;
-        };
-        let style = crate::value::OutputStyle::of(self.session);
-        let (mut names, mut texts) = (Vec::new(), Vec::new());
-        for key in &index.columns {
-            let (Some(column), Some(value)) =
-                (relation.columns.get(key.position), values.get(key.position))
-            else {
-                continue;
-            };
-            names.push(column.name.clone());
-            texts.push(crate::value::text_io::to_text(value, column.ty, &style));
+        let keys = table.index(index.storage);
+        let keys = keys.as_deref().and_then(index_keys::of);
+        match keys.and_then(|keys| {
+            keys.described(relation, index, row.bytes, self.session)
+                .ok()
+        }) {
+            Some(key) => error.detail(format!("Key {key} is duplicated.")),
+            None => error,
         }
-        error.detail(format!(
-            "Key ({})=({}) is duplicated.",
-            names.join(", "),
-            texts.join(", ")
-        ))
+    }
+
+    /// The error of an index expression over a stored row.
+    async fn without_key(&mut self, table: &Arc<Table>, index: &Index) -> SqlError {
+        let mut cursor = ScanCursor::new(table);
+        let Some(keys) = index_keys::of(index) else {
+            return SqlError::internal("an index without keys");
+        };
+        loop {
+            {
+                let guard = self.txn.pin();
+                for _ in 0..SCAN_ROWS {
+                    let Some(row) = self.txn.scan_newest(&mut cursor, &guard) else {
+                        return SqlError::internal("a row without a key has one after all");
+                    };
+                    if let Err(error) = keys.values(row.bytes) {
+                        return error;
+                    }
+                }
+            }
+            if let Err(error) = self.cancel.check() {
+                return error;
+            }
+            yield_once().await;
+        }
     }
 
     /// The engine's table of a relation.

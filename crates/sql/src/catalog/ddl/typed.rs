@@ -254,8 +254,91 @@ impl Typer<'_, '_> {
                 )
             }
             Expr::Function(function) => self.call(function),
+            Expr::Case { .. } => self.case(expr),
+            Expr::Substring {
+                expr: e,
+                substring_from,
+                substring_for,
+                special,
+                shorthand,
+            } => {
+                let operand = |e: &Option<Box<Expr>>| e.as_deref().map(inner);
+                let typed = Expr::Substring {
+                    expr: self.text_operand(e),
+                    substring_from: operand(substring_from),
+                    substring_for: operand(substring_for),
+                    special: *special,
+                    shorthand: *shorthand,
+                };
+                (typed, Some(SqlType::of(oid::TEXT)))
+            }
+            Expr::Trim {
+                expr: e,
+                trim_where,
+                trim_what,
+                trim_characters: None,
+            } => {
+                let typed = Expr::Trim {
+                    expr: self.text_operand(e),
+                    trim_where: *trim_where,
+                    trim_what: trim_what.as_deref().map(|e| self.text_operand(e)),
+                    trim_characters: None,
+                };
+                (typed, Some(SqlType::of(oid::TEXT)))
+            }
             other => (other.clone(), None),
         }
+    }
+
+    /// An operand that is text, if its type is known to become that.
+    fn text_operand(&self, expr: &Expr) -> Box<Expr> {
+        let typed = self.expr(expr);
+        Box::new(match typed.1 {
+            Some(ty) if ty.oid != oid::BYTEA => self.to(typed, SqlType::of(oid::TEXT)),
+            _ => typed.0,
+        })
+    }
+
+    /// Brings operands to the type they have in common, if that is known.
+    fn unify(&self, operands: Vec<Typed>) -> (Vec<Expr>, Option<SqlType>) {
+        let types: Option<Vec<SqlType>> = operands.iter().map(|o| o.1).collect();
+        let common = types.and_then(|types| func::common_type(&types).ok());
+        let common = common.map(|ty| SqlType::of(ty.oid));
+        let exprs = operands.into_iter().map(|o| match common {
+            Some(common) => self.to(o, common),
+            None => o.0,
+        });
+        (exprs.collect(), common)
+    }
+
+    fn case(&self, expr: &Expr) -> Typed {
+        let mut case = expr.clone();
+        let Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } = &mut case
+        else {
+            return (case, None);
+        };
+        for arm in conditions.iter_mut() {
+            let condition = self.expr(&arm.condition);
+            arm.condition = match operand {
+                Some(_) => condition.0,
+                None => self.to(condition, SqlType::of(oid::BOOL)),
+            };
+        }
+        if let Some(operand) = operand {
+            **operand = self.expr(operand).0;
+        }
+        let results = conditions.iter().map(|arm| &arm.result);
+        let results = results.chain(else_result.as_deref());
+        let (results, ty) = self.unify(results.map(|e| self.expr(e)).collect());
+        let places = conditions.iter_mut().map(|arm| &mut arm.result);
+        let places = places.chain(else_result.as_deref_mut());
+        places.zip(results).for_each(|(place, e)| *place = e);
+        (case, ty)
     }
 
     fn column(&self, name: &str) -> Option<SqlType> {
@@ -385,6 +468,12 @@ impl Typer<'_, '_> {
         // The name of a sequence is a regclass constant, which has a form of its own.
         if ["nextval", "currval", "setval"].contains(&name.as_str()) {
             return (Expr::Function(function), Some(SqlType::of(oid::INT8)));
+        }
+        if ["coalesce", "greatest", "least"].contains(&name.as_str()) {
+            let (exprs, ty) = self.unify(args);
+            let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+            list.args = exprs.into_iter().map(plain).collect();
+            return (Expr::Function(function), ty);
         }
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
         let resolved = types.and_then(|types| func::resolve_function(None, &name, &types).ok());

@@ -369,7 +369,7 @@ fn key_columns<'a>(table: &'a Relation, constraint: &Constraint) -> Vec<&'a Colu
     index.map_or_else(Vec::new, |i| {
         i.columns
             .iter()
-            .filter_map(|k| table.columns.get(k.position))
+            .filter_map(|k| table.columns.get(k.position()?))
             .collect()
     })
 }

@@ -4,8 +4,8 @@ use super::cells::{Ch, Id, Nil, int2_array, int2vector, oidvector, row, text_arr
 use super::shared::{BTREE, operator_class};
 use super::{OWNER, is_view};
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, VirtualContext,
-    VirtualTable,
+    Catalog, Column, Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind,
+    VirtualContext, VirtualTable,
 };
 use crate::error::Result;
 use crate::value::{Array, Datum, Oid, SqlType, info, oid};
@@ -275,15 +275,19 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
             }));
         }
         for index in &relation.indexes {
-            for (number, key) in index.columns.iter().enumerate() {
-                let Some(column) = relation.columns.get(key.position) else {
-                    continue;
-                };
+            let keys = index.columns.iter();
+            let keys = keys.map(|key| (key.name(relation), key.ty(relation)));
+            let included = index
+                .include
+                .iter()
+                .filter_map(|p| relation.columns.get(*p));
+            let all = keys.chain(included.map(|c| (c.name.as_str(), c.ty)));
+            for (number, (name, ty)) in all.enumerate() {
                 rows.push(attribute_row(&AttributeRow {
                     relation: index.oid,
-                    name: &column.name,
+                    name,
                     number: number + 1,
-                    ty: column.ty,
+                    ty,
                     not_null: false,
                     has_default: false,
                     missing: None,
@@ -345,25 +349,30 @@ pub(super) fn pg_index(cx: &VirtualContext<'_>) -> Rows {
 }
 
 fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
-    let count = i16::try_from(index.columns.len()).unwrap_or(i16::MAX);
-    let types: Vec<_> = index
+    let count = |columns: usize| i16::try_from(columns).unwrap_or(i16::MAX);
+    let keys = index.columns.len();
+    let types: Vec<_> = index.columns.iter().map(|k| k.ty(relation).oid).collect();
+    let expressions: Vec<&str> = index
         .columns
         .iter()
-        .map(|k| {
-            relation
-                .columns
-                .get(k.position)
-                .map_or(oid::TEXT, |c| c.ty.oid)
+        .filter_map(|k| match &k.key {
+            IndexKey::Expression { text, .. } => Some(text.as_str()),
+            IndexKey::Column(_) => None,
         })
         .collect();
+    let numbers = index
+        .columns
+        .iter()
+        .map(|k| k.position().map_or(0, attribute_number))
+        .chain(index.include.iter().map(|p| attribute_number(*p)));
     let collation = |ty: &Oid| info::by_oid(*ty).map_or(0, info::TypeInfo::collation);
     row![
         Id(index.oid),
         Id(relation.oid),
-        count,
-        count,
+        count(keys + index.include.len()),
+        count(keys),
         index.unique,
-        false,
+        index.nulls_not_distinct,
         index.primary,
         false,
         true,
@@ -373,7 +382,7 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
         true,
         true,
         false,
-        int2vector(index.columns.iter().map(|k| attribute_number(k.position))),
+        int2vector(numbers),
         oidvector(types.iter().map(collation)),
         oidvector(types.iter().map(|ty| operator_class(*ty))),
         int2vector(
@@ -382,8 +391,8 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
                 .iter()
                 .map(|k| i16::from(k.desc) | (i16::from(k.nulls_first) << 1))
         ),
-        Nil,
-        Nil,
+        (!expressions.is_empty()).then(|| expressions.join(", ")),
+        index.predicate.clone(),
     ]
 }
 
@@ -397,7 +406,7 @@ pub(super) fn constraint_columns(relation: &Relation, constraint: &Constraint) -
             .map(|i| {
                 i.columns
                     .iter()
-                    .map(|k| attribute_number(k.position))
+                    .filter_map(|k| k.position().map(attribute_number))
                     .collect()
             })
             .unwrap_or_default(),
@@ -553,8 +562,8 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                     'i',
                 ));
             } else {
-                for key in &index.columns {
-                    let number = i32::from(attribute_number(key.position));
+                for position in index.mentions(relation) {
+                    let number = i32::from(attribute_number(position));
                     rows.push(dependency(
                         PG_CLASS, index.oid, 0, PG_CLASS, table, number, 'a',
                     ));

@@ -3,7 +3,7 @@
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
 use super::{OWNER_NAME, is_view};
-use crate::catalog::{Relation, RelationKind, VirtualContext, calls};
+use crate::catalog::{Relation, RelationKind, VirtualContext};
 use crate::error::Result;
 use crate::value::{Datum, info};
 
@@ -41,13 +41,10 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
     let rows = stored_tables(cx).flat_map(|t| {
         t.indexes.iter().map(move |i| {
-            row![
-                &t.schema_name,
-                &t.name,
-                &i.name,
-                Nil,
-                calls::index_definition(t, i)
-            ]
+            row![&t.schema_name, &t.name, &i.name, Nil, {
+                let options = cx.catalog.notes.options.get(&i.oid);
+                i.definition(t, options.map_or(&[], Vec::as_slice), false)
+            }]
         })
     });
     Ok(rows.collect())

@@ -3,6 +3,7 @@
 use crate::catalog::*;
 use crate::error::Result;
 use crate::value::{info, oid};
+use logstead_types::IndexId;
 
 /// A session without a server.
 pub(crate) struct Fixed(jiff::tz::TimeZone);
@@ -119,7 +120,7 @@ pub(crate) fn sample() -> Catalog {
     ];
     columns[3].not_null = true;
     let key = |position, desc| IndexColumn {
-        position,
+        key: IndexKey::Column(position),
         desc,
         nulls_first: desc,
     };
@@ -132,6 +133,9 @@ pub(crate) fn sample() -> Catalog {
             storage: IndexId(oid),
             unique: primary,
             primary,
+            nulls_not_distinct: false,
+            include: Vec::new(),
+            predicate: None,
             columns,
         })
     };

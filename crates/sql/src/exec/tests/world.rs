@@ -1,15 +1,14 @@
 //! An engine with tables, and plans made by hand.
 
+use crate::catalog::index_keys::RowKeys;
 use crate::catalog::{Catalog, Column, IndexColumn, IndexDef, Relation, RelationKind};
 use crate::error::Result;
 use crate::exec::{Cancel, ExecContext, Execution, Prepared, Progress, RowSink, prepare};
 use crate::expr::Expr;
 use crate::func::{Context, resolve_operator};
 use crate::plan::*;
-use crate::value::{Datum, Oid, SqlType, key, oid};
-use logstead_engine::{
-    Engine, EngineOptions, Isolation, KeyExtractor, KeyKind, RowRef, Txn, Worker,
-};
+use crate::value::{Datum, Oid, SqlType, oid};
+use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_types::{IndexId, TableId, WorkerId};
@@ -83,21 +82,6 @@ pub(super) struct World {
     pub(super) cancel: Cancel,
 }
 
-/// The key of an index on an integer column at position 0.
-struct FirstColumn;
-
-impl KeyExtractor for FirstColumn {
-    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
-        let column = row.column(0);
-        key::encode_key_stored(oid::INT4, column, false, false, out).unwrap();
-        if column.is_some() {
-            KeyKind::Unique
-        } else {
-            KeyKind::Nullable
-        }
-    }
-}
-
 /// Collects rows.
 #[derive(Default)]
 pub(super) struct Sink(pub(super) Vec<Vec<Datum>>);
@@ -154,11 +138,10 @@ impl World {
             storage: IndexId(20_001),
             unique: true,
             primary: true,
-            columns: vec![IndexColumn {
-                position: 0,
-                desc: false,
-                nulls_first: false,
-            }],
+            nulls_not_distinct: false,
+            include: Vec::new(),
+            predicate: None,
+            columns: vec![IndexColumn::of(0)],
         });
         let relation = Arc::new(Relation {
             oid: 20_000,
@@ -177,8 +160,9 @@ impl World {
             schema_version: 1,
         });
         let table = self.engine.create_table(relation.storage);
+        let keys = RowKeys::new(&relation, &index, &self.catalog).unwrap();
         self.engine
-            .create_index(&table, index.storage, true, Arc::new(FirstColumn));
+            .create_index(&table, index.storage, true, Arc::new(keys));
         relation
     }
 

@@ -1,8 +1,8 @@
 //! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
 
 use super::{
-    Outcome, check_constraints, check_not_null, encode_changed, encode_full, index_by_storage,
-    serialization_failure, unique_violation, write_failed,
+    Outcome, check_constraints, check_not_null, encode_changed, encode_full, serialization_failure,
+    unique_violation, without_key, write_failed,
 };
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
@@ -11,8 +11,8 @@ use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::{Prepared, stored, wait};
 use crate::plan::{ConflictUpdate, Insert, Node};
-use crate::value::{Datum, key};
-use logstead_engine::{Isolation, RowBuilder, Table, WriteError};
+use crate::value::Datum;
+use logstead_engine::{Isolation, KeyKind, RowBuilder, Table, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::sync::Arc;
 
@@ -60,7 +60,8 @@ impl InsertWriter {
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
                 Err(WriteError::Unique { index, rid }) => {
                     let Some((rid, update)) = self.conflict(insert, index, rid, cx)? else {
-                        return Err(unique_violation(relation, index, &self.row, cx.session));
+                        let row = self.builder.finish();
+                        return Err(unique_violation(relation, table, index, row, cx.session));
                     };
                     match update {
                         None => Outcome::Skipped,
@@ -74,6 +75,9 @@ impl InsertWriter {
                             }
                         },
                     }
+                }
+                Err(WriteError::NoKey { index }) => {
+                    return Err(without_key(table, index, self.builder.finish()));
                 }
                 Err(error) => return Err(write_failed(&error)),
             };
@@ -119,19 +123,17 @@ impl InsertWriter {
         if found.is_none() {
             for arbiter in arbiters {
                 let mut bytes = Vec::new();
-                for column in &arbiter.columns {
-                    let ty = stored::attribute(&insert.table, column.position)?.ty;
-                    let datum = self.row.get(column.position).unwrap_or(&Datum::Null);
-                    key::encode_key(ty.oid, datum, column.desc, column.nulls_first, &mut bytes);
-                }
                 let storage = cx.index(insert.table.storage, arbiter.storage)?;
+                let row = self.builder.finish();
+                if storage.key(row, &mut bytes) != KeyKind::Unique {
+                    continue;
+                }
                 let txn = cx.txn()?;
                 let guard = txn.pin();
                 found = found.or(txn.get(&storage, &bytes, &guard).map(|row| row.rid));
             }
         }
         let Some(rid) = found else { return Ok(None) };
-        index_by_storage(&insert.table, index)?;
         // DO NOTHING must not rest on a row that a REPEATABLE READ snapshot cannot see; DO UPDATE finds out by itself.
         if conflict.update.is_none() {
             let table = cx.table(insert.table.storage)?;
@@ -216,7 +218,11 @@ impl InsertWriter {
                 Err(WriteError::Gone) => return Ok(None),
                 Err(WriteError::SelfModified) => return Err(second_time()),
                 Err(WriteError::Unique { index, .. }) => {
-                    return Err(unique_violation(relation, index, &self.updated, cx.session));
+                    let row = self.builder.finish();
+                    return Err(unique_violation(relation, table, index, row, cx.session));
+                }
+                Err(WriteError::NoKey { index }) => {
+                    return Err(without_key(table, index, self.builder.finish()));
                 }
                 Err(error) => return Err(write_failed(&error)),
             }

@@ -18,14 +18,14 @@ pub(crate) use update::{UpdateState, UpdateWriter};
 
 use super::context::Cx;
 use super::eval::{as_bool, eval_in, text_of};
-use crate::catalog::{IndexDef, Relation};
+use crate::catalog::Relation;
+use crate::catalog::index_keys::{self, RowKeys};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::plan::Check;
 use crate::value::{Datum, stored};
-use logstead_engine::{Blocker, OutOfMemory, RowBuilder, RowRef, WriteError};
+use logstead_engine::{Blocker, OutOfMemory, RowBuilder, RowRef, Table, WriteError};
 use logstead_types::{IndexId, SqlState};
-use std::sync::Arc;
 
 /// What became of one row.
 pub(crate) enum Outcome {
@@ -165,55 +165,47 @@ fn failing_row(relation: &Relation, row: &[Datum], session: &dyn Context) -> Str
     text
 }
 
-/// The definition of a relation's index by its storage.
-pub(crate) fn index_by_storage(relation: &Relation, storage: IndexId) -> Result<&Arc<IndexDef>> {
-    relation
-        .indexes
-        .iter()
-        .find(|index| index.storage == storage)
-        .ok_or_else(|| {
-            SqlError::internal(format!("table {} has no index {storage}", relation.name))
-        })
-}
-
-/// 23505 for the full row that would have been the second one.
+/// 23505 for the stored row that would have been the second one. The index may be one that is still being built.
 pub(crate) fn unique_violation(
     relation: &Relation,
+    table: &Table,
     storage: IndexId,
-    row: &[Datum],
+    row: &[u8],
     session: &dyn Context,
 ) -> SqlError {
-    let index = match index_by_storage(relation, storage) {
-        Ok(index) => index,
-        Err(error) => return error,
+    let attached = table.index(storage);
+    let keys = attached.as_deref().and_then(index_keys::of);
+    let known = relation.indexes.iter().find(|i| i.storage == storage);
+    let Some(index) = known.or_else(|| keys.map(RowKeys::index)) else {
+        return SqlError::internal(format!("table {} has no index {storage}", relation.name));
     };
-    let (mut names, mut values) = (String::new(), String::new());
-    for key in &index.columns {
-        if !names.is_empty() {
-            names.push_str(", ");
-            values.push_str(", ");
-        }
-        if let (Some(column), Some(datum)) =
-            (relation.columns.get(key.position), row.get(key.position))
-        {
-            names.push_str(&column.name);
-            match text_of(datum, column.ty, session) {
-                _ if datum.is_null() => values.push_str("null"),
-                Ok(value) => values.push_str(&value),
-                Err(error) => return error,
-            }
-        }
-    }
-    SqlError::new(
+    let error = SqlError::new(
         SqlState::UNIQUE_VIOLATION,
         format!(
             "duplicate key value violates unique constraint \"{}\"",
             index.name
         ),
     )
-    .detail(format!("Key ({names})=({values}) already exists."))
     .table(&relation.schema_name, &relation.name)
-    .constraint(&index.name)
+    .constraint(&index.name);
+    match keys.map(|keys| keys.described(relation, index, RowRef::new(row), session)) {
+        Some(Ok(key)) => error.detail(format!("Key {key} already exists.")),
+        Some(Err(error)) => error,
+        None => error,
+    }
+}
+
+/// The error of the index expression that fails for a row that is being written.
+pub(crate) fn without_key(table: &Table, storage: IndexId, row: &[u8]) -> SqlError {
+    let attached = table.index(storage);
+    match attached.as_deref().and_then(index_keys::of) {
+        Some(keys) => match keys.values(RowRef::new(row)) {
+            Err(error) => error,
+            Ok(_) => SqlError::internal("a row without a key has one after all"),
+        },
+        // The index is gone: whoever was making it has given up.
+        None => serialization_failure(),
+    }
 }
 
 /// The error of a write that failed for good.

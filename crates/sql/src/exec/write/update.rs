@@ -2,7 +2,8 @@
 
 use super::insert::give;
 use super::{
-    Outcome, check_constraints, check_not_null, encode_changed, unique_violation, write_failed,
+    Outcome, check_constraints, check_not_null, encode_changed, unique_violation, without_key,
+    write_failed,
 };
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -127,16 +128,11 @@ impl UpdateWriter {
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
                 Err(WriteError::Unique { index, .. }) => {
-                    if self.sparse {
-                        fill(relation, current.bytes, &mut self.row)?;
-                    }
-                    self.make_returned(update);
-                    return Err(unique_violation(
-                        relation,
-                        index,
-                        &self.returned,
-                        cx.session,
-                    ));
+                    let row = self.builder.finish();
+                    return Err(unique_violation(relation, table, index, row, cx.session));
+                }
+                Err(WriteError::NoKey { index }) => {
+                    return Err(without_key(table, index, self.builder.finish()));
                 }
                 Err(error) => return Err(write_failed(&error)),
             }

@@ -99,14 +99,10 @@ fn index(
         storage: IndexId(oid),
         unique,
         primary,
-        columns: positions
-            .iter()
-            .map(|&position| IndexColumn {
-                position,
-                desc: false,
-                nulls_first: false,
-            })
-            .collect(),
+        nulls_not_distinct: false,
+        include: Vec::new(),
+        predicate: None,
+        columns: positions.iter().map(|&p| IndexColumn::of(p)).collect(),
     })
 }
 

@@ -1,0 +1,230 @@
+//! What an index is: its keys, its predicate, how it is spelled.
+//!
+//! Expressions are kept as text, as CHECK conditions are: normal form, types explicit, so that they mean the same whenever
+//! they are read. `index_keys` binds them.
+
+use super::text::{columns_in, quote_ident, quote_literal};
+use super::{Relation, print};
+use crate::value::{Oid, SqlType, oid};
+use logstead_types::IndexId;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// An index.
+#[derive(Clone, Debug)]
+pub struct IndexDef {
+    /// `pg_class.oid` of the index.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Table OID.
+    pub table: Oid,
+    /// Storage.
+    pub storage: IndexId,
+    /// UNIQUE.
+    pub unique: bool,
+    /// PRIMARY KEY.
+    pub primary: bool,
+    /// NULLS NOT DISTINCT: two rows with NULL in a key column conflict.
+    pub nulls_not_distinct: bool,
+    /// Key columns.
+    pub columns: Vec<IndexColumn>,
+    /// INCLUDE: positions of columns that are no part of the key. Rows are in memory: nothing is stored for them.
+    pub include: Vec<usize>,
+    /// WHERE: rows for which it is not true are not in the index.
+    pub predicate: Option<String>,
+}
+
+/// A key column of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexColumn {
+    /// What is indexed.
+    pub key: IndexKey,
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// What a key column holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexKey {
+    /// The attribute at this position of the table, from 0.
+    Column(usize),
+    /// An immutable expression over the row.
+    Expression {
+        /// In normal form.
+        text: String,
+        /// Type of its values.
+        ty: SqlType,
+        /// Name of the index's column: the function's, or "expr".
+        name: String,
+    },
+}
+
+impl IndexColumn {
+    /// An ascending key of a plain column.
+    pub fn of(position: usize) -> IndexColumn {
+        IndexColumn {
+            key: IndexKey::Column(position),
+            desc: false,
+            nulls_first: false,
+        }
+    }
+
+    /// The attribute's position, unless it is an expression.
+    pub fn position(&self) -> Option<usize> {
+        match self.key {
+            IndexKey::Column(position) => Some(position),
+            IndexKey::Expression { .. } => None,
+        }
+    }
+
+    /// Type of the values.
+    pub fn ty(&self, table: &Relation) -> SqlType {
+        match &self.key {
+            IndexKey::Column(position) => table
+                .columns
+                .get(*position)
+                .map_or(SqlType::of(oid::TEXT), |c| c.ty),
+            IndexKey::Expression { ty, .. } => *ty,
+        }
+    }
+
+    /// Name of the index's column.
+    pub fn name<'a>(&'a self, table: &'a Relation) -> &'a str {
+        match &self.key {
+            IndexKey::Column(position) => table
+                .columns
+                .get(*position)
+                .map_or("?", |c| c.name.as_str()),
+            IndexKey::Expression { name, .. } => name,
+        }
+    }
+
+    /// As definitions spell it: an expression that is not a mere function call in parentheses.
+    pub fn spelled(&self, table: &Relation, pretty: bool) -> String {
+        match &self.key {
+            IndexKey::Column(_) => quote_ident(self.name(table)),
+            IndexKey::Expression { text, .. } => {
+                let shown = if pretty {
+                    print::pretty(text)
+                } else {
+                    text.clone()
+                };
+                if is_call(text) {
+                    shown
+                } else {
+                    format!("({shown})")
+                }
+            }
+        }
+    }
+}
+
+/// A function call written as one.
+fn is_call(text: &str) -> bool {
+    use sqlparser::ast::Expr;
+    matches!(
+        crate::parse::parse_expr(text),
+        Ok(Expr::Function(_) | Expr::Substring { .. } | Expr::Trim { .. } | Expr::Extract { .. })
+    )
+}
+
+impl IndexDef {
+    /// Positions of the key, if it consists of columns alone.
+    pub fn positions(&self) -> Option<Vec<usize>> {
+        self.columns.iter().map(IndexColumn::position).collect()
+    }
+
+    /// Whether every row of the table has its key in the index and the key consists of columns alone.
+    pub fn is_plain(&self) -> bool {
+        self.predicate.is_none() && self.columns.iter().all(|c| c.position().is_some())
+    }
+
+    /// Positions of all columns that the definition speaks of.
+    pub fn mentions(&self, table: &Relation) -> BTreeSet<usize> {
+        let mut all: BTreeSet<usize> = self.include.iter().copied().collect();
+        for column in &self.columns {
+            match &column.key {
+                IndexKey::Column(position) => {
+                    all.insert(*position);
+                }
+                IndexKey::Expression { text, .. } => all.extend(columns_in(text, table)),
+            }
+        }
+        if let Some(predicate) = &self.predicate {
+            all.extend(columns_in(predicate, table));
+        }
+        all
+    }
+
+    /// Replaces every expression's text.
+    pub(crate) fn each_text(
+        &mut self,
+        mut change: impl FnMut(&str) -> crate::error::Result<String>,
+    ) -> crate::error::Result<()> {
+        for column in &mut self.columns {
+            if let IndexKey::Expression { text, .. } = &mut column.key {
+                *text = change(text)?;
+            }
+        }
+        if let Some(predicate) = &mut self.predicate {
+            *predicate = change(predicate)?;
+        }
+        Ok(())
+    }
+
+    /// `CREATE INDEX` that would make this index, with its storage parameters (`name=value`).
+    pub(crate) fn definition(&self, table: &Relation, options: &[String], pretty: bool) -> String {
+        let mut out = format!(
+            "CREATE {}INDEX {} ON {}.{} USING btree (",
+            if self.unique { "UNIQUE " } else { "" },
+            quote_ident(&self.name),
+            quote_ident(&table.schema_name),
+            quote_ident(&table.name),
+        );
+        for (at, key) in self.columns.iter().enumerate() {
+            let order = match (key.desc, key.nulls_first) {
+                (false, false) => "",
+                (false, true) => " NULLS FIRST",
+                (true, true) => " DESC",
+                (true, false) => " DESC NULLS LAST",
+            };
+            let comma = if at > 0 { ", " } else { "" };
+            let _ = write!(out, "{comma}{}{order}", key.spelled(table, pretty));
+        }
+        out.push(')');
+        if !self.include.is_empty() {
+            let _ = write!(out, " INCLUDE ({})", self.included(table));
+        }
+        if self.nulls_not_distinct {
+            out.push_str(" NULLS NOT DISTINCT");
+        }
+        if !options.is_empty() {
+            let all = options.iter().map(|option| match option.split_once('=') {
+                Some((name, value)) => format!("{name}={}", quote_literal(value)),
+                None => option.clone(),
+            });
+            let _ = write!(out, " WITH ({})", all.collect::<Vec<_>>().join(", "));
+        }
+        if let Some(predicate) = &self.predicate {
+            let shown = if pretty {
+                print::pretty(predicate)
+            } else {
+                predicate.clone()
+            };
+            let _ = write!(out, " WHERE {shown}");
+        }
+        out
+    }
+
+    /// The INCLUDE columns' names.
+    pub(crate) fn included(&self, table: &Relation) -> String {
+        let names = self.include.iter().filter_map(|p| table.columns.get(*p));
+        names
+            .map(|c| quote_ident(&c.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}

@@ -1,0 +1,390 @@
+//! Index keys from stored rows, and the expressions of indexes bound.
+//!
+//! Owns: [`RowKeys`], the engine's `KeyExtractor` of every user index, and [`BoundIndex`], what the planner compares
+//! conditions with.
+//!
+//! Invariants:
+//! - A row's key never changes. The extractor is made when the index is, from the columns as they are then: positions never
+//!   change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are immutable
+//!   functions of the row, evaluated with a fixed session ([`Unchanging`]), so that settings do not reach them.
+//! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an index over
+//!   one that is current; so no current version lacks its entry. An older version may: only a snapshot from before the index sees
+//!   it, and only a statement that computes the expression itself, and fails, would have found it.
+
+use super::{Catalog, IndexDef, IndexKey, Relation};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, EvalContext, StoredColumn};
+use crate::expr::Expr;
+use crate::func::{Context, Volatility};
+use crate::plan::{PlanContext, walk};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io};
+use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
+use logstead_types::SqlState;
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// The expressions of an index over the table's full row (all attribute positions).
+pub(crate) struct BoundIndex {
+    /// One per key column.
+    pub(crate) keys: Vec<Expr>,
+    /// WHERE.
+    pub(crate) predicate: Option<Expr>,
+}
+
+/// Binds an index's expressions.
+pub(crate) fn bind(
+    relation: &Relation,
+    index: &IndexDef,
+    cx: &PlanContext<'_>,
+) -> Result<BoundIndex> {
+    let read = |text: &str, what: &str| crate::bind::bind_scalar_text(text, relation, cx, what);
+    let keys = index.columns.iter().map(|column| match &column.key {
+        IndexKey::Column(position) => Ok(Expr::Column(*position, column.ty(relation))),
+        IndexKey::Expression { text, .. } => read(text, "INDEX"),
+    });
+    Ok(BoundIndex {
+        keys: keys.collect::<Result<_>>()?,
+        predicate: match &index.predicate {
+            Some(text) => Some(read(text, "PREDICATE")?),
+            None => None,
+        },
+    })
+}
+
+/// As [`bind`], outside of any session.
+fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> Result<BoundIndex> {
+    let rows_of = |_: &Relation| 1_000.0;
+    bind(
+        relation,
+        index,
+        &PlanContext {
+            catalog,
+            search_path: &[],
+            param_types: &[],
+            session: &Unchanging,
+            rows_of: &rows_of,
+        },
+    )
+}
+
+/// Whether an expression has the same value whenever it is computed over the same row.
+pub(crate) fn is_immutable(expr: &Expr) -> bool {
+    !walk::any(expr, &|e| match e {
+        Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
+        Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
+            op.volatility != Volatility::Immutable
+        }
+        Expr::CastViaText(from, to) => {
+            text_depends(from.ty().oid, true) || text_depends(to.oid, false)
+        }
+        Expr::Subquery(_) | Expr::Param(..) | Expr::Outer { .. } => true,
+        _ => false,
+    })
+}
+
+/// Whether a type's text depends on settings or the clock: on output, or on input.
+fn text_depends(ty: Oid, output: bool) -> bool {
+    match ty {
+        oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
+        oid::TIME | oid::INTERVAL => !output,
+        _ => match info::by_oid(ty) {
+            Some(known) => info::element_of(ty).is_some() || known.name.starts_with("reg"),
+            None => true,
+        },
+    }
+}
+
+enum Source {
+    /// Straight from stored bytes: position, stored form for rows without the column (`None` is NULL).
+    Column(usize, Option<Vec<u8>>),
+    Expression(Expr),
+}
+
+struct Part {
+    source: Source,
+    ty: Oid,
+    desc: bool,
+    nulls_first: bool,
+}
+
+/// Keys of one index.
+pub(crate) struct RowKeys {
+    /// The table as it was when the index was made.
+    relation: Relation,
+    index: Arc<IndexDef>,
+    parts: Vec<Part>,
+    predicate: Option<Expr>,
+    /// The columns that expressions read.
+    read: Vec<StoredColumn>,
+}
+
+impl RowKeys {
+    /// The extractor of `index` on `relation`.
+    pub(crate) fn new(
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<RowKeys> {
+        let bound = bind_alone(relation, index, catalog)?;
+        let mut positions = Vec::new();
+        let mut all = bound.keys.iter().chain(&bound.predicate);
+        if !all.all(|e| exec::columns_read(e, &mut positions)) {
+            return Err(SqlError::internal("an index expression with a subquery"));
+        }
+        if let Some(predicate) = &bound.predicate {
+            exec::columns_read(predicate, &mut positions);
+        }
+        let mut parts = Vec::with_capacity(bound.keys.len());
+        for (column, expr) in index.columns.iter().zip(bound.keys) {
+            let ty = expr.ty().oid;
+            let source = match &column.key {
+                IndexKey::Expression { .. } => Source::Expression(expr),
+                IndexKey::Column(position) => {
+                    let column = relation.columns.get(*position).ok_or_else(|| {
+                        SqlError::internal("an index on a column that is not there")
+                    })?;
+                    let missing = match &column.missing {
+                        Datum::Null => None,
+                        value => {
+                            let mut bytes = Vec::new();
+                            stored::encode(value, &mut bytes);
+                            Some(bytes)
+                        }
+                    };
+                    Source::Column(*position, missing)
+                }
+            };
+            parts.push(Part {
+                source,
+                ty,
+                desc: column.desc,
+                nulls_first: column.nulls_first,
+            });
+        }
+        positions.sort_unstable();
+        positions.dedup();
+        let plain = bound.predicate.is_none()
+            && parts.iter().all(|p| matches!(p.source, Source::Column(..)));
+        let read = if plain {
+            Vec::new()
+        } else {
+            let read = positions.iter().map(|p| StoredColumn::of(relation, *p));
+            read.collect::<Result<_>>()?
+        };
+        Ok(RowKeys {
+            relation: relation.clone(),
+            index: Arc::clone(index),
+            parts,
+            predicate: bound.predicate,
+            read,
+        })
+    }
+
+    /// The index as it was made.
+    pub(crate) fn index(&self) -> &Arc<IndexDef> {
+        &self.index
+    }
+
+    /// The values of a row's key, none if it is not in the index; an error is the one that the statement that writes such
+    /// a row fails with.
+    pub(crate) fn values(&self, row: RowRef<'_>) -> Result<Vec<Datum>> {
+        let mut datums = Vec::new();
+        self.decode(row, &mut datums)?;
+        if let Some(predicate) = &self.predicate
+            && !matches!(eval(predicate, &datums)?, Datum::Bool(true))
+        {
+            return Ok(Vec::new());
+        }
+        let value = |part: &Part| match &part.source {
+            Source::Column(position, _) => StoredColumn::of(&self.relation, *position)?.decode(row),
+            Source::Expression(expr) => eval(expr, &datums),
+        };
+        self.parts.iter().map(value).collect()
+    }
+
+    /// A row's key as errors show it: `(names)=(values)`; `relation` and `index` have the names as
+    /// they are now.
+    pub(crate) fn described(
+        &self,
+        relation: &Relation,
+        index: &IndexDef,
+        row: RowRef<'_>,
+        session: &dyn Context,
+    ) -> Result<String> {
+        let style = OutputStyle::of(session);
+        let values = self.values(row)?;
+        let texts: Vec<String> = values
+            .iter()
+            .zip(&index.columns)
+            .map(|(value, column)| match value {
+                Datum::Null => "null".to_owned(),
+                value => text_io::to_text(value, column.ty(relation), &style),
+            })
+            .collect();
+        let names: Vec<String> = index
+            .columns
+            .iter()
+            .map(|column| column.spelled(relation, true))
+            .collect();
+        Ok(format!("({})=({})", names.join(", "), texts.join(", ")))
+    }
+
+    fn decode(&self, row: RowRef<'_>, out: &mut Vec<Datum>) -> Result<()> {
+        out.clear();
+        out.resize(self.relation.columns.len(), Datum::Null);
+        for column in &self.read {
+            if let Some(slot) = out.get_mut(column.position) {
+                *slot = column.decode(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, row: RowRef<'_>, datums: &[Datum], out: &mut Vec<u8>) -> Result<KeyKind> {
+        if let Some(predicate) = &self.predicate
+            && !matches!(eval(predicate, datums)?, Datum::Bool(true))
+        {
+            return Ok(KeyKind::Absent);
+        }
+        let mut kind = KeyKind::Unique;
+        for part in &self.parts {
+            let is_null = match &part.source {
+                Source::Column(position, missing) => {
+                    let value = if row.is_missing(*position) {
+                        missing.as_deref()
+                    } else {
+                        row.column(*position)
+                    };
+                    key::encode_key_stored(part.ty, value, part.desc, part.nulls_first, out)?;
+                    value.is_none()
+                }
+                Source::Expression(expr) => {
+                    let datum = eval(expr, datums)?;
+                    key::encode_key(part.ty, &datum, part.desc, part.nulls_first, out);
+                    datum.is_null()
+                }
+            };
+            if is_null && !self.index.nulls_not_distinct {
+                kind = KeyKind::Nullable;
+            }
+        }
+        Ok(kind)
+    }
+}
+
+fn eval(expr: &Expr, row: &[Datum]) -> Result<Datum> {
+    let cx = EvalContext {
+        params: &[],
+        session: &Unchanging,
+    };
+    exec::eval(expr, row, &cx)
+}
+
+thread_local! {
+    /// The decoded row, taken for the time of one key.
+    static DATUMS: Cell<Vec<Datum>> = const { Cell::new(Vec::new()) };
+}
+
+impl KeyExtractor for RowKeys {
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        if self.read.is_empty() && self.predicate.is_none() {
+            // A value that does not decode was damaged before it came here; reading the row reports it.
+            return self.append(row, &[], out).unwrap_or(KeyKind::Failed);
+        }
+        let mut datums = DATUMS.take();
+        let key = self
+            .decode(row, &mut datums)
+            .and_then(|()| self.append(row, &datums, out));
+        datums.clear();
+        DATUMS.set(datums);
+        key.unwrap_or(KeyKind::Failed)
+    }
+
+    fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
+        Some(self)
+    }
+}
+
+/// The session that index expressions see: no clock, no settings but the defaults, no catalog.
+pub(crate) struct Unchanging;
+
+impl Unchanging {
+    fn refused<T>() -> Result<T> {
+        Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            "functions in index expression must be marked IMMUTABLE",
+        ))
+    }
+}
+
+impl Context for Unchanging {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        static UTC: jiff::tz::TimeZone = jiff::tz::TimeZone::UTC;
+        &UTC
+    }
+    fn random_u64(&self) -> u64 {
+        0
+    }
+    fn database(&self) -> &str {
+        ""
+    }
+    fn user(&self) -> &str {
+        ""
+    }
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn set_setting(&self, _: &str, _: &str, _: bool) -> Result<String> {
+        Unchanging::refused()
+    }
+    fn search_path(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn nextval(&self, _: Oid) -> Result<i64> {
+        Unchanging::refused()
+    }
+    fn currval(&self, _: Oid) -> Result<i64> {
+        Unchanging::refused()
+    }
+    fn lastval(&self) -> Result<i64> {
+        Unchanging::refused()
+    }
+    fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
+        Unchanging::refused()
+    }
+    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Unchanging::refused()
+    }
+}
+
+/// The keys of an index that the catalog made.
+pub(crate) fn of(index: &Index) -> Option<&RowKeys> {
+    index.definition()?.downcast_ref()
+}
+
+/// Type of an expression's values as an index stores them: a literal of no known type is text.
+pub(crate) fn key_type(expr: &Expr) -> SqlType {
+    match expr.ty() {
+        ty if ty.oid == oid::UNKNOWN => SqlType::of(oid::TEXT),
+        ty => ty,
+    }
+}
