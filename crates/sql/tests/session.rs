@@ -2,7 +2,6 @@
 //!
 //! The client writes every reply as one line of text, so a test reads like the conversation it checks.
 
-use bytes::Bytes;
 use logstead_engine::{Engine, EngineOptions, FlushMode, RowRef};
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -102,9 +101,12 @@ impl Client for Script {
     fn copy_in(&mut self, columns: usize) {
         self.said.push(format!("copy in {columns}"));
     }
-    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput>> {
+    fn copy_input<'a>(&'a mut self, into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {
         let next = match self.input.pop_front() {
-            Some(text) => CopyInput::Data(Bytes::from_static(text.as_bytes())),
+            Some(text) => {
+                into.extend_from_slice(text.as_bytes());
+                CopyInput::Data
+            }
             None => CopyInput::Done,
         };
         Box::pin(std::future::ready(Ok(next)))

@@ -189,6 +189,21 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
     }))
 }
 
+/// Takes the whole CopyData messages at the beginning of `buffer` off it and appends what they carry to `into`; false if
+/// there is none. A broken message stays, for [`take_frame`] to complain about.
+pub fn take_copy_data(buffer: &mut BytesMut, into: &mut Vec<u8>) -> bool {
+    let mut taken = 0;
+    while let Some(rest) = buffer.get(taken..)
+        && rest.first() == Some(&b'd')
+        && let Ok(Some(length)) = frame_length(rest)
+    {
+        into.extend_from_slice(&rest[5..length]);
+        taken += length;
+    }
+    buffer.advance(taken);
+    taken > 0
+}
+
 fn peek_u32(buffer: &[u8], at: usize) -> Option<u32> {
     let bytes = buffer.get(at..at + 4)?;
     Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

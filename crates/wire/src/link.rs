@@ -126,8 +126,11 @@ impl Link {
         let _client_may_not_listen = tokio::time::timeout(GOODBYE_TIME_MAX, goodbye).await;
     }
 
-    async fn next_copy_input(&mut self) -> Result<CopyInput> {
+    async fn next_copy_input(&mut self, into: &mut Vec<u8>) -> Result<CopyInput> {
         loop {
+            if decode::take_copy_data(&mut self.input, into) {
+                return Ok(CopyInput::Data);
+            }
             let lost = |_| {
                 SqlError::new(
                     SqlState::CONNECTION_FAILURE,
@@ -141,7 +144,12 @@ impl Link {
                 .map_err(lost)?
                 .map_err(protocol_error)?;
             match frame.decode().map_err(protocol_error)? {
-                Frontend::CopyData(_) => return Ok(CopyInput::Data(frame.body.clone())),
+                Frontend::CopyData(bytes) => {
+                    into.extend_from_slice(bytes);
+                    // More may have come with it.
+                    decode::take_copy_data(&mut self.input, into);
+                    return Ok(CopyInput::Data);
+                }
                 Frontend::CopyDone => return Ok(CopyInput::Done),
                 Frontend::CopyFail(reason) => return Ok(CopyInput::Failed(reason.to_owned())),
                 // Clients may send these before they know that a COPY began.
@@ -238,8 +246,8 @@ impl Client for Link {
         encode::copy_response(&mut self.output, b'G', columns);
     }
 
-    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput>> {
-        Box::pin(self.next_copy_input())
+    fn copy_input<'a>(&'a mut self, into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {
+        Box::pin(self.next_copy_input(into))
     }
 
     fn copy_out(&mut self, columns: usize) {

@@ -55,7 +55,42 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// The payload of the CopyData messages at the beginning of `bytes`, taken one by one.
+fn copied_one_by_one(mut buffer: BytesMut) -> (Vec<u8>, BytesMut) {
+    let mut copied = Vec::new();
+    while buffer.first() == Some(&b'd')
+        && let Ok(Some(frame)) = decode::take_frame(&mut buffer)
+    {
+        copied.extend_from_slice(&frame.body);
+    }
+    (copied, buffer)
+}
+
 proptest! {
+    #[test]
+    fn copy_data_in_bulk_is_copy_data_one_by_one(
+        data in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..6),
+        behind in prop::collection::vec(message(), 0..3),
+        cut in 0usize..200,
+    ) {
+        let mut buffer = BytesMut::new();
+        for body in &data {
+            buffer.extend_from_slice(b"d");
+            buffer.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+            buffer.extend_from_slice(body);
+        }
+        for message in &behind {
+            buffer.extend_from_slice(message);
+        }
+        buffer.truncate(cut);
+        let (expected, rest) = copied_one_by_one(buffer.clone());
+        let mut copied = b"before".to_vec();
+        let whole = buffer.len() - rest.len();
+        prop_assert_eq!(decode::take_copy_data(&mut buffer, &mut copied), whole > 0);
+        prop_assert_eq!(&copied[6..], &expected[..]);
+        prop_assert_eq!(buffer, rest);
+    }
+
     #[test]
     fn cuts_make_no_difference(
         messages in prop::collection::vec(message(), 0..8),

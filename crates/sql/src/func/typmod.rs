@@ -23,13 +23,17 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
             if let Some(end) = limit(&s, width, explicit, "character")? {
                 return Ok(Datum::text(&s[..end]));
             }
-            let have = s.chars().count();
-            if have >= width as usize {
+            let mut missing = (width as usize).saturating_sub(s.chars().count());
+            if missing == 0 {
                 return Ok(Datum::Text(s));
             }
-            let mut padded = String::with_capacity(s.len() + width as usize - have);
+            let mut padded = String::with_capacity(s.len() + missing);
             padded.push_str(&s);
-            padded.extend(std::iter::repeat_n(' ', width as usize - have));
+            while missing > 0 {
+                let piece = missing.min(BLANKS.len());
+                padded.push_str(&BLANKS[..piece]);
+                missing -= piece;
+            }
             Ok(Datum::text(padded))
         }
         (oid::NUMERIC, Datum::Numeric(n)) => n.apply_typmod(ty.typmod).map(Datum::numeric),
@@ -69,6 +73,9 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         (_, d) => Ok(d),
     }
 }
+
+/// What char(n) is padded with, a piece at a time.
+const BLANKS: &str = "                                                                ";
 
 /// Where to cut a string longer than `width` characters; `None` when it fits.
 fn limit(s: &str, width: i32, explicit: bool, name: &str) -> Result<Option<usize>> {

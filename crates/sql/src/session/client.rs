@@ -4,7 +4,6 @@ use super::context::SessionContext;
 use crate::error::{Fields, SqlError};
 use crate::exec::RowSink;
 use crate::plan::OutputColumn;
-use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -16,10 +15,10 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLost;
 
-/// A piece of COPY ... FROM STDIN's input.
+/// How COPY ... FROM STDIN's input goes on.
 pub enum CopyInput {
-    /// Bytes, cut anywhere.
-    Data(Bytes),
+    /// Bytes were appended, cut anywhere.
+    Data,
     /// The end.
     Done,
     /// The client gives up, for this reason.
@@ -55,8 +54,12 @@ pub trait Client: RowSink {
     fn parameter_status(&mut self, name: &str, value: &str);
     /// COPY FROM STDIN begins.
     fn copy_in(&mut self, columns: usize);
-    /// The next piece of its input.
-    fn copy_input(&mut self) -> LocalFuture<'_, Result<CopyInput, SqlError>>;
+    /// Appends the next piece of its input to `into`, waiting for it if need be, and whatever else has arrived behind it:
+    /// a client that sends a message per row costs a wait per read, not per row.
+    fn copy_input<'a>(
+        &'a mut self,
+        into: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<CopyInput, SqlError>>;
     /// COPY TO STDOUT begins.
     fn copy_out(&mut self, columns: usize);
     /// One line of its output.

@@ -203,24 +203,24 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Adds input.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Where to append input. What has been given out is forgotten.
+    pub(super) fn room(&mut self) -> Result<&mut Vec<u8>> {
         if self.ended {
-            return Ok(());
+            self.start = self.bytes.len();
         }
         if self.start > 0 {
             self.bytes.drain(..self.start);
-            self.at -= self.start;
+            self.at = self.at.saturating_sub(self.start);
             self.start = 0;
         }
-        if self.bytes.len() + bytes.len() > RECORD_BYTES_MAX {
+        // One record is unfinished: everything else has been given out.
+        if self.bytes.len() > RECORD_BYTES_MAX {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
                 "a line of COPY data is longer than 1 GiB",
             ));
         }
-        self.bytes.extend_from_slice(bytes);
-        Ok(())
+        Ok(&mut self.bytes)
     }
 
     /// The next whole record without its end; at the `end` of input also one without a line end.
@@ -515,7 +515,7 @@ mod tests {
         let mut fields = Fields::default();
         let mut found = Vec::new();
         let mut take = |records: &mut Records, end| {
-            while let Some(range) = records.next(format, end).unwrap() {
+            while let Some(range) = records.next(format, end).expect("whole records") {
                 fields.split(records.bytes(range), format, |_| (false, false));
                 let texts = (0..fields.len()).map(|i| {
                     fields
@@ -526,7 +526,10 @@ mod tests {
             }
         };
         for piece in bytes.chunks(piece) {
-            records.push(piece).unwrap();
+            records
+                .room()
+                .expect("short lines")
+                .extend_from_slice(piece);
             take(&mut records, false);
         }
         take(&mut records, true);
@@ -541,7 +544,7 @@ mod tests {
 
     #[test]
     fn text_in_any_pieces() {
-        let format = CopyFormat::read(&[], &[]).unwrap();
+        let format = CopyFormat::read(&[], &[]).expect("no options");
         let input = b"1\ta\\tb\\\\\n2\t\\N\r\n\\x41\\101\tlast\\\nline\n3\tno end";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -560,7 +563,8 @@ mod tests {
 
     #[test]
     fn csv_in_any_pieces() {
-        let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new("csv"))], &[]).unwrap();
+        let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new("csv"))], &[])
+            .expect("an option");
         let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -577,7 +581,7 @@ mod tests {
 
     #[test]
     fn end_mark_ends() {
-        let format = CopyFormat::read(&[], &[]).unwrap();
+        let format = CopyFormat::read(&[], &[]).expect("no options");
         assert_eq!(
             records(&format, b"1\n\\.\n2\n", 3),
             strings(&[&[Some("1")]])
@@ -588,8 +592,8 @@ mod tests {
     fn what_is_written_reads_back() {
         for csv in [false, true] {
             let name = if csv { "csv" } else { "text" };
-            let format =
-                CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[]).unwrap();
+            let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[])
+                .expect("an option");
             let values = [
                 Some("plain"),
                 None,

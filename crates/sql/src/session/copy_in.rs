@@ -317,10 +317,11 @@ impl Session {
                 lock_ms: 0,
                 ..limits
             };
-            let input = guarded(&signals, waits, client.copy_input()).await?;
+            let into = reader.records.room()?;
+            let input = guarded(&signals, waits, client.copy_input(into)).await?;
             self.begin_request();
             match input {
-                CopyInput::Data(bytes) => reader.records.push(&bytes)?,
+                CopyInput::Data => {}
                 CopyInput::Done => end = true,
                 CopyInput::Failed(reason) => {
                     return Err(SqlError::new(
