@@ -30,9 +30,11 @@ use crate::worker::Worker;
 
 /// Bytes that are worth a write while tasks are ready; see [`Executor::set_flush_bytes`].
 const FLUSH_BYTES: usize = 16 << 10;
-/// Polls between two steps of garbage collection while tasks are ready, and rows looked at by one.
+/// Polls between two rounds of garbage collection while tasks are ready.
 const COLLECT_POLLS: u32 = 256;
+/// Rows looked at by one step of collection, and steps of a round at most.
 const COLLECT_ROWS: usize = 256;
+const COLLECT_STEPS: usize = 64;
 /// The number of the future given to [`Executor::block_on`].
 const ROOT: usize = usize::MAX;
 
@@ -247,7 +249,8 @@ impl Executor {
             let polls = self.polls.get() + 1;
             self.polls.set(polls % COLLECT_POLLS);
             if polls == COLLECT_POLLS {
-                self.worker.collect_garbage(COLLECT_ROWS);
+                let mut steps = 0..COLLECT_STEPS;
+                while steps.next().is_some() && self.worker.collect_garbage(COLLECT_ROWS) {}
             }
         }
         self.batch.replace(batch);

@@ -95,6 +95,7 @@ pub(crate) fn command_line() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve)
+        .subcommand(logstead_bench::command())
         .subcommand(
             Command::new("log")
                 .about("Reads a log of logstead offline")

@@ -3,6 +3,7 @@
 //! Owns: the command line, the configuration, and the wiring of the rooms into a running server. Only this crate
 //! knows them all.
 
+mod bench;
 mod config;
 mod log;
 mod serve;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             Err(error) => fail(EXIT_USAGE, &error),
         },
         Some(("log", arguments)) => log::run(arguments),
+        Some(("bench", arguments)) => bench::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),
     }
 }

@@ -1,0 +1,352 @@
+//! What workloads do with rows, as statements do it: read by key, update, insert, delete, each waiting for whoever
+//! holds the row, and judging again afterwards.
+//!
+//! Columns are bytes whose order is that of their values: numbers big endian, texts without zero bytes.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use logstead_engine::{
+    CommitError, Engine, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind, Row,
+    RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
+};
+
+/// Why a transaction did not get to its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It conflicts with another one (40001): it is run again.
+    Conflict,
+    /// It was the victim of a deadlock (40P01): it is run again.
+    Deadlock,
+    /// Nothing that a workload expects: the run ends.
+    Broken(String),
+}
+
+impl From<WriteError> for Stop {
+    fn from(error: WriteError) -> Stop {
+        match error {
+            WriteError::Serialization | WriteError::SerializationDelete => Stop::Conflict,
+            WriteError::Deadlock => Stop::Deadlock,
+            other => Stop::Broken(other.to_string()),
+        }
+    }
+}
+
+impl From<CommitError> for Stop {
+    fn from(error: CommitError) -> Stop {
+        Stop::Broken(error.to_string())
+    }
+}
+
+/// A part of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// A column of fixed width.
+    Fixed(usize),
+    /// A text: ends with a zero byte in the key.
+    Text(usize),
+}
+
+/// Makes keys of columns.
+pub(crate) struct Columns(pub(crate) &'static [Part]);
+
+impl KeyExtractor for Columns {
+    #[inline]
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        for part in self.0 {
+            match *part {
+                Part::Fixed(column) => match row.column(column) {
+                    Some(bytes) => out.extend_from_slice(bytes),
+                    None => return KeyKind::Absent,
+                },
+                Part::Text(column) => match row.column(column) {
+                    Some(bytes) => {
+                        out.extend_from_slice(bytes);
+                        out.push(0);
+                    }
+                    None => return KeyKind::Absent,
+                },
+            }
+        }
+        KeyKind::Unique
+    }
+}
+
+/// A table with its primary key.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) table: Arc<Table>,
+    pub(crate) primary: Arc<Index>,
+}
+
+/// Joins four-byte numbers to a key.
+pub(crate) fn key<const N: usize, const BYTES: usize>(parts: [u32; N]) -> [u8; BYTES] {
+    const { assert!(N * 4 == BYTES) };
+    let mut key = [0; BYTES];
+    for (place, part) in key.chunks_exact_mut(4).zip(parts) {
+        place.copy_from_slice(&part.to_be_bytes());
+    }
+    key
+}
+
+/// A column that holds a `u32`.
+#[inline]
+pub(crate) fn id(row: RowRef<'_>, column: usize) -> u32 {
+    row.column(column)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u32::from_be_bytes)
+}
+
+/// A column that holds an `i64`.
+#[inline]
+pub(crate) fn number(row: RowRef<'_>, column: usize) -> i64 {
+    row.column(column)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, i64::from_be_bytes)
+}
+
+/// Builds `old` anew with some columns changed.
+#[inline]
+pub(crate) fn rewrite(old: RowRef<'_>, builder: &mut RowBuilder, changes: &[(usize, &[u8])]) {
+    let columns = old.column_count();
+    builder.start(old.schema_version(), columns);
+    for column in 0..columns {
+        match changes.iter().find(|(changed, _)| *changed == column) {
+            Some((_, bytes)) => builder.push(Some(bytes)),
+            None => builder.push(old.column(column)),
+        }
+    }
+}
+
+impl Store {
+    /// Makes the table `number` with primary key `parts`; the index's number is the table's plus one.
+    pub(crate) fn new(engine: &Engine, number: u32, parts: &'static [Part]) -> Store {
+        let table = engine.create_table(TableId(number));
+        let primary =
+            engine.create_index(&table, IndexId(number + 1), true, Arc::new(Columns(parts)));
+        Store { table, primary }
+    }
+
+    /// Makes another index; its number is the table's plus `offset`.
+    pub(crate) fn secondary(
+        &self,
+        engine: &Engine,
+        offset: u32,
+        parts: &'static [Part],
+    ) -> Arc<Index> {
+        let number = IndexId(self.table.id().0 + offset);
+        engine.create_index(&self.table, number, false, Arc::new(Columns(parts)))
+    }
+
+    /// SELECT by primary key: what `with` makes of the row.
+    #[inline]
+    pub(crate) fn read<R>(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        with: impl FnOnce(RowRef<'_>) -> R,
+    ) -> Option<R> {
+        txn.begin_statement();
+        let guard = Guard::pin();
+        txn.get(&self.primary, key, &guard)
+            .map(|row| with(row.bytes))
+    }
+
+    /// The same for a row that must be there.
+    #[inline]
+    pub(crate) fn must_read<R>(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        with: impl FnOnce(RowRef<'_>) -> R,
+    ) -> Result<R, Stop> {
+        self.read(txn, key, with).ok_or_else(|| self.missing(key))
+    }
+
+    fn missing(&self, key: &[u8]) -> Stop {
+        Stop::Broken(format!("no row {key:02x?} in {:?}", self.table))
+    }
+
+    /// UPDATE by primary key: `change` builds the new row, once more whenever the row has changed meanwhile; false from
+    /// it leaves the row as it is. False if there is no such row, or `change` said so.
+    pub(crate) async fn update(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        builder: &mut RowBuilder,
+        mut change: impl FnMut(RowRef<'_>, &mut RowBuilder) -> bool,
+    ) -> Result<bool, Stop> {
+        txn.begin_statement();
+        let mut newest = false;
+        loop {
+            let result = {
+                let guard = Guard::pin();
+                let Some(row) = self.target(txn, key, newest, &guard) else {
+                    return Ok(false);
+                };
+                if !change(row.bytes, builder) {
+                    return Ok(false);
+                }
+                txn.update(&self.table, row.rid, row.version, builder.finish())
+            };
+            match result {
+                Ok(()) => return Ok(true),
+                Err(WriteError::Gone) => return Ok(false),
+                Err(error) => wait(txn, error).await?,
+            }
+            newest = true;
+        }
+    }
+
+    /// The same for a row that must be there and is always changed.
+    pub(crate) async fn must_update(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        builder: &mut RowBuilder,
+        mut change: impl FnMut(RowRef<'_>, &mut RowBuilder),
+    ) -> Result<(), Stop> {
+        let changed = self
+            .update(txn, key, builder, |row, builder| {
+                change(row, builder);
+                true
+            })
+            .await?;
+        if changed {
+            Ok(())
+        } else {
+            Err(self.missing(key))
+        }
+    }
+
+    /// DELETE by primary key; false if there is no such row.
+    pub(crate) async fn delete(&self, txn: &mut Txn, key: &[u8]) -> Result<bool, Stop> {
+        txn.begin_statement();
+        let mut newest = false;
+        loop {
+            let result = {
+                let guard = Guard::pin();
+                let Some(row) = self.target(txn, key, newest, &guard) else {
+                    return Ok(false);
+                };
+                txn.delete(&self.table, row.rid, row.version)
+            };
+            match result {
+                Ok(()) => return Ok(true),
+                Err(WriteError::Gone) => return Ok(false),
+                Err(error) => wait(txn, error).await?,
+            }
+            newest = true;
+        }
+    }
+
+    /// The row to write: as the statement sees it, or after a wait its newest version.
+    #[inline]
+    fn target<'g>(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        newest: bool,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
+        let row = txn.get(&self.primary, key, guard)?;
+        if newest {
+            txn.read_newest(&self.table, row.rid, guard)
+        } else {
+            Some(row)
+        }
+    }
+
+    /// INSERT; false if the key is there already.
+    pub(crate) async fn insert(&self, txn: &mut Txn, row: &[u8]) -> Result<bool, Stop> {
+        txn.begin_statement();
+        loop {
+            match txn.insert(&self.table, row) {
+                Ok(_) => return Ok(true),
+                Err(WriteError::Unique { .. }) => return Ok(false),
+                Err(error) => wait(txn, error).await?,
+            }
+        }
+    }
+
+    /// INSERT of a row whose key must be new.
+    pub(crate) async fn must_insert(&self, txn: &mut Txn, row: &[u8]) -> Result<(), Stop> {
+        if self.insert(txn, row).await? {
+            Ok(())
+        } else {
+            Err(Stop::Broken(format!(
+                "a key is twice in {:?}: {:?}",
+                self.table,
+                RowRef::new(row)
+            )))
+        }
+    }
+
+    /// SELECT of all rows whose key in `index` begins with `prefix`, in order; `each` says whether to go on.
+    #[inline]
+    pub(crate) fn range(
+        txn: &mut Txn,
+        index: &Arc<Index>,
+        lower: &[u8],
+        upper: &[u8],
+        reverse: bool,
+        mut each: impl FnMut(Row<'_>) -> bool,
+    ) {
+        txn.begin_statement();
+        let bound = |bytes: &[u8]| Bound::Included(bytes.to_vec());
+        let mut cursor = IndexCursor::new(index, bound(lower), bound(upper), reverse);
+        let guard = Guard::pin();
+        while let Some(row) = txn.index_next(&mut cursor, &guard) {
+            if !each(row) {
+                return;
+            }
+        }
+    }
+
+    /// Every visible row, in no order.
+    pub(crate) fn scan(&self, txn: &mut Txn, mut each: impl FnMut(RowRef<'_>)) {
+        let mut cursor = ScanCursor::new(&self.table);
+        let mut guard = Guard::pin();
+        let mut count = 0_u32;
+        while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+            each(row.bytes);
+            count += 1;
+            if count.is_multiple_of(1024) {
+                guard.refresh();
+            }
+        }
+    }
+
+    /// Compares the table with each of its indexes: both must give the same number of rows.
+    pub(crate) fn check_indexes(&self, txn: &mut Txn) -> Result<(), String> {
+        let mut rows = 0_u64;
+        self.scan(txn, |_| rows += 1);
+        for index in self.table.indexes() {
+            let mut found = 0_u64;
+            let mut cursor = IndexCursor::new(&index, Bound::Unbounded, Bound::Unbounded, false);
+            let mut guard = Guard::pin();
+            while txn.index_next(&mut cursor, &guard).is_some() {
+                found += 1;
+                if found.is_multiple_of(1024) {
+                    guard.refresh();
+                }
+            }
+            if found != rows {
+                return Err(format!(
+                    "{:?} has {rows} rows, but {index:?} gives {found}",
+                    self.table
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// After a refused write: waits for whoever holds the row, if someone does; then it is worth trying again.
+async fn wait(txn: &mut Txn, error: WriteError) -> Result<(), Stop> {
+    match error {
+        WriteError::Blocked(blocker) => blocker.wait(txn).await.map_err(|_| Stop::Deadlock),
+        WriteError::Changed => Ok(()),
+        other => Err(other.into()),
+    }
+}

@@ -1,0 +1,192 @@
+//! Results for people, for programs, and for the record.
+
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod text;
+
+use crate::options::{Common, Kind, Until};
+use crate::random::Distribution;
+use crate::{Counts, Outcome, Results};
+use logstead_engine::Isolation;
+
+/// Percentiles that are shown.
+const PERCENTILES: [(f64, &str); 4] =
+    [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
+
+/// A time in three digits.
+fn time(nanos: u64) -> String {
+    let scaled = |value: f64, unit: &str| {
+        if value < 9.995 {
+            format!("{value:.2} {unit}")
+        } else if value < 99.95 {
+            format!("{value:.1} {unit}")
+        } else {
+            format!("{value:.0} {unit}")
+        }
+    };
+    let value = nanos as f64;
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => scaled(value / 1e3, "us"),
+        1_000_000..1_000_000_000 => scaled(value / 1e6, "ms"),
+        _ => scaled(value / 1e9, "s"),
+    }
+}
+
+/// A count with its thousands apart.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        count as f64 / seconds
+    } else {
+        0.0
+    }
+}
+
+fn describe_distribution(distribution: Distribution) -> String {
+    match distribution {
+        Distribution::Uniform => "uniform".into(),
+        Distribution::Zipfian { theta } => format!("zipfian, theta {theta}"),
+        Distribution::Hotspot { keys, accesses } => {
+            format!("hotspot, {accesses} of the accesses to {keys} of the keys")
+        }
+    }
+}
+
+/// The workload's parameters.
+fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
+    match kind {
+        Kind::Ycsb(ycsb) => vec![
+            ("table size", grouped(ycsb.table_size)),
+            ("reads", format!("{}", ycsb.read_ratio)),
+            (
+                "updates",
+                if ycsb.read_modify_write {
+                    "read first".into()
+                } else {
+                    "blind".into()
+                },
+            ),
+            ("operations per transaction", ycsb.operations.to_string()),
+            ("keys", describe_distribution(ycsb.distribution)),
+        ],
+        Kind::Tpcc(tpcc) => vec![
+            ("warehouses", tpcc.warehouses.to_string()),
+            ("items", grouped(u64::from(tpcc.items))),
+            ("customers per district", grouped(u64::from(tpcc.customers))),
+        ],
+        Kind::Tatp { subscribers } => vec![("subscribers", grouped(u64::from(*subscribers)))],
+        Kind::SmallBank {
+            accounts,
+            distribution,
+        } => vec![
+            ("customers", grouped(*accounts)),
+            ("keys", describe_distribution(*distribution)),
+        ],
+        Kind::Micro { rows } | Kind::Load { rows } => vec![("rows", grouped(*rows))],
+    }
+}
+
+/// The isolation level as the command line calls it.
+fn isolation(level: Isolation) -> &'static str {
+    match level {
+        Isolation::ReadCommitted => "read-committed",
+        Isolation::RepeatableRead => "repeatable-read",
+    }
+}
+
+/// What all workloads have.
+fn configuration(common: &Common) -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "length",
+            match common.until {
+                Until::Seconds { measured, warmup } => {
+                    format!("{measured} s after {warmup} s of warm-up")
+                }
+                Until::Transactions(n) => format!("{} transactions", grouped(n)),
+            },
+        ),
+        ("isolation", isolation(common.isolation).into()),
+        ("log", common.log.describe()),
+        (
+            "load",
+            match common.open_loop {
+                Some(rate) => format!(
+                    "open loop, {rate} per second, at most {} at a time per worker",
+                    common.in_flight
+                ),
+                None => format!("closed loop, {} sessions per worker", common.in_flight),
+            },
+        ),
+        ("flush at", format!("{} bytes", common.flush_bytes)),
+        ("seed", common.seed.to_string()),
+    ]
+}
+
+/// Says what a number of workers means on this machine.
+fn workers(results: &Results, workers: usize) -> String {
+    let more = if workers > results.machine.cores {
+        " (more than cores)"
+    } else {
+        ""
+    };
+    match workers {
+        1 => format!("1 worker{more}"),
+        n => format!("{n} workers{more}"),
+    }
+}
+
+/// The kinds that occurred, and all together if there are several.
+fn rows(outcome: &Outcome) -> Vec<(String, Counts)> {
+    let mut rows: Vec<(String, Counts)> = outcome
+        .kinds
+        .iter()
+        .zip(&outcome.measured.kinds)
+        .filter(|(_, c)| c.committed + c.rolled_back + c.conflicts + c.deadlocks > 0)
+        .map(|(name, counts)| ((*name).to_owned(), counts.clone()))
+        .collect();
+    if rows.len() != 1 || outcome.measured.backlog > 0 {
+        rows.push(("all".into(), outcome.measured.total()));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        for (nanos, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (12_345, "12.3 us"),
+            (123_456, "123 us"),
+            (1_234_567, "1.23 ms"),
+            (12_000_000_000, "12.0 s"),
+        ] {
+            assert_eq!(time(nanos), text);
+        }
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

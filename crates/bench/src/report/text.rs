@@ -1,0 +1,189 @@
+//! The table for people.
+
+use std::fmt::Write;
+
+use super::{PERCENTILES, configuration, grouped, parameters, per_second, rows, time, workers};
+use crate::{Outcome, Results};
+
+/// Renders rows of cells; the first column is aligned to the left, the others to the right.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from("  ");
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let pad = " ".repeat(width - cell.chars().count());
+            if column == 0 {
+                line += &format!("{cell}{pad}");
+            } else {
+                line += &format!("  {pad}{cell}");
+            }
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+pub(crate) fn render(results: &Results) -> String {
+    let mut text = format!("{}\n", results.options.kind.name());
+    let mut facts = vec![vec!["machine".to_owned(), results.machine.describe()]];
+    let given = parameters(&results.options.kind);
+    for (name, value) in given
+        .into_iter()
+        .chain(configuration(&results.options.common))
+    {
+        facts.push(vec![name.to_owned(), value]);
+    }
+    for fact in facts {
+        text += &format!("  {}: {}\n", fact[0], fact[1]);
+    }
+    for outcome in &results.outcomes {
+        text += &render_outcome(results, outcome);
+    }
+    if !results.micro.is_empty() {
+        text.push('\n');
+        let mut lines = vec![vec![
+            "operation".into(),
+            "workers".into(),
+            "per transaction".into(),
+            "ns each".into(),
+            "per second".into(),
+        ]];
+        for figure in &results.micro {
+            lines.push(vec![
+                figure.operation.name().into(),
+                workers(results, figure.workers),
+                figure.per_transaction.to_string(),
+                format!("{:.0}", figure.nanos()),
+                grouped(figure.rate() as u64),
+            ]);
+        }
+        text += &table(&lines);
+    }
+    for figure in &results.loads {
+        let memory = figure.memory_bytes.map_or_else(String::new, |bytes| {
+            format!(
+                ", {:.0} bytes of memory per row",
+                bytes as f64 / figure.rows.max(1) as f64
+            )
+        });
+        let _infallible = writeln!(
+            text,
+            "\n{}: {} rows in {:.2} s, {} per second{memory}, {} bytes of log per row",
+            workers(results, figure.workers),
+            grouped(figure.rows),
+            figure.seconds,
+            grouped(per_second(figure.rows, figure.seconds) as u64),
+            figure.log_bytes / figure.rows.max(1),
+        );
+    }
+    text += &checks(&results.checks);
+    text
+}
+
+fn render_outcome(results: &Results, outcome: &Outcome) -> String {
+    let mut text = format!(
+        "\n{}, {:.2} s{}\n",
+        workers(results, outcome.workers),
+        outcome.seconds,
+        if outcome.interrupted {
+            ", INTERRUPTED"
+        } else {
+            ""
+        }
+    );
+    let _infallible = writeln!(
+        text,
+        "  loaded {} rows in {:.2} s, {} per second\n",
+        grouped(outcome.rows),
+        outcome.load_seconds,
+        grouped(per_second(outcome.rows, outcome.load_seconds) as u64)
+    );
+    let mut header: Vec<String> = ["", "committed", "per s", "rolled back", "40001", "40P01"]
+        .map(str::to_owned)
+        .to_vec();
+    for which in ["commit", "whole"] {
+        for (_, name) in PERCENTILES {
+            header.push(format!("{which} {name}"));
+        }
+        header.push(format!("{which} max"));
+    }
+    let mut lines = vec![header];
+    for (name, counts) in rows(outcome) {
+        let mut line = vec![
+            name,
+            grouped(counts.committed),
+            grouped(per_second(counts.committed, outcome.seconds) as u64),
+            grouped(counts.rolled_back),
+            grouped(counts.conflicts),
+            grouped(counts.deadlocks),
+        ];
+        for latencies in [&counts.commit, &counts.whole] {
+            for (percentile, _) in PERCENTILES {
+                line.push(time(latencies.value_at_percentile(percentile)));
+            }
+            line.push(time(latencies.max()));
+        }
+        lines.push(line);
+    }
+    text += &table(&lines);
+    if outcome.measured.backlog > 0 {
+        let _infallible = writeln!(
+            text,
+            "  {} arrivals were not served when the run ended: the offered load is too high",
+            grouped(outcome.measured.backlog)
+        );
+    }
+    let stats = &outcome.stats;
+    let _infallible = writeln!(
+        text,
+        "  log: {} bytes per writing transaction, {} transactions per flush begun by a worker",
+        stats.log_bytes / stats.commits.max(1),
+        match stats.flushes {
+            0 => "all".to_owned(),
+            n => format!("{:.1}", stats.commits as f64 / n as f64),
+        }
+    );
+    text += &checks(&outcome.checks);
+    text
+}
+
+fn checks(checks: &[crate::Check]) -> String {
+    if checks.is_empty() {
+        return String::new();
+    }
+    let mut text = String::new();
+    for check in checks {
+        if let Err(why) = &check.result {
+            text += &format!("  NOT CONSISTENT: {}: {why}\n", check.name);
+        }
+    }
+    let held = checks.iter().filter(|c| c.result.is_ok()).count();
+    text += &format!("  checked: {held} of {} conditions hold\n", checks.len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [["a", "1"], ["long", "1000"]];
+        let rows: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| row.iter().map(|cell| (*cell).to_owned()).collect())
+            .collect();
+        assert_eq!(table(&rows), "  a        1\n  long  1000\n");
+    }
+}

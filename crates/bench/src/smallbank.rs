@@ -1,0 +1,297 @@
+//! SmallBank (Alomari et al. 2008): six transactions on the savings and checking accounts of a bank's customers, with
+//! the mix of H-Store's implementation. Amounts are cents.
+//!
+//! After the run the money in all accounts must be what was loaded plus what committed transactions brought and took.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use logstead_engine::{Engine, RowBuilder, Txn};
+
+use crate::access::{Part, Stop, Store, number, rewrite};
+use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::random::{Distribution, Keys, Rng};
+
+const TABLE: u32 = 20_000;
+const BALANCE: usize = 1;
+/// What customers have at first in each account.
+const BALANCE_MIN: u32 = 1_000_000;
+const BALANCE_MAX: u32 = 5_000_000;
+/// Amounts of the transactions, as H-Store's.
+const DEPOSIT: i64 = 130;
+const SAVING: i64 = 2_020;
+const CHECK: i64 = 500;
+const PAYMENT: i64 = 500;
+/// For a check that is not covered.
+const PENALTY: i64 = 100;
+
+const AMALGAMATE: usize = 0;
+const READ_BALANCE: usize = 1;
+const DEPOSIT_CHECKING: usize = 2;
+const SEND_PAYMENT: usize = 3;
+const TRANSACT_SAVINGS: usize = 4;
+/// Of 100 transactions; what is left writes checks.
+const MIX: [u64; 5] = [15, 15, 15, 25, 15];
+
+pub(crate) struct SmallBank {
+    customers: Keys,
+    accounts: Store,
+    savings: Store,
+    checking: Store,
+    /// The money that must be there.
+    expected: AtomicI64,
+    loaded: AtomicU64,
+}
+
+pub(crate) struct Client {
+    rng: Rng,
+    kind: usize,
+    names: [[u8; 12]; 2],
+    /// What the transaction brings, or takes.
+    change: i64,
+    builder: RowBuilder,
+}
+
+/// A customer's name: what transactions are given.
+fn name(customer: u64) -> [u8; 12] {
+    let mut name = *b"C00000000000";
+    let mut rest = customer;
+    for digit in name.iter_mut().skip(1).rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    name
+}
+
+impl SmallBank {
+    pub(crate) fn new(engine: &Engine, accounts: u64, distribution: Distribution) -> SmallBank {
+        SmallBank {
+            customers: Keys::new(distribution, accounts),
+            accounts: Store::new(engine, TABLE, &[Part::Fixed(0)]),
+            savings: Store::new(engine, TABLE + 10, &[Part::Fixed(0)]),
+            checking: Store::new(engine, TABLE + 20, &[Part::Fixed(0)]),
+            expected: AtomicI64::new(0),
+            loaded: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of the customer called `name`.
+    fn customer(&self, txn: &mut Txn, name: &[u8]) -> Result<[u8; 8], Stop> {
+        self.accounts
+            .must_read(txn, name, |row| number(row, 1).to_be_bytes())
+    }
+
+    fn balance(store: &Store, txn: &mut Txn, customer: &[u8]) -> Result<i64, Stop> {
+        store.must_read(txn, customer, |row| number(row, BALANCE))
+    }
+
+    /// Sets a balance to what `change` makes of it, unless that says no; gives the old one.
+    async fn set(
+        store: &Store,
+        txn: &mut Txn,
+        customer: &[u8],
+        builder: &mut RowBuilder,
+        change: impl Fn(i64) -> Option<i64>,
+    ) -> Result<(bool, i64), Stop> {
+        let mut old = 0;
+        let changed = store
+            .update(txn, customer, builder, |row, builder| {
+                old = number(row, BALANCE);
+                match change(old) {
+                    Some(new) => {
+                        rewrite(row, builder, &[(BALANCE, &new.to_be_bytes())]);
+                        true
+                    }
+                    None => false,
+                }
+            })
+            .await?;
+        Ok((changed, old))
+    }
+}
+
+impl Workload for SmallBank {
+    type Client = Client;
+
+    const KINDS: &'static [&'static str] = &[
+        "amalgamate",
+        "balance",
+        "deposit checking",
+        "send payment",
+        "transact savings",
+        "write check",
+    ];
+
+    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+        let mut builder = RowBuilder::new();
+        let mut sum = 0;
+        for customer in seat.part(self.customers.count()) {
+            let id = customer.to_be_bytes();
+            builder.start(1, 2);
+            builder.push(Some(&name(customer)));
+            builder.push(Some(&id));
+            into.insert(&self.accounts.table, builder.finish()).await?;
+            for store in [&self.savings, &self.checking] {
+                let balance = i64::from(rng.between(BALANCE_MIN, BALANCE_MAX));
+                sum += balance;
+                builder.start(1, 2);
+                builder.push(Some(&id));
+                builder.push(Some(&balance.to_be_bytes()));
+                into.insert(&store.table, builder.finish()).await?;
+            }
+        }
+        self.expected.fetch_add(sum, Ordering::Relaxed);
+        let part = seat.part(self.customers.count());
+        self.loaded
+            .fetch_add(part.end - part.start, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn client(&self, _seat: Seat, rng: Rng) -> Client {
+        Client {
+            rng,
+            kind: 0,
+            names: [[0; 12]; 2],
+            change: 0,
+            builder: RowBuilder::new(),
+        }
+    }
+
+    fn draw(&self, client: &mut Client) -> usize {
+        let first = self.customers.draw(&mut client.rng);
+        let mut second = self.customers.draw(&mut client.rng);
+        while second == first {
+            // A distribution may hardly ever give another one.
+            second = client.rng.below(self.customers.count());
+        }
+        client.names = [name(first), name(second)];
+        let mut dice = client.rng.below(100);
+        client.kind = MIX
+            .iter()
+            .position(|share| match dice.checked_sub(*share) {
+                Some(rest) => {
+                    dice = rest;
+                    false
+                }
+                None => true,
+            })
+            .unwrap_or(MIX.len());
+        client.kind
+    }
+
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+        let Client {
+            builder,
+            names,
+            change,
+            ..
+        } = client;
+        *change = 0;
+        let customer = self.customer(txn, &names[0])?;
+        match client.kind {
+            AMALGAMATE => {
+                let to = self.customer(txn, &names[1])?;
+                let (_, savings) =
+                    Self::set(&self.savings, txn, &customer, builder, |_| Some(0)).await?;
+                let (_, checking) =
+                    Self::set(&self.checking, txn, &customer, builder, |_| Some(0)).await?;
+                let sum = savings + checking;
+                Self::set(&self.checking, txn, &to, builder, |old| Some(old + sum)).await?;
+            }
+            READ_BALANCE => {
+                Self::balance(&self.savings, txn, &customer)?;
+                Self::balance(&self.checking, txn, &customer)?;
+            }
+            DEPOSIT_CHECKING => {
+                *change = DEPOSIT;
+                Self::set(&self.checking, txn, &customer, builder, |old| {
+                    Some(old + DEPOSIT)
+                })
+                .await?;
+            }
+            SEND_PAYMENT => {
+                let to = self.customer(txn, &names[1])?;
+                let (sent, _) = Self::set(&self.checking, txn, &customer, builder, |old| {
+                    (old >= PAYMENT).then_some(old - PAYMENT)
+                })
+                .await?;
+                if !sent {
+                    return Ok(Verdict::RollBack);
+                }
+                Self::set(&self.checking, txn, &to, builder, |old| Some(old + PAYMENT)).await?;
+            }
+            TRANSACT_SAVINGS => {
+                *change = SAVING;
+                Self::set(&self.savings, txn, &customer, builder, |old| {
+                    Some(old + SAVING)
+                })
+                .await?;
+            }
+            _ => {
+                let sum = Self::balance(&self.savings, txn, &customer)?
+                    + Self::balance(&self.checking, txn, &customer)?;
+                let amount = if sum < CHECK { CHECK + PENALTY } else { CHECK };
+                *change = -amount;
+                Self::set(&self.checking, txn, &customer, builder, |old| {
+                    Some(old - amount)
+                })
+                .await?;
+            }
+        }
+        Ok(Verdict::Commit)
+    }
+
+    fn committed(&self, client: &mut Client) {
+        if client.change != 0 {
+            self.expected.fetch_add(client.change, Ordering::Relaxed);
+        }
+    }
+
+    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+        let (mut sum, mut rows) = (0, [0_u64; 2]);
+        for (store, rows) in [&self.savings, &self.checking].into_iter().zip(&mut rows) {
+            store.scan(txn, |row| {
+                sum += number(row, BALANCE);
+                *rows += 1;
+            });
+        }
+        let expected = self.expected.load(Ordering::Relaxed);
+        let customers = self.loaded.load(Ordering::Relaxed);
+        let mut checks = vec![
+            Check::new(
+                "no account was lost",
+                (rows == [customers; 2])
+                    .then_some(())
+                    .ok_or_else(|| format!("{rows:?} of {customers} each")),
+            ),
+            Check::new(
+                "the total is what was loaded, brought and taken",
+                (sum == expected)
+                    .then_some(())
+                    .ok_or_else(|| format!("{sum} cents instead of {expected}")),
+            ),
+        ];
+        for (name, store) in [
+            ("accounts", &self.accounts),
+            ("savings", &self.savings),
+            ("checking", &self.checking),
+        ] {
+            checks.push(Check::new(
+                format!("indexes and table agree: {name}"),
+                store.check_indexes(txn),
+            ));
+        }
+        checks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ordered_and_distinct() {
+        assert_eq!(&name(0), b"C00000000000");
+        assert_eq!(&name(1_234), b"C00000001234");
+        assert!(name(99) < name(100));
+    }
+}

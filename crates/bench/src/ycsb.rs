@@ -1,0 +1,161 @@
+//! YCSB: reads and updates by key of rows with ten 8-byte fields.
+//!
+//! Departure: an update adds one to a field instead of overwriting it with random bytes. It costs the same, and a lost
+//! update shows: after the run the fields' sum must have grown by the number of committed updates.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use logstead_engine::{Engine, RowBuilder, RowRef, Txn};
+
+use crate::access::{Part, Stop, Store, number, rewrite};
+use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::options::Ycsb as Parameters;
+use crate::random::{Keys, Rng};
+
+const TABLE: u32 = 20_000;
+const FIELDS: usize = 10;
+
+/// See the module's documentation.
+pub(crate) struct Ycsb {
+    parameters: Parameters,
+    keys: Keys,
+    store: Store,
+    /// Sum of all fields as loaded; sums wrap.
+    loaded: AtomicU64,
+    /// Committed updates.
+    updates: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Operation {
+    key: u64,
+    /// The field to change; `None` reads.
+    field: Option<usize>,
+}
+
+pub(crate) struct Client {
+    rng: Rng,
+    operations: Vec<Operation>,
+    builder: RowBuilder,
+    /// What was read: kept, so that reading is not optimised away.
+    seen: i64,
+}
+
+/// The sum of a row's fields.
+fn sum(row: RowRef<'_>) -> i64 {
+    (1..=FIELDS).fold(0, |sum, field| sum.wrapping_add(number(row, field)))
+}
+
+impl Ycsb {
+    pub(crate) fn new(engine: &Engine, parameters: &Parameters) -> Ycsb {
+        Ycsb {
+            keys: Keys::new(parameters.distribution, parameters.table_size),
+            parameters: parameters.clone(),
+            store: Store::new(engine, TABLE, &[Part::Fixed(0)]),
+            loaded: AtomicU64::new(0),
+            updates: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Workload for Ycsb {
+    type Client = Client;
+
+    const KINDS: &'static [&'static str] = &["read only", "with updates"];
+
+    async fn load(&self, seat: Seat, mut rng: Rng, into: &mut Loader) -> Result<(), Stop> {
+        let mut builder = RowBuilder::new();
+        let mut loaded = 0_u64;
+        for key in seat.part(self.parameters.table_size) {
+            builder.start(1, FIELDS + 1);
+            builder.push(Some(&key.to_be_bytes()));
+            for _ in 0..FIELDS {
+                let value = rng.bits();
+                loaded = loaded.wrapping_add(value);
+                builder.push(Some(&value.to_be_bytes()));
+            }
+            into.insert(&self.store.table, builder.finish()).await?;
+        }
+        self.loaded.fetch_add(loaded, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn client(&self, _seat: Seat, rng: Rng) -> Client {
+        Client {
+            rng,
+            operations: Vec::with_capacity(self.parameters.operations as usize),
+            builder: RowBuilder::new(),
+            seen: 0,
+        }
+    }
+
+    fn draw(&self, client: &mut Client) -> usize {
+        client.operations.clear();
+        for _ in 0..self.parameters.operations {
+            let reads = client.rng.unit() < self.parameters.read_ratio;
+            client.operations.push(Operation {
+                key: self.keys.draw(&mut client.rng),
+                field: (!reads).then(|| 1 + client.rng.below(FIELDS as u64) as usize),
+            });
+        }
+        usize::from(client.operations.iter().any(|o| o.field.is_some()))
+    }
+
+    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+        for operation in &client.operations {
+            let key = operation.key.to_be_bytes();
+            if operation.field.is_none() || self.parameters.read_modify_write {
+                client.seen ^= self.store.must_read(txn, &key, sum)?;
+            }
+            if let Some(field) = operation.field {
+                self.store
+                    .must_update(txn, &key, &mut client.builder, |row, builder| {
+                        let value = number(row, field).wrapping_add(1);
+                        rewrite(row, builder, &[(field, &value.to_be_bytes())]);
+                    })
+                    .await?;
+            }
+        }
+        Ok(Verdict::Commit)
+    }
+
+    fn committed(&self, client: &mut Client) {
+        let updates = client
+            .operations
+            .iter()
+            .filter(|o| o.field.is_some())
+            .count();
+        if updates > 0 {
+            self.updates.fetch_add(updates as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn check(&self, txn: &mut Txn) -> Vec<Check> {
+        let (mut rows, mut found) = (0_u64, 0_i64);
+        self.store.scan(txn, |row| {
+            rows += 1;
+            found = found.wrapping_add(sum(row));
+        });
+        let size = self.parameters.table_size;
+        let (loaded, updates) = (
+            self.loaded.load(Ordering::Relaxed),
+            self.updates.load(Ordering::Relaxed),
+        );
+        let gained = (found as u64).wrapping_sub(loaded);
+        vec![
+            Check::new(
+                "every row is there",
+                (rows == size)
+                    .then_some(())
+                    .ok_or_else(|| format!("{rows} rows of {size}")),
+            ),
+            Check::new(
+                "every committed update is there once",
+                (gained == updates)
+                    .then_some(())
+                    .ok_or_else(|| format!("{updates} committed, {gained} found")),
+            ),
+            Check::new("index and table agree", self.store.check_indexes(txn)),
+        ]
+    }
+}
