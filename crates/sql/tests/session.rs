@@ -587,3 +587,98 @@ fn a_long_statement_that_waits_for_no_lock_outlives_the_lock_timeout() {
         );
     });
 }
+
+#[test]
+fn integers_in_plain_text_mean_what_they_mean_there() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let table = "CREATE TABLE t (a int PRIMARY KEY, b bigint UNIQUE, c smallint, d numeric(6,2), e varchar(10))";
+        ask(&mut s, &mut c, table).await;
+        // From its third coming on a kind of text runs as a prepared statement would.
+        for i in 1..=4 {
+            let text = format!("INSERT INTO t VALUES ({i}, {i}0, -{i}, {i} / 2, 'x 5')");
+            assert_eq!(ask(&mut s, &mut c, &text).await, ["INSERT 0 1"]);
+            assert_eq!(
+                ask(&mut s, &mut c, &text).await,
+                ["ERROR 23505: duplicate key value violates unique constraint \"t_pkey\""]
+            );
+        }
+        for i in 1..=4 {
+            let row = format!("{i}|{i}0|-{i}|{}.00|x 5", i / 2);
+            for key in [format!("a = {i}"), format!("b = {i}0")] {
+                let text = format!("SELECT * FROM t WHERE {key}");
+                assert_eq!(
+                    ask(&mut s, &mut c, &text).await,
+                    ["columns a,b,c,d,e", &row, "SELECT 1"]
+                );
+            }
+            let text = format!("UPDATE t SET c = c - {i}, e = 1{i} WHERE a = {i} RETURNING c, e");
+            assert_eq!(
+                ask(&mut s, &mut c, &text).await,
+                ["columns c,e", &format!("-{}|1{i}", 2 * i), "UPDATE 1"]
+            );
+            assert_eq!(
+                ask(
+                    &mut s,
+                    &mut c,
+                    &format!("UPDATE t SET c = 7000{i} WHERE a = {i}")
+                )
+                .await,
+                ["ERROR 22003: smallint out of range"]
+            );
+        }
+        // Integers that are no values.
+        for _ in 0..3 {
+            for (column, rows) in [(1, ["1|-1", "4|-4"]), (2, ["4|-4", "1|-1"])] {
+                let text = format!("SELECT a, -a AS n FROM t WHERE a IN (1, 4) ORDER BY {column}");
+                let said = ask(&mut s, &mut c, &text).await;
+                assert_eq!(said, ["columns a,n", rows[0], rows[1], "SELECT 2"]);
+                let text = format!("SELECT 'abc'::varchar({column}) AS v FROM t LIMIT {column}");
+                let said = ask(&mut s, &mut c, &text).await;
+                assert_eq!(said[1], &"abc"[..column]);
+                assert_eq!(said.len(), column + 2);
+            }
+            let said = ask(&mut s, &mut c, "SELECT a FROM t WHERE a = 4 AND 1 = 2").await;
+            assert_eq!(said, ["columns a", "SELECT 0"]);
+        }
+        // The catalog, the search path and the transaction decide anew each time.
+        let by_key = async |s: &mut Session, c: &mut Script| {
+            ask(s, c, "SELECT a FROM t WHERE a = 3 ORDER BY 1").await;
+            ask(s, c, "SELECT * FROM t WHERE a = 3").await
+        };
+        ask(
+            &mut s,
+            &mut c,
+            "ALTER TABLE t DROP COLUMN b, ADD COLUMN f int DEFAULT 9",
+        )
+        .await;
+        assert_eq!(by_key(&mut s, &mut c).await[1], "3|-6|1.00|13|9");
+        ask(&mut s, &mut c, "ALTER TABLE t DROP CONSTRAINT t_pkey").await;
+        ask(&mut s, &mut c, "INSERT INTO t VALUES (3, 0, 0, '', 0)").await;
+        assert_eq!(by_key(&mut s, &mut c).await.len(), 4);
+        ask(
+            &mut s,
+            &mut c,
+            "CREATE SCHEMA o; CREATE TABLE o.t (a text PRIMARY KEY)",
+        )
+        .await;
+        ask(&mut s, &mut c, "SET search_path = o").await;
+        let said = by_key(&mut s, &mut c).await;
+        assert_eq!(
+            said,
+            ["ERROR 42883: operator does not exist: text = integer"]
+        );
+        ask(
+            &mut s,
+            &mut c,
+            "RESET search_path; CREATE UNIQUE INDEX ON t (e); BEGIN READ ONLY",
+        )
+        .await;
+        for _ in 0..3 {
+            let said = ask(&mut s, &mut c, "DELETE FROM t WHERE a = 3").await;
+            assert!(said[0].starts_with("ERROR 25"), "{said:?}");
+        }
+        ask(&mut s, &mut c, "ROLLBACK").await;
+        assert_eq!(by_key(&mut s, &mut c).await.len(), 4);
+    });
+}

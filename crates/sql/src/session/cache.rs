@@ -1,7 +1,7 @@
 //! Statements by text and plans by statement, shared by the sessions of a worker.
 //!
 //! Invariant: a plan is given out only for the very catalog snapshot, search path and parameter types that it was made with, and
-//! never if it depends on one session. Both caches are bounded: two generations, the older one is dropped when the younger
+//! never if it depends on one session. All caches are bounded: two generations, the older one is dropped when the younger
 //! is full, so what is in use stays.
 
 use super::statement::CachedPlan;
@@ -9,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::parse::{self, Parsed};
 use crate::value::Oid;
+use logstead_types::Csn;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
@@ -71,9 +72,26 @@ struct PlanKey {
     database: Oid,
 }
 
+/// What is known of a text whose integers were lifted out (see [`lifted`](super::lifted)).
+#[derive(Clone)]
+enum Kind {
+    /// It came once: most texts never come again.
+    Seen,
+    /// It has been tried, with the catalog of this CSN, and is no statement by key.
+    Refused(Csn),
+    Parsed(Rc<ParsedText>),
+}
+
+/// Whether to run a text lifted.
+pub(super) enum Lifting {
+    No,
+    Yes(Rc<ParsedText>),
+}
+
 /// The caches of one worker.
 #[derive(Default)]
 pub(super) struct Caches {
+    kinds: Generations<Rc<str>, Kind>,
     texts: Generations<Rc<str>, Rc<ParsedText>>,
     plans: Generations<PlanKey, Rc<CachedPlan>>,
 }
@@ -97,6 +115,39 @@ impl Caches {
         self.texts
             .insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
         Ok(parsed)
+    }
+
+    /// The single statement of `text`, whose integers were lifted out, from its second coming on.
+    pub(super) fn lifting(&mut self, text: &str, catalog: Csn) -> Lifting {
+        match self.kinds.get(text) {
+            Some(Kind::Parsed(parsed)) => Lifting::Yes(parsed),
+            Some(Kind::Refused(at)) if at == catalog => Lifting::No,
+            Some(Kind::Seen | Kind::Refused(_)) => {
+                let one = parse::parse(text)
+                    .ok()
+                    .filter(|statements| statements.len() == 1);
+                let Some(statements) = one else {
+                    self.refuse_lifting(&text.into(), catalog);
+                    return Lifting::No;
+                };
+                let text: Rc<str> = text.into();
+                let parsed = Rc::new(ParsedText {
+                    text: Rc::clone(&text),
+                    statements,
+                });
+                self.kinds.insert(text, Kind::Parsed(Rc::clone(&parsed)));
+                Lifting::Yes(parsed)
+            }
+            None => {
+                self.kinds.insert(text.into(), Kind::Seen);
+                Lifting::No
+            }
+        }
+    }
+
+    /// The text is to be run as it stands, until the catalog changes.
+    pub(super) fn refuse_lifting(&mut self, text: &Rc<str>, catalog: Csn) {
+        self.kinds.insert(Rc::clone(text), Kind::Refused(catalog));
     }
 
     /// A plan made with this catalog, if one is kept.

@@ -17,6 +17,7 @@ mod copy_in;
 mod copy_out;
 mod explain;
 mod instance;
+mod lifted;
 mod portal;
 mod prepared;
 mod run;
@@ -42,7 +43,7 @@ use instance::Working;
 use logstead_types::{Csn, SqlState};
 use portal::Portal;
 use sqlparser::ast;
-use statement::{Promise, Statement};
+use statement::{CachedPlan, Promise, Statement};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -333,6 +334,9 @@ impl Session {
     }
 
     async fn run_text(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        if self.run_lifted(text, client).await? {
+            return Ok(());
+        }
         let parsed = self.worker.caches.borrow_mut().parse(text)?;
         let count = parsed.statements.len();
         if count == 0 {
@@ -379,19 +383,27 @@ impl Session {
                 "there is no parameter $1",
             ));
         }
+        let rows = self.run_to_end(&plan, &[], client).await?;
+        Ok(Reply::Tag(run::tag(plan.command, rows)))
+    }
+
+    /// Describes and runs a plan; the number of rows given or written.
+    async fn run_to_end(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum],
+        client: &mut dyn Client,
+    ) -> Result<u64> {
         if !plan.columns.is_empty() {
             client.row_description(&plan.columns, &[]);
         }
         client.start_rows(&plan.columns, &[]);
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let rows = match self
-            .run(&plan, &mut execution, &[], true, 0, client)
-            .await?
-        {
-            run::Ran::Done { rows } => rows,
-            run::Ran::Suspended => 0,
-        };
-        Ok(Reply::Tag(run::tag(plan.command, rows)))
+        let ran = self.run(plan, &mut execution, params, true, 0, client);
+        match ran.await? {
+            run::Ran::Done { rows } => Ok(rows),
+            run::Ran::Suspended => Ok(0),
+        }
     }
 
     /// 25P02 unless the statement ends the failed block.
