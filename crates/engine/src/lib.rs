@@ -135,10 +135,11 @@ mod state;
 mod stats;
 mod table;
 mod table_lock;
+mod tree;
 mod txn;
 #[allow(
     unsafe_code,
-    reason = "lock-free version chains: the one module with unsafe code"
+    reason = "lock-free version chains: with `tree::cell` the modules with unsafe code"
 )]
 mod version;
 mod wait;
@@ -164,6 +165,7 @@ pub use state::TxnId;
 pub use stats::Stats;
 pub use table::Table;
 pub use table_lock::TableLock;
+pub use tree::TreeReport;
 pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};
 pub use version::Guard;
 pub use wait::{Blocker, LockWait, WaitError};

@@ -74,6 +74,11 @@ impl Rows {
         }
     }
 
+    /// Whose memory they are.
+    pub(crate) fn memory(&self) -> &'static Memory {
+        self.memory
+    }
+
     /// Every slot ever used and not free.
     pub(crate) fn used(&self) -> u64 {
         let free = self.free_rids.lock().rids.len() as u64;

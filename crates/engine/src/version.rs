@@ -1,4 +1,4 @@
-//! Version chains: the one module with unsafe code.
+//! Version chains.
 //!
 //! A slot points to the newest version of a row; versions link new to old. A version is one allocation: a header and
 //! the row's bytes. Its `stamp` is either a CSN (shifted left, lowest bit set) or the address of its writer's

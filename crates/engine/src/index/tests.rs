@@ -1,5 +1,7 @@
 //! Bounds are prefixes, both directions see the same entries, and a cursor finds its place again.
 
+use std::ops::Bound;
+
 use super::*;
 use crate::memory::UNLIMITED;
 

@@ -174,6 +174,10 @@ fn t4_transfers_keep_the_sum_under_every_snapshot() {
     let live = stats.versions_installed - stats.versions_collected;
     assert!(stats.commits > rounds / 2);
     assert_eq!(live, before.len() as u64, "only visible versions are left");
+    for index in [&world.by_key, &world.by_balance] {
+        let report = index.check().expect("in order");
+        assert_eq!(report.entries, before.len());
+    }
     assert_eq!(world.by_key.entry_count(), before.len());
     assert_eq!(world.by_balance.entry_count(), before.len());
     drop(worker);

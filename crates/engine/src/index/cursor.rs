@@ -1,0 +1,140 @@
+//! A walk over an index, bounded by prefixes.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use logstead_types::Rid;
+
+use super::{Index, split};
+use crate::tree::Entries;
+
+/// The least bytes above everything that begins with `prefix`; `None` if there are none.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = prefix.to_vec();
+    while let Some(last) = bytes.pop() {
+        if last < u8::MAX {
+            bytes.push(last + 1);
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+/// A walk over an index in key order. It holds no lock and no reference between steps: it survives awaits, and finds
+/// its place again.
+///
+/// Bounds are compared with as many bytes of a key as they have: `Included(prefix)` takes in all keys that begin with
+/// the prefix, at either end, and `Excluded(prefix)` leaves them all out.
+pub struct IndexCursor {
+    index: Arc<Index>,
+    /// Entries from here on.
+    start: Vec<u8>,
+    /// Entries below this.
+    end: Option<Vec<u8>>,
+    reverse: bool,
+    /// The last entry read ahead, if any was.
+    last: Option<Vec<u8>>,
+    batch: Entries,
+    /// How many entries of the batch were stepped to.
+    next: usize,
+    /// Entries to read with the next look; grows, so that a walk that stops early reads little.
+    ahead: usize,
+    finished: bool,
+}
+
+/// Entries read ahead at most.
+const READ_AHEAD_MAX: usize = 128;
+
+impl IndexCursor {
+    /// Over the keys between two bounds; `reverse` walks from the upper one down.
+    pub fn new(
+        index: &Arc<Index>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+        reverse: bool,
+    ) -> IndexCursor {
+        let (start, nothing) = match lower {
+            Bound::Unbounded => (Vec::new(), false),
+            Bound::Included(prefix) => (prefix, false),
+            Bound::Excluded(prefix) => match after_prefix(&prefix) {
+                Some(start) => (start, false),
+                None => (Vec::new(), true),
+            },
+        };
+        let end = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(prefix) => after_prefix(&prefix),
+            Bound::Excluded(prefix) => Some(prefix),
+        };
+        let finished = nothing || end.as_ref().is_some_and(|end| *end <= start);
+        IndexCursor {
+            index: index.clone(),
+            start,
+            end,
+            reverse,
+            last: None,
+            batch: Entries::default(),
+            next: 0,
+            ahead: 4,
+            finished,
+        }
+    }
+
+    /// The index walked.
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// Steps to the next entry and gives its rid.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Option<Rid> {
+        if self.next == self.batch.len() && !self.refill() {
+            return None;
+        }
+        let at = self.next;
+        self.next += 1;
+        Some(split(self.batch.get(at)).1)
+    }
+
+    /// The key of the entry last stepped to.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.next.checked_sub(1) {
+            Some(at) => split(self.batch.get(at)).0,
+            None => &[],
+        }
+    }
+
+    fn refill(&mut self) -> bool {
+        if self.finished {
+            return false;
+        }
+        if let Some(last) = self.batch.len().checked_sub(1) {
+            let position = self.last.get_or_insert_default();
+            position.clear();
+            position.extend_from_slice(self.batch.get(last));
+        }
+        self.batch.clear();
+        self.next = 0;
+        let tree = &self.index.tree;
+        if self.reverse {
+            let below = self.last.as_deref().or(self.end.as_deref());
+            tree.walk_down(below, &self.start, self.ahead, &mut self.batch);
+        } else {
+            let (from, after) = match &self.last {
+                Some(last) => (last.as_slice(), true),
+                None => (self.start.as_slice(), false),
+            };
+            tree.walk_up(
+                from,
+                after,
+                self.end.as_deref(),
+                self.ahead,
+                &mut self.batch,
+            );
+        }
+        self.finished = self.batch.len() < self.ahead;
+        self.ahead = (self.ahead * 4).min(READ_AHEAD_MAX);
+        self.batch.len() > 0
+    }
+}

@@ -1,0 +1,178 @@
+//! Ordered indexes: (key, rid) entries that are hints. The row version a snapshot sees decides, so a surplus entry is
+//! legal and a missing one never is.
+//!
+//! Owns: the entries, and the atomicity of insert-and-check per key (T11): a version is installed first, then its entry
+//! is inserted and the key's other entries are judged under one lock; the collector looks at the whole chain again
+//! under that lock before it removes an entry.
+//!
+//! The entries are in a B+-tree (see `tree`), as the bytes of the key and the rid behind them; a walk over it is an
+//! [`IndexCursor`]. Indexes are not logged: they follow from rows.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use logstead_types::{IndexId, Rid};
+
+use crate::row::RowRef;
+use crate::rows::Rows;
+use crate::tree::{Tree, TreeReport};
+
+mod cursor;
+
+pub use cursor::IndexCursor;
+
+/// Bytes of a rid at the end of an entry.
+const RID_BYTES: usize = 8;
+
+/// What a row's key is, as far as uniqueness cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// The row is not in this index (a partial index).
+    Absent,
+    /// A key without NULLs: a unique index holds it once.
+    Unique,
+    /// A key with a NULL: it never conflicts.
+    Nullable,
+    /// The row has no key because computing it fails (an index on an expression). A write of such a row is refused
+    /// with [`WriteError::NoKey`](crate::WriteError::NoKey); a version from before the index has no entry.
+    Failed,
+}
+
+impl KeyKind {
+    /// Has the row an entry in the index?
+    #[inline]
+    pub fn has_entry(self) -> bool {
+        matches!(self, KeyKind::Unique | KeyKind::Nullable)
+    }
+}
+
+/// Makes memcmp-comparable keys from rows. Keys of one index are prefix-free.
+///
+/// The answer for a row never changes: entries are found again, judged and removed by computing the key anew. `out`
+/// holds nothing of use when the row has no entry.
+pub trait KeyExtractor: Send + Sync {
+    /// Appends the key of `row` to `out` and says what it is.
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind;
+
+    /// What the maker of the index wants to find again by [`Index::definition`].
+    fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
+}
+
+/// Splits an entry into key and rid.
+fn split(entry: &[u8]) -> (&[u8], Rid) {
+    match entry.split_last_chunk::<RID_BYTES>() {
+        Some((key, rid)) => (key, Rid(u64::from_be_bytes(*rid))),
+        None => (entry, Rid(0)),
+    }
+}
+
+/// An index of a table.
+pub struct Index {
+    id: IndexId,
+    unique: bool,
+    extractor: Arc<dyn KeyExtractor>,
+    /// The rows its entries point to.
+    pub(crate) rows: Arc<Rows>,
+    tree: Tree,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Index({}, unique: {})", self.id, self.unique)
+    }
+}
+
+impl Index {
+    pub(crate) fn new(
+        id: IndexId,
+        unique: bool,
+        extractor: Arc<dyn KeyExtractor>,
+        rows: Arc<Rows>,
+    ) -> Index {
+        Index {
+            id,
+            unique,
+            extractor,
+            tree: Tree::new(rows.memory()),
+            rows,
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> IndexId {
+        self.id
+    }
+
+    /// Does it hold every key without NULLs once?
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// How many entries it holds, surplus ones included. Looks at every leaf.
+    pub fn entry_count(&self) -> usize {
+        self.tree.entry_count()
+    }
+
+    /// What it takes in memory: two loads. It is part of what the engine's [`Memory`](crate::Memory) account says.
+    pub fn memory_bytes(&self) -> usize {
+        self.tree.memory_bytes()
+    }
+
+    /// Looks at the whole index and verifies that it is in order: entries and separators, the chain of leaves, counts.
+    /// Gives what it has found, or what is wrong. Nobody may write to the table meanwhile.
+    pub fn check(&self) -> Result<TreeReport, String> {
+        self.tree.check()
+    }
+
+    /// What its maker gave it; see [`KeyExtractor::definition`].
+    pub fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.extractor.definition()
+    }
+
+    /// The key of `row`, appended to `out`.
+    #[inline]
+    pub fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+        self.extractor.key(RowRef::new(row), out)
+    }
+
+    /// Makes `entry` (a key) an entry by appending the rid.
+    #[inline]
+    pub(crate) fn complete(entry: &mut Vec<u8>, rid: Rid) {
+        entry.extend_from_slice(&rid.0.to_be_bytes());
+    }
+
+    /// Inserts `entry` (key ++ rid) and, under the lock that stands for its key, calls `judge` with every other rid that
+    /// has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that was
+    /// there before stays. `judge` must not use the index.
+    #[inline]
+    pub(crate) fn insert_and_check<E>(
+        &self,
+        entry: &[u8],
+        mut judge: impl FnMut(Rid) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.tree.insert_and_check(entry, |rid| judge(Rid(rid)))
+    }
+
+    /// Inserts an entry that cannot conflict.
+    #[inline]
+    pub(crate) fn insert(&self, entry: &[u8]) {
+        self.tree.insert(entry);
+    }
+
+    /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index.
+    pub(crate) fn remove_if(&self, entry: &[u8], unneeded: impl FnOnce() -> bool) {
+        self.tree.remove_if(entry, unneeded);
+    }
+
+    /// Calls `found` with the rids of `key` until it returns false.
+    #[inline]
+    pub(crate) fn lookup(&self, key: &[u8], mut found: impl FnMut(Rid) -> bool) {
+        self.tree.lookup(key, |rid| found(Rid(rid)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! A B+-tree of byte strings that many threads read and change at once.
+//!
+//! # Optimistic lock coupling
+//!
+//! Every page has a version word ([`latch`]). Readers take no locks: they note a page's version, read, and check that
+//! it still stands; if it does not, they begin again at the root. On the way down they note the child's version before they
+//! check the parent's: at that moment the parent led to the child and the child covered what they look for. Writers come down
+//! in the same way and lock the leaf at the version they noted, so it is still the right one. Nobody else is locked,
+//! except for splits and merges, which lock the parent and the pages they change ([`reshape`]).
+//!
+//! Locks are taken without waiting: who does not get one lets go of all he has and begins again. So there are no
+//! deadlocks among them. The exception is [`Tree::insert_and_check`], which holds the leaf that stands for a key and waits
+//! for leaves to the right of it; since all such waits go to the right, they cannot close a circle, and since nobody else
+//! waits with a lock in his hand, they end.
+//!
+//! Pages that have left the tree are freed when nobody can look at them any more ([`cell`]).
+//!
+//! # What stands for a key
+//!
+//! Entries are a key and a rid. A key's entries can span leaves, but exactly one leaf covers the bare key, which is
+//! below all of them. Its lock is the key's lock (T11): while it is held the leaf neither splits nor merges, so every
+//! checker of the key comes to the same one.
+//!
+//! # Invariants
+//!
+//! - I1 The pages of a level cover all byte strings, each once: one's high fence is the next one's low fence.
+//! - I2 A page's entries are in order, within its fences, and begin with its prefix.
+//! - I3 Link `i` of an inner page leads to a page of the level below whose fences are the separators beside the link, or
+//!   the page's own fences at its ends.
+//! - I4 A page is changed under its lock only, and its version moves when it is.
+//!
+//! [`Tree::check`] looks at all of them.
+
+mod blob;
+#[allow(
+    unsafe_code,
+    reason = "epoch-protected places: the tree's one module with unsafe code"
+)]
+mod cell;
+mod check;
+mod edit;
+mod interleave;
+mod latch;
+mod page;
+mod reshape;
+mod walk;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use smallvec::SmallVec;
+
+pub use check::TreeReport;
+pub(crate) use walk::Entries;
+
+use blob::Usage;
+use cell::{Cell, Pin, Taken};
+use edit::{Fit, Locked};
+use latch::{Latch, Restart, Version, pause};
+use page::{Page, RID_BYTES};
+
+use crate::memory::Memory;
+
+/// A B+-tree.
+pub(crate) struct Tree {
+    /// Guards `root`, as a parent's latch guards its links.
+    latch: Latch,
+    root: Cell<Page>,
+    leaves: AtomicUsize,
+    inner_pages: AtomicUsize,
+    usage: Arc<Usage>,
+}
+
+/// Which child of a page a search takes if a separator is just what it looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// The one whose entries begin there.
+    From,
+    /// The one whose entries end below it.
+    Below,
+}
+
+/// What a search looks for.
+#[derive(Clone, Copy)]
+enum Goal<'k> {
+    At(&'k [u8], Side),
+    /// Above everything.
+    End,
+}
+
+/// A page found, with its parent as it was.
+struct Found<'g> {
+    parent: Option<(&'g Page, Version)>,
+    /// Of the latch above the root.
+    top: Version,
+    page: &'g Page,
+    version: Version,
+}
+
+impl Tree {
+    pub(crate) fn new(memory: &'static Memory) -> Tree {
+        let tree = Tree {
+            latch: Latch::new(),
+            root: Cell::EMPTY,
+            leaves: AtomicUsize::new(1),
+            inner_pages: AtomicUsize::new(0),
+            usage: Usage::new(memory),
+        };
+        tree.root
+            .put(Taken::new(Box::new(Page::new(0, memory))), &Pin::new());
+        tree
+    }
+
+    /// What the tree takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Tree>()
+            + self.leaves.load(Relaxed) * Page::memory_bytes(0)
+            + self.inner_pages.load(Relaxed) * Page::memory_bytes(1)
+            + self.usage.blob_bytes()
+    }
+
+    fn count_pages(&self, level: u8) -> &AtomicUsize {
+        if level == 0 {
+            &self.leaves
+        } else {
+            &self.inner_pages
+        }
+    }
+
+    /// The page of `level` that covers what is looked for.
+    #[inline]
+    fn find<'g>(&'g self, goal: Goal<'_>, level: u8, pin: &'g Pin) -> Result<Found<'g>, Restart> {
+        let top = self.latch.read()?;
+        let mut page = self.root.load(pin).ok_or(Restart)?;
+        let mut version = page.latch.read()?;
+        self.latch.check(top)?;
+        let mut parent = None;
+        while page.level > level {
+            let meta = page.meta();
+            let link = match goal {
+                Goal::End => meta.count,
+                Goal::At(bytes, side) => {
+                    let place = page.find(meta, bytes, pin);
+                    place.at + usize::from(place.exact && side == Side::From)
+                }
+            };
+            let child = page
+                .links()
+                .get(link)
+                .and_then(|link| link.load(pin))
+                .ok_or(Restart)?;
+            let below = child.latch.read()?;
+            page.latch.check(version)?;
+            parent = Some((page, version));
+            (page, version) = (child, below);
+        }
+        if page.level < level {
+            return Err(Restart);
+        }
+        Ok(Found {
+            parent,
+            top,
+            page,
+            version,
+        })
+    }
+
+    /// Runs `attempt` until it does not have to begin again.
+    #[inline]
+    fn again<T>(mut attempt: impl FnMut() -> Result<T, Restart>) -> T {
+        let mut spins = 0;
+        loop {
+            match attempt() {
+                Ok(done) => return done,
+                Err(Restart) => pause(&mut spins),
+            }
+        }
+    }
+
+    /// The leaf that covers `bytes`, locked.
+    fn lock_leaf<'g>(&'g self, bytes: &[u8], pin: &'g Pin) -> Locked<'g> {
+        Self::again(|| {
+            let found = self.find(Goal::At(bytes, Side::From), 0, pin)?;
+            found.page.lock(found.version)
+        })
+    }
+
+    /// Inserts `entry` if it is not there.
+    pub(crate) fn insert(&self, entry: &[u8]) {
+        let pin = Pin::new();
+        loop {
+            let mut leaf = self.lock_leaf(entry, &pin);
+            let place = leaf.find(leaf.meta(), entry, &pin);
+            if place.exact {
+                return;
+            }
+            if leaf.fit(place, entry, &self.usage, &pin) != Fit::No {
+                leaf.insert(place, entry, None, &self.usage, &pin);
+                return;
+            }
+            drop(leaf);
+            self.make_room(entry, 0, &pin);
+        }
+    }
+
+    /// Inserts `entry`, a key and a rid, and calls `judge` with every other rid that has an entry of the key, with no
+    /// other call of this for the key in between. If it refuses, its answer is given and the entry is not inserted; if
+    /// it was there before, it stays.
+    pub(crate) fn insert_and_check<E>(
+        &self,
+        entry: &[u8],
+        mut judge: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some((key, own)) = entry.split_last_chunk::<RID_BYTES>() else {
+            return Ok(());
+        };
+        let own = u64::from_be_bytes(*own);
+        let pin = Pin::new();
+        loop {
+            // The key's lock, held to the end.
+            let mut home = self.lock_leaf(key, &pin);
+            let mut others: SmallVec<[u64; 8]> = SmallVec::new();
+            if self.rids_in(&home, key, &pin, &mut others) {
+                self.rids_beyond(&home, key, &pin, &mut others);
+            }
+            // The leaf the entry belongs to, if it is another one: to the right of the key's.
+            let mut other_leaf = (!home.covers(entry, &pin)).then(|| self.lock_leaf(entry, &pin));
+            let leaf = other_leaf.as_mut().unwrap_or(&mut home);
+            let place = leaf.find(leaf.meta(), entry, &pin);
+            if !place.exact && leaf.fit(place, entry, &self.usage, &pin) == Fit::No {
+                // Before anybody is judged: from here on nothing may fail.
+                drop(other_leaf);
+                drop(home);
+                self.make_room(entry, 0, &pin);
+                continue;
+            }
+            for rid in others.into_iter().filter(|rid| *rid != own) {
+                judge(rid)?;
+            }
+            if !place.exact {
+                leaf.insert(place, entry, None, &self.usage, &pin);
+            }
+            return Ok(());
+        }
+    }
+
+    /// Appends the rids of the key's entries in a locked leaf. True if there may be more in the next one.
+    fn rids_in(
+        &self,
+        leaf: &Locked<'_>,
+        key: &[u8],
+        pin: &Pin,
+        rids: &mut SmallVec<[u64; 8]>,
+    ) -> bool {
+        let meta = leaf.meta();
+        for at in leaf.find(meta, key, pin).at..meta.count {
+            match leaf.rid_of_key(meta, leaf.slot(at), key, pin) {
+                Some(rid) => rids.push(rid),
+                None => return false,
+            }
+        }
+        leaf.may_go_on(key, pin)
+    }
+
+    /// Appends the rids of the key's entries to the right of its own leaf. Nobody adds one meanwhile.
+    #[cold]
+    fn rids_beyond(&self, home: &Locked<'_>, key: &[u8], pin: &Pin, rids: &mut SmallVec<[u64; 8]>) {
+        let mut from = Vec::new();
+        home.copy_fence(&home.high, pin, &mut from);
+        let before = rids.len();
+        let mut next = Vec::new();
+        while from.starts_with(key) {
+            let known = rids.len();
+            let more = Self::again(|| {
+                rids.truncate(known);
+                next.clear();
+                let found = self.find(Goal::At(&from, Side::From), 0, pin)?;
+                let meta = found.page.meta();
+                for at in 0..meta.count.min(page::WORDS) {
+                    match found.page.rid_of_key(meta, found.page.slot(at), key, pin) {
+                        Some(rid) => rids.push(rid),
+                        None => break,
+                    }
+                }
+                let more = found.page.copy_fence(&found.page.high, pin, &mut next);
+                found.page.latch.check(found.version)?;
+                Ok(more)
+            });
+            if !more {
+                break;
+            }
+            std::mem::swap(&mut from, &mut next);
+        }
+        // A leaf that took over part of another one's entries between two looks shows them twice.
+        rids[before..].sort_unstable();
+        rids.dedup();
+    }
+
+    /// Removes `entry` if it is there and `unneeded`, called under its leaf's lock, says so.
+    pub(crate) fn remove_if(&self, entry: &[u8], unneeded: impl FnOnce() -> bool) {
+        let pin = Pin::new();
+        let mut leaf = self.lock_leaf(entry, &pin);
+        let place = leaf.find(leaf.meta(), entry, &pin);
+        if !place.exact || !unneeded() {
+            return;
+        }
+        leaf.remove(place.at, &pin);
+        let sparse = leaf.is_sparse();
+        drop(leaf);
+        if sparse {
+            self.consolidate(entry, 0, &pin);
+        }
+    }
+
+    /// Calls `found` with the rids of `key` until it returns false.
+    #[inline]
+    pub(crate) fn lookup(&self, key: &[u8], mut found: impl FnMut(u64) -> bool) {
+        /// Rids read under one version.
+        const BATCH: usize = 32;
+        let pin = Pin::new();
+        let mut rids: SmallVec<[u64; BATCH]> = SmallVec::new();
+        // Where to go on: at the key, or where the last batch ended.
+        let mut from: Option<Vec<u8>> = None;
+        loop {
+            let next = Self::again(|| {
+                rids.clear();
+                let start = from.as_deref().unwrap_or(key);
+                let leaf = self.find(Goal::At(start, Side::From), 0, &pin)?;
+                let meta = leaf.page.meta();
+                let first = leaf.page.find(meta, start, &pin).at;
+                let count = meta.count.min(page::WORDS);
+                let mut next = None;
+                for at in first.. {
+                    if at == count {
+                        if leaf.page.may_go_on(key, &pin) {
+                            let mut fence = Vec::new();
+                            leaf.page.copy_fence(&leaf.page.high, &pin, &mut fence);
+                            next = Some(fence);
+                        }
+                        break;
+                    }
+                    let Some(rid) = leaf.page.rid_of_key(meta, leaf.page.slot(at), key, &pin)
+                    else {
+                        break;
+                    };
+                    if rids.len() == BATCH {
+                        // The first one not taken is where the next batch begins.
+                        let mut entry = key.to_vec();
+                        entry.extend_from_slice(&rid.to_be_bytes());
+                        next = Some(entry);
+                        break;
+                    }
+                    rids.push(rid);
+                }
+                leaf.page.latch.check(leaf.version)?;
+                Ok(next)
+            });
+            if !rids.iter().all(|rid| found(*rid)) || next.is_none() {
+                return;
+            }
+            from = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

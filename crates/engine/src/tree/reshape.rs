@@ -1,0 +1,345 @@
+//! Splits and merges: what changes more than one page.
+//!
+//! Both lock the parent first, at the version under which it led to the page, then the pages; and both give up and
+//! begin again if a lock is not to be had at once. Readers that are on their way find the parent's or the page's version
+//! moved. A page that is merged away is marked obsolete before its lock is given back, so nobody reads from it any
+//! more.
+//!
+//! Splits: in the middle, as bytes go; where entries arrive in order, near the end they arrive at, so that pages stay
+//! full. If the parent has no room for the separator it is split first. An entry that does not begin with a full page's
+//! prefix is below or above all of its entries: it gets a page to itself, and the others keep their prefix.
+//!
+//! Merges: a page less than a quarter full takes in its neighbour under the same parent if both fit into one page with
+//! some room to spare, else the two share what they have. So a page without neighbours does not last: its parent is all
+//! but empty and shares with its own neighbour. A root with a single child makes way for it.
+
+use super::cell::{Pin, Taken};
+use super::edit::{Fit, Image, Locked, boxed, common_prefix, fresh, links_end};
+use super::latch::Restart;
+use super::page::{HEAP_END, LINKS_MAX, Page};
+use super::{Found, Goal, Relaxed, Side, Tree};
+
+/// Pages with fewer bytes in use are merged or filled up.
+const SPARSE_BYTES: usize = HEAP_END / 4;
+/// Left free in a page that comes of a merge.
+const MERGE_SPARE_BYTES: usize = HEAP_END / 8;
+/// Of this many entries one goes to the new page when they arrive in order.
+const APPEND_KEEP: usize = 16;
+
+/// What became of two neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joined {
+    Merged,
+    Shared,
+    /// There was no way: the parent has no room for the new separator.
+    Left,
+}
+
+/// The shortest separator: above `left`, not above `right`.
+fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    let length = common_prefix(left, right) + 1;
+    &right[..length.min(right.len())]
+}
+
+impl Locked<'_> {
+    /// Has the page so little in it that it should be merged?
+    pub(super) fn is_sparse(&self) -> bool {
+        let meta = self.meta();
+        if self.is_leaf() {
+            meta.used() < SPARSE_BYTES
+        } else {
+            // Short separators fill the links before they fill the bytes.
+            meta.used() < SPARSE_BYTES && meta.count < LINKS_MAX / 4
+        }
+    }
+
+    /// How many entries stay when the page is split because `entry` does not fit; of an inner page, how many
+    /// separators stay below the one that goes up.
+    fn split_point(&self, image: &Image, entry: &[u8], pin: &Pin) -> usize {
+        let meta = self.meta();
+        let at = self.find(meta, entry, pin).at;
+        let count = image.len();
+        let most = if self.is_leaf() { count } else { count - 1 };
+        if self.compare_prefix(meta, entry).is_ne() || count == 1 {
+            return at.min(most);
+        }
+        let few = count.div_ceil(APPEND_KEEP);
+        if at == count {
+            count - few
+        } else if at == 0 {
+            few.min(most)
+        } else {
+            image.half().min(most)
+        }
+    }
+}
+
+impl Tree {
+    /// Splits the page of `level` that covers `entry` unless the entry fits into it by now.
+    pub(super) fn make_room(&self, entry: &[u8], level: u8, pin: &Pin) {
+        Tree::again(|| self.split(entry, level, pin));
+    }
+
+    fn split(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), Restart> {
+        let found = self.find(Goal::At(entry, Side::From), level, pin)?;
+        let Some((parent, parent_version)) = found.parent else {
+            return self.split_root(&found, entry, pin);
+        };
+        let mut parent = parent.lock(parent_version)?;
+        let mut page = found.page.lock(found.version)?;
+        let place = page.find(page.meta(), entry, pin);
+        if page.fit(place, entry, &self.usage, pin) != Fit::No {
+            return Ok(());
+        }
+        let image = page.image(pin);
+        let at = page.split_point(&image, entry, pin);
+        let middle = self.middle(&page, &image, at, entry);
+        let link_place = parent.find(parent.meta(), &middle, pin);
+        if parent.fit(link_place, &middle, &self.usage, pin) == Fit::No {
+            drop(page);
+            drop(parent);
+            self.split(&middle, level + 1, pin)?;
+            return Err(Restart);
+        }
+        let right = self.move_right(&mut page, &image, at, &middle, pin);
+        parent.insert(link_place, &middle, Some(right), &self.usage, pin);
+        Ok(())
+    }
+
+    fn split_root(&self, found: &Found<'_>, entry: &[u8], pin: &Pin) -> Result<(), Restart> {
+        self.latch.lock(found.top)?;
+        let result = self.grow(found, entry, pin);
+        self.latch.unlock(found.top, result.is_ok(), false);
+        result
+    }
+
+    /// Puts a new root above the old one, which is split. The latch above the root is locked.
+    fn grow(&self, found: &Found<'_>, entry: &[u8], pin: &Pin) -> Result<(), Restart> {
+        let mut page = found.page.lock(found.version)?;
+        let place = page.find(page.meta(), entry, pin);
+        if page.fit(place, entry, &self.usage, pin) != Fit::No {
+            return Ok(());
+        }
+        let image = page.image(pin);
+        let at = page.split_point(&image, entry, pin);
+        let middle = self.middle(&page, &image, at, entry);
+        let root = fresh(found.page.level + 1, &self.usage);
+        self.count_pages(root.level).fetch_add(1, Relaxed);
+        let right = self.move_right(&mut page, &image, at, &middle, pin);
+        {
+            let mut root = root.lock_now()?;
+            root.put_links(self.root.take(pin), pin);
+            let first = root.find(root.meta(), &middle, pin);
+            root.insert(first, &middle, Some(right), &self.usage, pin);
+        }
+        self.root.put(boxed(root), pin);
+        Ok(())
+    }
+
+    /// What separates the two pages of a split.
+    fn middle(&self, page: &Locked<'_>, image: &Image, at: usize, entry: &[u8]) -> Vec<u8> {
+        if !page.is_leaf() {
+            return image.entry(at).to_vec();
+        }
+        let below = if at == 0 { entry } else { image.entry(at - 1) };
+        let above = if at == image.len() {
+            entry
+        } else {
+            image.entry(at)
+        };
+        separator(below, above).to_vec()
+    }
+
+    /// Moves what is from `at` on into a new page, which begins at `middle`.
+    fn move_right(
+        &self,
+        page: &mut Locked<'_>,
+        image: &Image,
+        at: usize,
+        middle: &[u8],
+        pin: &Pin,
+    ) -> Taken<Page> {
+        let right = fresh(page.level, &self.usage);
+        self.count_pages(page.level).fetch_add(1, Relaxed);
+        let (low, high) = page.fences(pin);
+        // The separator between two pages is in neither of them.
+        let skip = usize::from(!page.is_leaf());
+        if let Ok(mut right) = right.lock_now() {
+            right.rebuild(
+                image,
+                at + skip..image.len(),
+                Some(middle),
+                high.as_deref(),
+                &self.usage,
+                pin,
+            );
+            if !page.is_leaf() {
+                let mut links = page.take_links(pin);
+                right.put_links(links.drain(at + 1..), pin);
+                page.put_links(links, pin);
+            }
+        }
+        page.rebuild(image, 0..at, low.as_deref(), Some(middle), &self.usage, pin);
+        boxed(right)
+    }
+
+    /// Merges or fills up the page of `level` that covers `entry`, if it is sparse.
+    pub(super) fn consolidate(&self, entry: &[u8], level: u8, pin: &Pin) {
+        Tree::again(|| self.merge(entry, level, pin).map(drop));
+    }
+
+    /// True if something was done.
+    fn merge(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<bool, Restart> {
+        let found = self.find(Goal::At(entry, Side::From), level, pin)?;
+        let Some((parent, parent_version)) = found.parent else {
+            return self.shrink_root(&found, pin);
+        };
+        let mut parent = parent.lock(parent_version)?;
+        let mut page = found.page.lock(found.version)?;
+        if !page.is_sparse() {
+            return Ok(false);
+        }
+        let count = parent.meta().count;
+        if count == 0 {
+            drop(page);
+            drop(parent);
+            return if self.merge(entry, level + 1, pin)? {
+                Err(Restart)
+            } else {
+                Ok(false)
+            };
+        }
+        let place = parent.find(parent.meta(), entry, pin);
+        let link = place.at + usize::from(place.exact);
+        // With the right neighbour, the last one with the left.
+        let between = link.min(count - 1);
+        let neighbour = if link == between { link + 1 } else { link - 1 };
+        let mut neighbour = parent
+            .page()
+            .links()
+            .get(neighbour)
+            .and_then(|link| link.load(pin))
+            .ok_or(Restart)?
+            .lock_now()?;
+        let (left, right) = if link == between {
+            (&mut page, &mut neighbour)
+        } else {
+            (&mut neighbour, &mut page)
+        };
+        let joined = self.join(&mut parent, between, left, right, pin);
+        let sparse = joined == Joined::Merged && parent.is_sparse();
+        drop(page);
+        drop(neighbour);
+        drop(parent);
+        if sparse {
+            // The page is in order; what becomes of its parent is another matter, taken up as often as needed.
+            self.consolidate(entry, level + 1, pin);
+        }
+        Ok(joined != Joined::Left)
+    }
+
+    /// Merges two neighbours, separated by the parent's separator `between`, or shares out what they have.
+    fn join(
+        &self,
+        parent: &mut Locked<'_>,
+        between: usize,
+        left: &mut Locked<'_>,
+        right: &mut Locked<'_>,
+        pin: &Pin,
+    ) -> Joined {
+        let leaf = left.is_leaf();
+        let mut both = left.image(pin);
+        if !leaf {
+            let meta = parent.meta();
+            let mut middle = Vec::new();
+            parent.copy_entry(meta, parent.slot(between), pin, &mut middle);
+            both.insert(both.len(), &middle, &self.usage);
+        }
+        both.append(right.image(pin));
+        let (low, _) = left.fences(pin);
+        let (_, high) = right.fences(pin);
+        let all = 0..both.len();
+        if both.fits(all.clone(), MERGE_SPARE_BYTES) && (leaf || both.len() < LINKS_MAX / 8 * 7) {
+            if !leaf {
+                let mut links = left.take_links(pin);
+                links.extend(right.take_links(pin));
+                left.put_links(links, pin);
+            }
+            left.rebuild(
+                &both,
+                all,
+                low.as_deref(),
+                high.as_deref(),
+                &self.usage,
+                pin,
+            );
+            right.retire();
+            self.count_pages(left.level).fetch_sub(1, Relaxed);
+            drop(parent.remove_child(between, pin));
+            return Joined::Merged;
+        }
+        let at = both.half();
+        let middle = if leaf {
+            separator(both.entry(at - 1), both.entry(at)).to_vec()
+        } else {
+            both.entry(at).to_vec()
+        };
+        let skip = usize::from(!leaf);
+        if !both.fits(0..at, 0)
+            || !both.fits(at + skip..both.len(), 0)
+            || (!leaf && at.max(both.len() - at - 1) >= LINKS_MAX)
+            || !parent.replace(between, &middle, &self.usage, pin)
+        {
+            return Joined::Left;
+        }
+        if !leaf {
+            let mut links = left.take_links(pin);
+            links.extend(right.take_links(pin));
+            right.put_links(links.drain(at + 1..), pin);
+            left.put_links(links, pin);
+        }
+        left.rebuild(
+            &both,
+            0..at,
+            low.as_deref(),
+            Some(&middle),
+            &self.usage,
+            pin,
+        );
+        right.rebuild(
+            &both,
+            at + skip..both.len(),
+            Some(&middle),
+            high.as_deref(),
+            &self.usage,
+            pin,
+        );
+        Joined::Shared
+    }
+
+    /// A root with a single child makes way for it.
+    fn shrink_root(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Restart> {
+        if found.page.is_leaf() {
+            return Ok(false);
+        }
+        self.latch.lock(found.top)?;
+        let result = self.shrink(found, pin);
+        self.latch.unlock(found.top, result == Ok(true), false);
+        result
+    }
+
+    fn shrink(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Restart> {
+        let mut page = found.page.lock(found.version)?;
+        if page.meta().count > 0 {
+            return Ok(false);
+        }
+        let links = page.take_links(pin);
+        debug_assert!(links.len() == 1 && links_end(page.links(), 0, pin));
+        page.retire();
+        self.count_pages(page.level).fetch_sub(1, Relaxed);
+        for link in links {
+            self.root.put(link, pin);
+        }
+        Ok(true)
+    }
+}
