@@ -60,6 +60,12 @@ def test_the_way_back_from_the_end_of_the_budget(private_server):
         wait_until(lambda: insert(one, 0, 500) is None, what="inserting works again")
         for first in range(500, rows // 4 // 500 * 500, 500):
             wait_until(lambda: insert(one, first, 500) is None, what="inserting goes on")
+        # At the end again, a truncated table frees all at once.
+        first = rows
+        while insert(one, first, 500) is None:
+            first += 500
+        one.execute("TRUNCATE m")
+        wait_until(lambda: insert(one, 0, 5000) is None, what="the truncated rows' memory is free")
         one.execute("DROP TABLE m")
     assert private_server.stop() == 0
 
@@ -80,4 +86,31 @@ def test_what_fits_before_a_stop_fits_after_it(private_server):
     assert '"memory"' in private_server.output_text(), private_server.output_text()
     start(private_server)
     assert private_server.execute("SELECT count(*) FROM m") == [(rows,)]
+    assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_nobody_idle_keeps_dropped_rows(private_server):
+    """Neither plans of idle sessions nor a snapshot that was taken before."""
+    start(private_server)
+    with private_server.connect() as old, private_server.connect(autocommit=True) as one:
+        one.prepare_threshold = old.prepare_threshold = 0
+        one.execute("CREATE TABLE m (id int PRIMARY KEY, pad text)")
+        one.execute("CREATE TABLE other (id int)")
+        old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT * FROM other").fetchall()
+        for turn in range(4):
+            first = 0
+            while insert(one, first, 500) is None:
+                first += 500
+            assert first > 10_000, f"turn {turn}: the rows of the one before are still there"
+            assert one.execute("SELECT length(pad) FROM m WHERE id = %s", (7,)).fetchone() == (900,)
+            one.execute("UPDATE m SET pad = pad WHERE id < %s", (0,))
+            one.execute("DELETE FROM m WHERE id < %s", (500,))
+            one.execute("TRUNCATE m")
+            wait_until(lambda: insert(one, 0, 10_000) is None, what="the truncated rows' memory is free")
+            one.execute("TRUNCATE m")
+            wait_until(lambda: insert(one, 0, 10_000) is None, what="the truncated rows' memory is free")
+            one.execute("DROP TABLE m; CREATE TABLE m (id int PRIMARY KEY, pad text)", prepare=False)
+        old.rollback()
     assert private_server.stop() == 0

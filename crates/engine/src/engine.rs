@@ -68,6 +68,8 @@ pub(crate) struct EngineInner {
     pub(crate) handles: AtomicU64,
     pub(crate) tables: RwLock<HashMap<TableId, Arc<Table>, FixedState>>,
     pub(crate) waits: WaitGraph,
+    /// How many tables were dropped: their garbage need not be collected row by row.
+    pub(crate) drops: AtomicU64,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     failure_hook: Mutex<Option<FailureHook>>,
@@ -161,6 +163,7 @@ impl Engine {
             handles: AtomicU64::new(1),
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
+            drops: AtomicU64::new(0),
             orphans: Mutex::default(),
             failure_hook: Mutex::default(),
             _buffers: buffers,
@@ -229,9 +232,13 @@ impl Engine {
         self.0.tables.read().values().cloned().collect()
     }
 
-    /// Forgets a table. Those who still have it keep it until they are done.
+    /// Forgets a table. Its memory is free when those who still have it are done with it; garbage collection lets go of it
+    /// by itself.
     pub fn drop_table(&self, id: TableId) {
-        self.0.tables.write().remove(&id);
+        if let Some(table) = self.0.tables.write().remove(&id) {
+            table.mark_dropped();
+            self.0.drops.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     /// Keeps a new index with the table: every later write maintains it. It starts empty;

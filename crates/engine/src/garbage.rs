@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use foldhash::fast::FixedState;
 use logstead_types::{Csn, Rid, TableId};
@@ -40,6 +41,8 @@ pub(crate) struct Garbage {
     batches: VecDeque<Batch>,
     /// Rows of which an old snapshot still sees a version, by that snapshot.
     held: BTreeMap<u64, HeldRows>,
+    /// How many tables the engine had dropped when this was last cleared of theirs.
+    drops_seen: u64,
 }
 
 impl Garbage {
@@ -74,6 +77,41 @@ impl Garbage {
         }
     }
 
+    /// Lets go of dropped tables: no snapshot can reach their rows any more, and they go as a whole.
+    fn forget_dropped(&mut self, drops: u64) {
+        if std::mem::replace(&mut self.drops_seen, drops) == drops {
+            return;
+        }
+        for rows in self.held.values_mut() {
+            rows.retain(|_, table| !table.is_dropped());
+        }
+        for batch in &mut self.batches {
+            let tables = &mut batch.buffers.tables;
+            if !tables.iter().any(|t| t.is_dropped()) {
+                continue;
+            }
+            batch.buffers.writes.drain(..batch.done);
+            batch.done = 0;
+            // The numbers of the tables that stay move up.
+            let mut kept = 0;
+            let places: SmallVec<[Option<u32>; 8]> = tables
+                .iter()
+                .map(|table| {
+                    (!table.is_dropped()).then(|| {
+                        kept += 1;
+                        kept - 1
+                    })
+                })
+                .collect();
+            tables.retain(|t| !t.is_dropped());
+            batch.buffers.writes.retain_mut(|write| {
+                let place = places.get(write.table as usize).copied().flatten();
+                write.table = place.unwrap_or_default();
+                place.is_some()
+            });
+        }
+    }
+
     /// The next row to look at.
     fn next(&mut self, bounds: &Bounds, worker: &WorkerInner) -> Option<(Arc<Table>, Rid)> {
         loop {
@@ -93,6 +131,9 @@ impl Garbage {
 
     /// Sets a row aside until `single` is not in use any more.
     fn hold(&mut self, single: u64, table: Arc<Table>, rid: Rid) {
+        if table.is_dropped() {
+            return;
+        }
         let rows = self.held.entry(single).or_default();
         rows.insert((table.id(), rid), table);
     }
@@ -122,6 +163,8 @@ pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
             worker.garbage.borrow_mut().absorb(orphan);
         }
     }
+    let drops = worker.inner().drops.load(Ordering::SeqCst);
+    worker.garbage.borrow_mut().forget_dropped(drops);
     let more = collect_rows(worker, &bounds, budget);
     // What was unlinked is to be freed even if this thread does nothing more.
     Guard::pin().flush();

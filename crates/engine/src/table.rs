@@ -19,6 +19,7 @@ pub struct Table {
     indexes: RwLock<Vec<Arc<Index>>>,
     pub(crate) locks: TableLocks,
     uses_reserve: AtomicBool,
+    dropped: AtomicBool,
 }
 
 impl fmt::Debug for Table {
@@ -35,6 +36,7 @@ impl Table {
             indexes: RwLock::default(),
             locks: TableLocks::new(workers),
             uses_reserve: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
         }
     }
 
@@ -52,6 +54,14 @@ impl Table {
     #[inline]
     pub(crate) fn uses_reserve(&self) -> bool {
         self.uses_reserve.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::SeqCst)
     }
 
     /// The index with this number, if it is kept with the table.

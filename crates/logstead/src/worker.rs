@@ -169,6 +169,7 @@ async fn collect(sessions: Rc<WorkerSessions>) {
         };
         progress = now;
         tokio::time::sleep(pause).await;
+        sessions.drop_stale_plans();
         while sessions.worker.collect_garbage(COLLECT_ROWS) {
             tokio::task::yield_now().await;
         }

@@ -153,6 +153,11 @@ impl CatalogStore {
         &self.engine
     }
 
+    /// Rises with every change of a catalog.
+    pub(crate) fn version(&self) -> u64 {
+        self.versions.load(Ordering::Acquire)
+    }
+
     /// The current snapshot of a database.
     pub fn current(&self, database: &str) -> Option<Arc<Catalog>> {
         let all = self.current.read().unwrap_or_else(PoisonError::into_inner);

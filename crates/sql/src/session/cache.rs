@@ -54,6 +54,11 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
         }
         self.young.insert(key, value);
     }
+
+    fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
+        self.young.retain(|_, value| keep(value));
+        self.old.retain(|_, value| keep(value));
+    }
 }
 
 /// A text with its statements.
@@ -169,6 +174,11 @@ impl Caches {
         self.plans
             .get(&key)
             .filter(|plan| Arc::ptr_eq(&plan.catalog, catalog))
+    }
+
+    /// Drops the plans made with a catalog that `is_current` does not know.
+    pub(super) fn drop_stale_plans(&mut self, is_current: impl Fn(&Arc<Catalog>) -> bool) {
+        self.plans.retain(|plan| is_current(&plan.catalog));
     }
 
     /// Keeps a plan that any session may use.

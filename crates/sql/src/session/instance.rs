@@ -2,7 +2,8 @@
 
 use super::cache::Caches;
 use super::signals::Signals;
-use crate::catalog::CatalogStore;
+use super::statement::Statement;
+use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
 use logstead_engine::{Engine, Worker};
 use logstead_env::Env;
@@ -10,7 +11,7 @@ use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -134,6 +135,9 @@ impl Instance {
     }
 }
 
+/// Room for so many more prepared statements before the ones that are gone are looked for.
+const STATEMENTS_MORE: usize = 64;
+
 /// What the sessions of one worker share. Lives on that worker's thread.
 pub struct WorkerSessions {
     /// The server.
@@ -141,6 +145,10 @@ pub struct WorkerSessions {
     /// The engine's handle of this worker.
     pub worker: Worker,
     pub(super) caches: RefCell<Caches>,
+    /// The prepared statements of all sessions, some of them gone.
+    statements: RefCell<Vec<Weak<Statement>>>,
+    /// The catalogs' version when plans were last looked through.
+    plans_of_version: Cell<u64>,
     working: Cell<usize>,
     progress: Cell<u64>,
 }
@@ -152,9 +160,46 @@ impl WorkerSessions {
             instance,
             worker,
             caches: RefCell::default(),
+            statements: RefCell::default(),
+            plans_of_version: Cell::new(0),
             working: Cell::new(0),
             progress: Cell::new(0),
         })
+    }
+
+    pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {
+        let mut statements = self.statements.borrow_mut();
+        if statements.len() == statements.capacity() {
+            // As many again may come before the next look, so each costs a constant time on average.
+            statements.retain(|s| s.strong_count() > 0);
+            let live = statements.len();
+            statements.reserve_exact(live + STATEMENTS_MORE);
+        }
+        statements.push(Rc::downgrade(statement));
+    }
+
+    /// Drops the plans that DDL has made stale: they keep the storages of dropped and truncated tables in memory, and
+    /// the session they belong to may not run a statement for a long time. Called now and then.
+    pub fn drop_stale_plans(&self) {
+        let store = &self.instance.store;
+        let version = store.version();
+        if self.plans_of_version.replace(version) == version {
+            return;
+        }
+        let is_current = |catalog: &Arc<Catalog>| {
+            let current = store.current_by_oid(catalog.database);
+            current.is_some_and(|current| Arc::ptr_eq(&current, catalog))
+        };
+        self.caches.borrow_mut().drop_stale_plans(is_current);
+        self.statements
+            .borrow_mut()
+            .retain(|statement| match statement.upgrade() {
+                Some(statement) => {
+                    statement.drop_stale_plan(is_current);
+                    true
+                }
+                None => false,
+            });
     }
 
     /// CancelRequest.

@@ -488,7 +488,7 @@ impl Session {
         let statement = Statement::new(parsed, index, declared);
         self.refuse_in_failed_block(&statement)?;
         self.promise(&statement)?;
-        self.statements.insert(name.to_owned(), Rc::new(statement));
+        self.keep_statement(name.to_owned(), statement);
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl Session {
         };
         let statement = Statement::new(Rc::new(text), Some(0), declared);
         self.promise(&statement)?;
-        self.statements.insert(name, Rc::new(statement));
+        self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))
     }
 

@@ -91,6 +91,14 @@ impl Statement {
         self.text.statements.get(self.index?)
     }
 
+    /// Drops the plan if it was made with a catalog that `is_current` does not know. A plan in use is not hurt.
+    pub(super) fn drop_stale_plan(&self, is_current: impl Fn(&Arc<Catalog>) -> bool) {
+        let mut plan = self.plan.borrow_mut();
+        if plan.as_ref().is_some_and(|p| !is_current(&p.catalog)) {
+            *plan = None;
+        }
+    }
+
     pub(super) fn is_query(&self) -> bool {
         self.parsed()
             .is_some_and(|p| matches!(p.kind, StatementKind::Query))
@@ -98,6 +106,13 @@ impl Statement {
 }
 
 impl Session {
+    /// Keeps a prepared statement by name, in the place of one that has it.
+    pub(super) fn keep_statement(&mut self, name: String, statement: Statement) {
+        let statement = Rc::new(statement);
+        self.worker.remember_statement(&statement);
+        self.statements.insert(name, statement);
+    }
+
     /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.
     pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         let catalog = self.catalog()?;
