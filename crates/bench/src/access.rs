@@ -25,7 +25,9 @@ pub(crate) enum Stop {
 impl From<WriteError> for Stop {
     fn from(error: WriteError) -> Stop {
         match error {
-            WriteError::Serialization | WriteError::SerializationDelete => Stop::Conflict,
+            WriteError::Serialization
+            | WriteError::SerializationDelete
+            | WriteError::Dependencies => Stop::Conflict,
             WriteError::Deadlock => Stop::Deadlock,
             other => Stop::Broken(other.to_string()),
         }
@@ -34,7 +36,10 @@ impl From<WriteError> for Stop {
 
 impl From<CommitError> for Stop {
     fn from(error: CommitError) -> Stop {
-        Stop::Broken(error.to_string())
+        match error {
+            CommitError::Serialization => Stop::Conflict,
+            other => Stop::Broken(other.to_string()),
+        }
     }
 }
 

@@ -386,11 +386,7 @@ impl Given<'_> {
         let isolation = match self.text("isolation").unwrap_or("read-committed") {
             "read-committed" => Isolation::ReadCommitted,
             "repeatable-read" => Isolation::RepeatableRead,
-            "serializable" => {
-                return Err(
-                    "--isolation serializable: not supported by this build of the engine".into(),
-                );
-            }
+            "serializable" => Isolation::Serializable,
             other => {
                 return Err(format!(
                     "--isolation {other}: read-committed, repeatable-read or serializable is expected"

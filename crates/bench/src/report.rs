@@ -103,6 +103,7 @@ fn isolation(level: Isolation) -> &'static str {
     match level {
         Isolation::ReadCommitted => "read-committed",
         Isolation::RepeatableRead => "repeatable-read",
+        Isolation::Serializable => "serializable",
     }
 }
 

@@ -22,6 +22,7 @@ use crate::error::OpenError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::memory::{Account, Charge, Memory};
+use crate::serializable::Certifier;
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
@@ -70,6 +71,7 @@ pub(crate) struct EngineInner {
     pub(crate) waits: WaitGraph,
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
+    pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     failure_hook: Mutex<Option<FailureHook>>,
@@ -164,6 +166,7 @@ impl Engine {
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
+            certifier: Certifier::new(),
             orphans: Mutex::default(),
             failure_hook: Mutex::default(),
             _buffers: buffers,
@@ -251,7 +254,9 @@ impl Engine {
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
     ) -> Arc<Index> {
-        table.attach(Index::new(id, unique, extractor, table.rows.clone()))
+        let index = table.attach(Index::new(id, unique, extractor, table.rows.clone()));
+        index.set_attached(self.0.certifier.index_attached());
+        index
     }
 
     /// Forgets an index.

@@ -29,6 +29,9 @@ pub enum WriteError {
     /// REPEATABLE READ: the row was deleted after the snapshot (40001).
     #[error("could not serialize access due to concurrent delete")]
     SerializationDelete,
+    /// SERIALIZABLE: the transaction cannot be put in order with others (40001); see [`CommitError::Serialization`].
+    #[error("could not serialize access due to read/write dependencies among transactions")]
+    Dependencies,
     /// A row with the same key exists (23505). The answer depends on that row: it waits like a read (T15).
     #[error("a row with the same key exists")]
     Unique {
@@ -66,6 +69,13 @@ pub enum CommitError {
     /// The memory budget has no room for the transaction's records on their way to the log (53200).
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// SERIALIZABLE: with the transaction committed, no order of transactions would explain what all of them have read
+    /// (40001). It might succeed if retried.
+    #[error("could not serialize access due to read/write dependencies among transactions")]
+    Serialization,
+    /// It was declared read-only and has changed rows.
+    #[error("a transaction declared read-only has changed rows")]
+    ReadOnly,
     /// The log cannot be written any more; the process must stop.
     #[error(transparent)]
     LogFailed(#[from] LogFailed),

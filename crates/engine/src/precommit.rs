@@ -1,7 +1,7 @@
 //! How a transaction ends.
 //!
 //! Pre-commit, in this order: room in the lane (T12; a large transaction's records go to a side segment first);
-//! Committing; `reserved` and the draw; the entry into the lane; `reserved` cleared; row locks without versions taken
+//! certification, if it is SERIALIZABLE; Committing; `reserved` and the draw; the entry into the lane; `reserved` cleared; row locks without versions taken
 //! away; Precommitted: the versions are visible and the row locks free. From the draw to there nothing fails, waits or
 //! yields. Then versions are stamped, hooks run, waiters are woken, table locks are given back.
 
@@ -210,7 +210,7 @@ impl Txn {
     pub async fn precommit(mut self) -> Result<Receipt, CommitError> {
         let bytes = self.log_size();
         if bytes == 0 {
-            return Ok(self.commit_without_log());
+            return self.commit_without_log();
         }
         let lane = self.worker.lane.clone();
         let place = if bytes <= lane.inline_size_max() {
@@ -219,7 +219,7 @@ impl Txn {
             self.place_aside(&lane).await
         };
         match place {
-            Ok(place) => Ok(self.commit_at(place)),
+            Ok(place) => self.commit_at(place),
             // Dropping it rolls it back.
             Err(error) => Err(commit_error(error)),
         }
@@ -229,10 +229,12 @@ impl Txn {
     pub fn try_precommit(mut self) -> Result<Receipt, TryCommitError> {
         let bytes = self.log_size();
         if bytes == 0 {
-            return Ok(self.commit_without_log());
+            return self.commit_without_log().map_err(TryCommitError::Failed);
         }
         match self.worker.lane.room(bytes) {
-            Ok(room) => Ok(self.commit_at(Place::Inline(room))),
+            Ok(room) => self
+                .commit_at(Place::Inline(room))
+                .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
             Err(error) => Err(TryCommitError::Failed(commit_error(error))),
         }
@@ -272,7 +274,8 @@ impl Txn {
     }
 
     /// Ends a transaction that has nothing to log.
-    fn commit_without_log(&mut self) -> Receipt {
+    fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
+        self.certify_reader()?;
         let waits_for = self.engine().tracking.read_only_waits_for(self.dsn);
         if let Some(work) = self.work.take() {
             // Row locks only.
@@ -287,13 +290,13 @@ impl Txn {
         }
         self.finish();
         add(&self.worker.counters().commits_read_only, 1);
-        Receipt {
+        Ok(Receipt {
             csn: None,
             waits_for,
-        }
+        })
     }
 
-    fn commit_at(&mut self, place: Place) -> Receipt {
+    fn commit_at(&mut self, place: Place) -> Result<Receipt, CommitError> {
         let Some(work) = self.work.take() else {
             return self.commit_without_log();
         };
@@ -301,9 +304,16 @@ impl Txn {
         let engine = worker.inner();
         // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
         let guard = Guard::pin();
+        let draw = || engine.horizon.draw(worker.id);
+        let (csn, reservation) = match self.draw(&engine.certifier, &draw, &work, &guard) {
+            Ok(drawn) => drawn,
+            Err(error) => {
+                // Rolled back when it is dropped.
+                self.work = Some(work);
+                return Err(error);
+            }
+        };
         let state = work.writer.state();
-        state.begin_commit();
-        let (csn, reservation) = engine.horizon.draw(worker.id);
         let deps = Deps::floor(engine.tracking.floor(csn, self.dsn));
         // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
         let made_dirty = match place {
@@ -332,10 +342,10 @@ impl Txn {
         if made_dirty {
             worker.call_dirty_hook();
         }
-        Receipt {
+        Ok(Receipt {
             csn: Some(csn),
             waits_for: csn,
-        }
+        })
     }
 
     /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.
@@ -361,6 +371,7 @@ impl Txn {
     /// Gives back table locks and the snapshot.
     fn finish(&mut self) {
         self.ended = true;
+        self.untrack();
         self.give_up_intent();
         let (id, worker) = (self.id(), self.worker.id);
         for held in self.tables.drain(..) {

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::Rid;
+use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
 use crate::memory::{Charge, Memory, footprint};
@@ -20,6 +20,8 @@ type Bucket = Box<[OnceLock<Box<Chunk>>]>;
 
 /// The slots of one table, and which rids are free.
 pub(crate) struct Rows {
+    /// Whose rows they are.
+    pub(crate) table: TableId,
     buckets: [OnceLock<Bucket>; BUCKETS],
     /// The lowest rid never handed out.
     next_rid: AtomicU64,
@@ -61,8 +63,9 @@ fn place(rid: Rid) -> (usize, usize, usize) {
 pub(crate) const RID_MAX: u64 = ((1 << BUCKETS) - 1) * CHUNK_SLOTS as u64;
 
 impl Rows {
-    pub(crate) fn new(memory: &'static Memory) -> Rows {
+    pub(crate) fn new(table: TableId, memory: &'static Memory) -> Rows {
         Rows {
+            table,
             memory,
             buckets: [const { OnceLock::new() }; BUCKETS],
             next_rid: AtomicU64::new(0),
@@ -202,7 +205,7 @@ mod tests {
         assert_eq!(place(Rid(2048)), (1, 1, 0));
         assert_eq!(place(Rid(3 * 1024)), (2, 0, 0));
         assert_eq!(place(Rid(RID_MAX - 1)).0, BUCKETS - 1);
-        let rows = Rows::new(&UNLIMITED);
+        let rows = Rows::new(TableId(1), &UNLIMITED);
         assert!(rows.slot(Rid(5000)).is_none());
         assert!(rows.slot(Rid(u64::MAX)).is_none());
         rows.slot_or_new(Rid(5000));

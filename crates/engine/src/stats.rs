@@ -8,6 +8,7 @@ pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
     pub(crate) commits_read_only: AtomicU64,
     pub(crate) aborts: AtomicU64,
+    pub(crate) serialization_failures: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) versions_installed: AtomicU64,
@@ -30,6 +31,8 @@ pub struct Stats {
     pub commits_read_only: u64,
     /// Transactions rolled back.
     pub aborts: u64,
+    /// Of these, SERIALIZABLE transactions refused for their read/write dependencies.
+    pub serialization_failures: u64,
     /// Bytes of records put into lanes.
     pub log_bytes: u64,
     /// Flushes begun by workers.
@@ -50,6 +53,7 @@ impl Stats {
         self.commits += get(&counters.commits);
         self.commits_read_only += get(&counters.commits_read_only);
         self.aborts += get(&counters.aborts);
+        self.serialization_failures += get(&counters.serialization_failures);
         self.log_bytes += get(&counters.log_bytes);
         self.flushes += get(&counters.flushes);
         self.versions_installed += get(&counters.versions_installed);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_types::{IndexId, TableId};
 use parking_lot::RwLock;
@@ -17,6 +17,8 @@ pub struct Table {
     id: TableId,
     pub(crate) rows: Arc<Rows>,
     indexes: RwLock<Vec<Arc<Index>>>,
+    /// How often an index was attached.
+    attached: AtomicU64,
     pub(crate) locks: TableLocks,
     uses_reserve: AtomicBool,
     dropped: AtomicBool,
@@ -32,8 +34,9 @@ impl Table {
     pub(crate) fn new(id: TableId, workers: usize, memory: &'static Memory) -> Table {
         Table {
             id,
-            rows: Arc::new(Rows::new(memory)),
+            rows: Arc::new(Rows::new(id, memory)),
             indexes: RwLock::default(),
+            attached: AtomicU64::new(0),
             locks: TableLocks::new(workers),
             uses_reserve: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -87,7 +90,13 @@ impl Table {
         }
         let index = Arc::new(index);
         indexes.push(index.clone());
+        self.attached.fetch_add(1, Ordering::SeqCst);
         index
+    }
+
+    /// How often an index was attached so far; it moves under the lock of [`Table::with_indexes`].
+    pub(crate) fn indexes_attached(&self) -> u64 {
+        self.attached.load(Ordering::SeqCst)
     }
 
     pub(crate) fn detach(&self, id: IndexId) {

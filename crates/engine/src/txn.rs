@@ -17,6 +17,7 @@ use crate::error::WriteError;
 use crate::index::{Index, IndexCursor};
 use crate::row::RowRef;
 use crate::savepoint::Savepoint;
+use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
 use crate::stats::add;
 use crate::table::Table;
@@ -33,6 +34,9 @@ pub enum Isolation {
     ReadCommitted,
     /// At the first statement; a row changed since fails the transaction that wants to change it.
     RepeatableRead,
+    /// As REPEATABLE READ; and those committed could have run one after the other. The commit of one that would break
+    /// that fails with [`CommitError::Serialization`](crate::CommitError::Serialization).
+    Serializable,
 }
 
 /// How a transaction ended.
@@ -83,6 +87,8 @@ pub struct View {
     worker: Rc<WorkerInner>,
     snapshot: Csn,
     command: u32,
+    /// Where a SERIALIZABLE transaction's reads through it are put.
+    from: Ordinal,
 }
 
 impl Drop for View {
@@ -121,6 +127,10 @@ pub struct Txn {
     id: TxnId,
     isolation: Isolation,
     snapshot: Option<Csn>,
+    /// Declared to change nothing.
+    pub(crate) read_only: bool,
+    /// SERIALIZABLE, from the snapshot on, unless that is safe.
+    pub(crate) tracked: Option<Box<Tracked>>,
     pub(crate) command: u32,
     pub(crate) dsn: Dsn,
     /// There from the first write or row lock on.
@@ -154,6 +164,8 @@ impl Txn {
             worker,
             isolation,
             snapshot: None,
+            read_only: false,
+            tracked: None,
             command: 1,
             dsn: Dsn(0),
             work: None,
@@ -217,11 +229,30 @@ impl Txn {
         match self.snapshot {
             Some(snapshot) => snapshot,
             None => {
-                let snapshot = self.worker.acquire_snapshot();
+                let snapshot = if self.isolation == Isolation::Serializable {
+                    self.begin_tracked()
+                } else {
+                    self.worker.acquire_snapshot()
+                };
                 self.snapshot = Some(snapshot);
                 snapshot
             }
         }
+    }
+
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// The snapshot, if it was taken.
+    pub(crate) fn snapshot_if_any(&self) -> Option<Csn> {
+        self.snapshot
+    }
+
+    /// Uses a snapshot that was taken for it.
+    pub(crate) fn set_snapshot(&mut self, snapshot: Csn) {
+        self.drop_snapshot();
+        self.snapshot = Some(snapshot);
     }
 
     /// What the current statement sees, kept for later.
@@ -232,16 +263,19 @@ impl Txn {
             worker: self.worker.clone(),
             snapshot,
             command: self.command,
+            from: self.reads_from(),
         }
     }
 
     /// What a statement that begins now would see in READ COMMITTED, whatever the transaction's level: for checks that must
     /// not miss what was committed since. Statements before this one count as seen.
     pub fn latest_view(&mut self) -> View {
+        let (snapshot, from) = self.latest_snapshot();
         View {
-            snapshot: self.worker.acquire_snapshot(),
+            snapshot,
             worker: self.worker.clone(),
             command: self.command,
+            from,
         }
     }
 
@@ -252,6 +286,7 @@ impl Txn {
         self.snapshot = Some(view.snapshot);
         view.snapshot = snapshot;
         std::mem::swap(&mut self.command, &mut view.command);
+        view.from = self.read_from(view.from);
     }
 
     /// Keeps what is read from being freed. Never held across an await.
@@ -337,6 +372,7 @@ impl Txn {
     pub fn read<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
         // Before the chain's head is read: a version installed in between would be missed.
         self.snapshot();
+        self.track_row(table.id(), rid);
         let (version, id) = self.see(table.rows.head(rid, guard), guard)?;
         Some(Row {
             rid,
@@ -352,6 +388,9 @@ impl Txn {
         rid: Rid,
         guard: &'g Guard,
     ) -> Option<Row<'g>> {
+        // Before the chain is looked at.
+        let from = self.newest_from();
+        self.track_newest_row(table.id(), rid, from);
         let mut at = table.rows.head(rid, guard);
         while let Some(version) = at {
             at = version.next(guard);
@@ -361,12 +400,12 @@ impl Txn {
             let id = match version.stamp() {
                 Stamp::Writer(_) if self.is_own(version) => VersionId::own(version.command()),
                 Stamp::Committed(csn) => {
-                    self.dsn.cover(csn);
+                    self.examined_newest(csn);
                     VersionId::committed(csn)
                 }
                 Stamp::Writer(state) => match state.settled() {
                     Some(csn) => {
-                        self.dsn.cover(csn);
+                        self.examined_newest(csn);
                         VersionId::committed(csn)
                     }
                     None => continue,
@@ -381,11 +420,17 @@ impl Txn {
         None
     }
 
+    fn examined_newest(&mut self, csn: Csn) {
+        self.dsn.cover(csn);
+        self.track_examined(Dsn(csn.0));
+    }
+
     /// The visible row with this key in a unique index (in another index: one of them).
     #[inline]
     pub fn get<'g>(&mut self, index: &Index, key: &[u8], guard: &'g Guard) -> Option<Row<'g>> {
         // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
         self.snapshot();
+        self.track_key(index, key);
         let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
         index.lookup(key, |rid| {
             rids.push(rid);
@@ -395,6 +440,7 @@ impl Txn {
             if let Some((version, id)) = self.see(index.rows.head(rid, guard), guard)
                 && self.has_key(index, version, key)
             {
+                self.track_row(index.rows.table, rid);
                 return Some(Row {
                     rid,
                     version: id,
@@ -423,10 +469,15 @@ impl Txn {
         // Before entries are read ahead: what is visible to it has its entries by then.
         self.snapshot();
         loop {
-            let rid = cursor.advance()?;
+            let Some(rid) = cursor.advance() else {
+                self.track_cursor(cursor, true);
+                return None;
+            };
             if let Some((version, id)) = self.see(cursor.index().rows.head(rid, guard), guard)
                 && self.has_key(cursor.index(), version, cursor.key())
             {
+                self.track_row(cursor.index().rows.table, rid);
+                self.track_cursor(cursor, false);
                 return Some(Row {
                     rid,
                     version: id,
@@ -440,6 +491,9 @@ impl Txn {
     #[inline]
     pub fn scan_next<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
         self.snapshot();
+        if cursor.end.is_none() {
+            self.track_table(cursor.table.id());
+        }
         // Rows visible to the snapshot have their rids by now.
         let end = *cursor
             .end
@@ -465,6 +519,10 @@ impl Txn {
         cursor: &mut ScanCursor,
         guard: &'g Guard,
     ) -> Option<Row<'g>> {
+        if cursor.end.is_none() {
+            let from = self.newest_from();
+            self.track_newest_table(cursor.table.id(), from);
+        }
         let end = *cursor
             .end
             .get_or_insert_with(|| cursor.table.rows.rid_end());
@@ -537,7 +595,7 @@ impl Txn {
                     continue;
                 }
                 self.dsn.cover(csn);
-                if self.isolation == Isolation::RepeatableRead && csn >= self.snapshot() {
+                if self.isolation != Isolation::ReadCommitted && csn >= self.snapshot() {
                     return Err(self.lost(version.kind() == Kind::Tombstone));
                 }
                 if version.kind() == Kind::Tombstone {
@@ -559,10 +617,14 @@ impl Txn {
     /// The error for a row that is not what was read.
     fn lost(&self, deleted: bool) -> WriteError {
         match (self.isolation, deleted) {
-            (Isolation::RepeatableRead, true) => WriteError::SerializationDelete,
-            (Isolation::RepeatableRead, false) => WriteError::Serialization,
             (Isolation::ReadCommitted, true) => WriteError::Gone,
             (Isolation::ReadCommitted, false) => WriteError::Changed,
+            (Isolation::RepeatableRead | Isolation::Serializable, true) => {
+                WriteError::SerializationDelete
+            }
+            (Isolation::RepeatableRead | Isolation::Serializable, false) => {
+                WriteError::Serialization
+            }
         }
     }
 

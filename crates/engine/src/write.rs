@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use logstead_types::{Dsn, Rid};
+use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
 
 use crate::delta;
@@ -17,10 +17,11 @@ use crate::precommit::Buffers;
 use crate::row::{ROW_BYTES_MAX, RowRef};
 use crate::row_lock::RowLock;
 use crate::rows::{RID_MAX, Rows};
+use crate::serializable::Ordinal;
 use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
-use crate::txn::{Target, Txn, VersionId};
+use crate::txn::{Isolation, Target, Txn, VersionId};
 use crate::version::{Guard, Kind, Stamp, VersionRef, Writer, version_bytes};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
@@ -143,6 +144,54 @@ impl Judge<'_, '_> {
     }
 }
 
+/// What checks of uniqueness examined: it counts as read, whatever they found.
+struct Judged {
+    /// The newest version met.
+    seen: Dsn,
+    /// The place of the next certified writer before they began.
+    from: Ordinal,
+    /// The keys checked, for SERIALIZABLE.
+    keys: Option<Vec<(IndexId, Box<[u8]>)>>,
+}
+
+impl Judged {
+    fn begin(txn: &mut Txn) -> Judged {
+        let from = txn.newest_from();
+        Judged {
+            seen: Dsn(0),
+            from,
+            keys: txn.tracked.is_some().then(Vec::new),
+        }
+    }
+
+    /// Notes it. A key that is taken is no error of its own in a transaction that cannot commit anyway: it may have
+    /// looked whether the key is free before somebody took it, and would look again if retried.
+    fn end(
+        self,
+        txn: &mut Txn,
+        table: &Table,
+        result: Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        txn.dsn.cover(Csn(self.seen.get()));
+        let Some(keys) = self.keys else { return result };
+        if matches!(result, Err(WriteError::Blocked(_))) {
+            // It will be checked again.
+            return result;
+        }
+        txn.track_examined(self.seen);
+        for (index, key) in keys {
+            txn.track_newest_key(table.id(), index, &key, self.from);
+        }
+        if let Err(WriteError::Unique { rid, .. }) = result {
+            txn.track_newest_row(table.id(), rid, self.from);
+            if txn.is_doomed() {
+                return Err(WriteError::Dependencies);
+            }
+        }
+        result
+    }
+}
+
 /// Does any version in the row's chain have the key?
 pub(crate) fn chain_has_key(
     rows: &Rows,
@@ -197,6 +246,10 @@ impl Txn {
     /// The writing part, made at the first write.
     pub(crate) fn start_work(&mut self) {
         if self.work.is_none() {
+            if self.isolation() == Isolation::Serializable {
+                // From here on the certifier knows of it.
+                self.snapshot();
+            }
             let writer = Writer::new(TxnState::new(self.id()));
             self.work = Some(Box::new(Work {
                 writer,
@@ -229,10 +282,29 @@ impl Txn {
         new: &[u8],
         guard: &Guard,
     ) -> Result<(), WriteError> {
+        let mut judged = Judged::begin(self);
+        let result = self.insert_judged(table, indexes, rid, old, new, &mut judged, guard);
+        judged.end(self, table, result)
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the same as its only caller, and what it notes"
+    )]
+    fn insert_judged(
+        &self,
+        table: &Table,
+        indexes: &[Arc<Index>],
+        rid: Rid,
+        old: Option<&[u8]>,
+        new: &[u8],
+        judged: &mut Judged,
+        guard: &Guard,
+    ) -> Result<(), WriteError> {
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let dsn = &mut self.dsn;
+        let dsn = &mut judged.seen;
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             old_key,
@@ -265,6 +337,9 @@ impl Txn {
                     guard,
                 };
                 let key = &new_key[..length];
+                if let Some(keys) = &mut judged.keys {
+                    keys.push((index.id(), key.into()));
+                }
                 index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
             } else {
                 index.insert(new_key);
@@ -292,6 +367,7 @@ impl Txn {
             return Ok(());
         };
         self.start_work();
+        let mut judged = Judged::begin(self);
         let Some(work) = &self.work else {
             return Ok(());
         };
@@ -313,9 +389,15 @@ impl Txn {
             writer: &work.writer,
             guard: &guard,
         };
-        let (key, dsn) = (&new_key[..length], &mut self.dsn);
+        let (key, dsn) = (&new_key[..length], &mut judged.seen);
+        if let Some(keys) = &mut judged.keys {
+            keys.push((index.id(), key.into()));
+        }
         // The entry is there since the write; under its key's lock all others are judged.
-        index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))
+        let result =
+            index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key));
+        drop(scratch);
+        judged.end(self, table, result)
     }
 
     fn keys_differ(&self, indexes: &[Arc<Index>], old: &[u8], new: &[u8]) -> bool {

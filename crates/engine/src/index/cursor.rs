@@ -6,6 +6,7 @@ use std::sync::Arc;
 use logstead_types::Rid;
 
 use super::{Index, split};
+use crate::serializable::CursorTrack;
 use crate::tree::Entries;
 
 /// The least bytes above everything that begins with `prefix`; `None` if there are none.
@@ -40,6 +41,8 @@ pub struct IndexCursor {
     /// Entries to read with the next look; grows, so that a walk that stops early reads little.
     ahead: usize,
     finished: bool,
+    /// What a SERIALIZABLE transaction notes of the walk.
+    pub(crate) track: Option<CursorTrack>,
 }
 
 /// Entries read ahead at most.
@@ -62,11 +65,12 @@ impl IndexCursor {
             },
         };
         let end = match upper {
+            _ if nothing => Some(Vec::new()),
             Bound::Unbounded => None,
             Bound::Included(prefix) => after_prefix(&prefix),
             Bound::Excluded(prefix) => Some(prefix),
         };
-        let finished = nothing || end.as_ref().is_some_and(|end| *end <= start);
+        let finished = end.as_ref().is_some_and(|end| *end <= start);
         IndexCursor {
             index: index.clone(),
             start,
@@ -77,12 +81,23 @@ impl IndexCursor {
             next: 0,
             ahead: 4,
             finished,
+            track: None,
         }
     }
 
     /// The index walked.
     pub fn index(&self) -> &Arc<Index> {
         &self.index
+    }
+
+    /// The keys it was made to walk: those from the first on, below the second.
+    pub(crate) fn range(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.start, self.end.as_deref())
+    }
+
+    /// Does it walk from the end down?
+    pub(crate) fn is_reverse(&self) -> bool {
+        self.reverse
     }
 
     /// Steps to the next entry and gives its rid.

@@ -11,11 +11,13 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_types::{IndexId, Rid};
 
 use crate::row::RowRef;
 use crate::rows::Rows;
+use crate::serializable::Ordinal;
 use crate::tree::{Tree, TreeReport};
 
 mod cursor;
@@ -77,6 +79,8 @@ pub struct Index {
     /// The rows its entries point to.
     pub(crate) rows: Arc<Rows>,
     tree: Tree,
+    /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see [`crate::serializable`].
+    attached: AtomicU64,
 }
 
 impl fmt::Debug for Index {
@@ -98,7 +102,17 @@ impl Index {
             extractor,
             tree: Tree::new(rows.memory()),
             rows,
+            attached: AtomicU64::new(u64::MAX),
         }
+    }
+
+    pub(crate) fn attached(&self) -> Ordinal {
+        Ordinal(self.attached.load(Ordering::SeqCst))
+    }
+
+    /// It is attached to its table, since `place`.
+    pub(crate) fn set_attached(&self, place: Ordinal) {
+        self.attached.store(place.0, Ordering::SeqCst);
     }
 
     /// Its number.

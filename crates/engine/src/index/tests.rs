@@ -43,7 +43,7 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
         IndexId(1),
         false,
         Arc::new(Nothing),
-        Arc::new(Rows::new(&UNLIMITED)),
+        Arc::new(Rows::new(logstead_types::TableId(1), &UNLIMITED)),
     ));
     let mut all = Vec::new();
     for a in [0u8, 1, 7, 254, 255] {
@@ -101,7 +101,7 @@ fn insert_and_check_judges_the_key_s_other_rids_and_takes_back() {
         IndexId(1),
         true,
         Arc::new(Nothing),
-        Arc::new(Rows::new(&UNLIMITED)),
+        Arc::new(Rows::new(logstead_types::TableId(1), &UNLIMITED)),
     );
     assert_eq!(
         index.insert_and_check(&entry(b"k", 1), |_| Err::<(), _>(())),

@@ -9,6 +9,7 @@ mod history;
 mod locks;
 mod memory;
 mod recovery;
+mod serializable;
 mod stress;
 mod unique;
 mod world;

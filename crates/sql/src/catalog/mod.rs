@@ -23,6 +23,7 @@ pub mod text;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub use store::CatalogStore;
+pub(crate) use store::dependency_failure;
 
 use crate::error::Result;
 use crate::func::Context;

@@ -67,6 +67,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// 40001: the transactions would not be serializable with this one.
+pub(crate) fn dependency_failure() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to read/write dependencies among transactions",
+    )
+    .hint("The transaction might succeed if retried.")
+}
+
 /// What a write failure means where no other writer can be in the way.
 pub(crate) fn write_error(error: &WriteError) -> SqlError {
     match error {
@@ -75,6 +84,7 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to concurrent update",
         ),
+        WriteError::Dependencies => dependency_failure(),
         WriteError::TooLarge => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
@@ -89,6 +99,8 @@ pub(crate) fn commit_error(error: &CommitError) -> SqlError {
         CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
         CommitError::OutOfMemory(error) => out_of_memory(error),
         CommitError::LogFailed(_) => SqlError::new(SqlState::IO_ERROR, error.to_string()),
+        CommitError::Serialization => dependency_failure(),
+        CommitError::ReadOnly => SqlError::internal(error.to_string()),
     }
 }
 

@@ -216,9 +216,6 @@ impl Session {
                 .canonical(value)?;
             return self.set_mode_by_name(&lower, value);
         }
-        if lower == "default_transaction_isolation" && value.eq_ignore_ascii_case("serializable") {
-            return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
-        }
         self.context.settings.borrow_mut().set(name, value, local)?;
         Ok(())
     }

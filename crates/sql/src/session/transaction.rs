@@ -6,8 +6,8 @@
 
 use super::Session;
 use super::client::Client;
-use crate::catalog::Catalog;
 use crate::catalog::ddl::DdlState;
+use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
@@ -52,6 +52,7 @@ pub(super) struct Savepoint {
 
 const READ_COMMITTED: &str = "read committed";
 const REPEATABLE_READ: &str = "repeatable read";
+const SERIALIZABLE: &str = "serializable";
 
 impl Session {
     /// Characteristics for a transaction that begins now.
@@ -77,6 +78,10 @@ impl Session {
             }
             self.context.read_only.set(self.modes.read_only);
             let mut txn = self.worker.worker.begin(self.modes.isolation);
+            // Rolling back to a savepoint may make it read-write again.
+            if self.modes.read_only && self.savepoints.iter().all(|s| s.read_only) {
+                txn.declare_read_only();
+            }
             let mut savepoints = Vec::new();
             // Savepoints made before the first statement.
             for _ in &self.savepoints {
@@ -217,9 +222,7 @@ impl Session {
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
                     apply(&mut chosen, modes)?;
-                    if self.open.is_some() && chosen.isolation != self.modes.isolation {
-                        return Err(too_late());
-                    }
+                    self.check_modes(&chosen)?;
                     self.modes = chosen;
                     self.context.read_only.set(chosen.read_only);
                     if self.open.is_none() {
@@ -390,6 +393,14 @@ impl Session {
     pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let mut chosen = self.modes;
         apply(&mut chosen, modes)?;
+        self.check_modes(&chosen)?;
+        self.modes = chosen;
+        self.context.read_only.set(chosen.read_only);
+        Ok(())
+    }
+
+    /// May the transaction's characteristics become `chosen`? After its first query only some may.
+    fn check_modes(&self, chosen: &Modes) -> Result<()> {
         if self.open.is_some() {
             if chosen.isolation != self.modes.isolation {
                 return Err(too_late());
@@ -401,8 +412,6 @@ impl Session {
                 ));
             }
         }
-        self.modes = chosen;
-        self.context.read_only.set(chosen.read_only);
         Ok(())
     }
 
@@ -429,15 +438,13 @@ impl Session {
         match name {
             "transaction_isolation" => {
                 set_isolation(&mut chosen, &value.to_ascii_lowercase())?;
-                if self.open.is_some() && chosen.isolation != self.modes.isolation {
-                    return Err(too_late());
-                }
             }
             "transaction_read_only" => {
                 chosen.read_only = crate::settings::parse_bool(value).unwrap_or(false)
             }
             _ => {}
         }
+        self.check_modes(&chosen)?;
         self.modes = chosen;
         self.context.read_only.set(chosen.read_only);
         Ok(())
@@ -464,7 +471,7 @@ fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
                     TransactionIsolationLevel::ReadCommitted => READ_COMMITTED,
                     TransactionIsolationLevel::RepeatableRead
                     | TransactionIsolationLevel::Snapshot => REPEATABLE_READ,
-                    TransactionIsolationLevel::Serializable => "serializable",
+                    TransactionIsolationLevel::Serializable => SERIALIZABLE,
                 },
             )?,
         }
@@ -478,7 +485,7 @@ fn set_isolation(modes: &mut Modes, name: &str) -> Result<()> {
         "read uncommitted" => (Isolation::ReadCommitted, "read uncommitted"),
         READ_COMMITTED => (Isolation::ReadCommitted, READ_COMMITTED),
         REPEATABLE_READ => (Isolation::RepeatableRead, REPEATABLE_READ),
-        "serializable" => return Err(SqlError::unsupported("isolation level SERIALIZABLE")),
+        SERIALIZABLE => (Isolation::Serializable, SERIALIZABLE),
         other => {
             return Err(SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
@@ -521,6 +528,7 @@ fn commit_error(error: CommitError) -> SqlError {
         )
         .hint("Check free disk space."),
         CommitError::OutOfMemory(error) => exec::out_of_memory(&error),
+        CommitError::Serialization => dependency_failure(),
         other => SqlError::new(SqlState::IO_ERROR, format!("could not commit: {other}")),
     }
 }

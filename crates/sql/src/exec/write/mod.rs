@@ -216,6 +216,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to concurrent delete",
         ),
+        WriteError::Dependencies => crate::catalog::dependency_failure(),
         WriteError::Deadlock => deadlock(),
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),

@@ -1,0 +1,309 @@
+//! SERIALIZABLE: which transactions under snapshot isolation may commit.
+//!
+//! Owns: the certifier, which every SERIALIZABLE transaction asks before it draws its CSN. It keeps what certified
+//! transactions read and wrote, for as long as an active one may need it; row versions carry nothing of it, and
+//! transactions of other levels pay nothing (and are not protected from, as in PostgreSQL).
+//!
+//! # The rule
+//!
+//! The Serial Safety Net. Let U -> V mean that V must come after U: V read what U wrote, or overwrote it (then U's place
+//! is lower than V's: snapshots see to that), or V overwrote what U read (then either place may be lower). Writers get
+//! their place when they are certified. For a transaction T
+//!
+//! - pstamp(T) is at least the place of every U -> T with a lower place,
+//! - sstamp(T) is the least of T's place and the sstamps of all V with T -> V and a lower place: who overwrote what T
+//!   read and was certified before T. It is at most the place of anything that T must precede along such edges.
+//!
+//! T may commit only if sstamp(T) > pstamp(T).
+//!
+//! Why it is right: suppose committed transactions form a circle. Take F, the one with the lowest place, and walk
+//! backwards from it along edges from higher to lower places as far as they go: F <- P1 <- ... <- Pk, and then Q -> Pk
+//! with Q's place lower than Pk's (at the latest, Q is F). Then sstamp(Pk) <= ... <= sstamp(F) <= F's place <= Q's place <=
+//! pstamp(Pk), so Pk was not allowed to commit.
+//!
+//! # How the stamps are found
+//!
+//! 1. A transaction takes its snapshot inside the certifier's mutex and notes the next place, its begin; CSNs of
+//!    SERIALIZABLE transactions are drawn inside it too. So it sees exactly the certified writers below its begin, and
+//!    the places say all there is to know: no CSN is kept here.
+//! 2. Everything it reads comes from places below its begin, so pstamp starts at begin - 1. (Finer, it would be the
+//!    newest version examined; but tombstones and index entries of moved rows that were collected would have to leave
+//!    their stamps behind, and evicted chunks theirs. The coarse one needs nothing of that. It costs an abort where T
+//!    reads nothing newer than F, V overwrote what T read, F what V read, and F was certified before T began.)
+//! 3. It notes what it reads ([`reads`]): rows whose visible version was looked at, rejected or not; for an index, keys
+//!    looked up and ranges as far as walked; for a scan, the table. A row that a snapshot does not see needs no note
+//!    of its own (T5): whoever inserted it gives an index a key or the table a row, and that is found by key, range or
+//!    table, whether it was in flight during the read, came later, or was passed over.
+//! 4. When it is to commit, its writes are worked out ([`writes`]): rows, and keys rows have now and had not before. A
+//!    row that leaves a range, or is deleted, is a row its reader has seen.
+//! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of what
+//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; then its state becomes
+//!    Committing, and it draws. All that can fail or allocate is done by then (T12). The mutex is released before the
+//!    entry goes into the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it
+//!    meets its versions (T4).
+//!
+//! Both directions of "V overwrote what U read" are found whichever is certified first: if V, then its writes are kept
+//! when U comes, since U's begin is at or below V's place (else U had read V's version); if U, then its reads are kept
+//! when V comes.
+//!
+//! # Newest versions
+//!
+//! Checks of uniqueness and references look at newest versions, beyond the snapshot. A version so examined raises
+//! pstamp to the newest place there is; what was read in this way counts as overwritten only from the place on that was
+//! next *before* it was read. (A writer turns Committing before its place is visible to others, so one that was met
+//! running has that place or a later one.)
+//!
+//! # Readers
+//!
+//! A transaction that changed nothing has its place right before its begin, between begin - 1 and begin. It draws
+//! nothing. Its sources are below; all others that overwrote what it read come after it, and what remains of the rule is
+//! that their sstamps must be at or above its begin: it checks those certified already, and leaves begin - 1 behind for
+//! the others.
+//!
+//! If it is declared READ ONLY and no transaction that may write is active when it begins, nothing can have or get an
+//! sstamp below its begin together with a place above: its snapshot is *safe*, and nothing is tracked. READ ONLY
+//! DEFERRABLE waits for that: until all writers active at its begin have ended; if one of them is committed with an
+//! sstamp below its begin, it takes another snapshot.
+//!
+//! # What is forgotten
+//!
+//! Writers below the begin of the oldest active transaction: nobody looks at them. Read stamps below the *floor*, which
+//! is the least of that begin and the sstamps of all writers kept: sstamp(T) of whoever is active or comes is the least of
+//! places and sstamps at or above the floor, so a pstamp below the floor decides nothing. When nobody is active,
+//! everything. What remains is bounded: see [`kept`] and [`reads`].
+
+mod kept;
+mod ordinal;
+mod ranges;
+mod reads;
+mod state;
+mod track;
+mod writes;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use foldhash::fast::FixedState;
+use logstead_types::Csn;
+use parking_lot::Mutex;
+
+pub(crate) use ordinal::Ordinal;
+use reads::ReadSet;
+use state::{Begun, Dangerous, Safety, State, Ticket};
+pub(crate) use track::{CursorTrack, Tracked};
+use writes::WriteSet;
+
+use crate::txn::Txn;
+
+struct Shared {
+    state: State,
+    wakers: HashMap<Ticket, Waker, FixedState>,
+}
+
+/// The certifier of an engine.
+pub(crate) struct Certifier {
+    shared: Mutex<Shared>,
+    /// The place of the next writer, readable without the mutex.
+    next: AtomicU64,
+}
+
+/// What the certifier answers a writer.
+enum Certified<T> {
+    /// It may commit, and has drawn.
+    Yes(T),
+    No(Dangerous),
+    /// Its writes must be worked out again.
+    Stale,
+}
+
+impl Certifier {
+    pub(crate) fn new() -> Certifier {
+        let state = State::new();
+        Certifier {
+            next: AtomicU64::new(state.next().0),
+            shared: Mutex::new(Shared {
+                state,
+                wakers: HashMap::default(),
+            }),
+        }
+    }
+
+    /// The place of the next writer. Loaded before something is read, the read is older than that writer's versions;
+    /// loaded after, everyone whose outcome was seen is below it.
+    pub(crate) fn next(&self) -> Ordinal {
+        Ordinal(self.next.load(Ordering::SeqCst))
+    }
+
+    /// Begins a transaction, whose snapshot `snapshot` takes. Nothing is to be tracked if it is read-only and safe.
+    fn begin(&self, read_only: bool, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Begun>) {
+        let mut shared = self.shared.lock();
+        let begun = shared.state.begin(read_only);
+        (snapshot(), begun)
+    }
+
+    /// Takes a snapshot that sees exactly the certified writers below the place given with it.
+    fn observe(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Ordinal) {
+        let shared = self.shared.lock();
+        (snapshot(), shared.state.next())
+    }
+
+    fn begin_waiting(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Ticket>) {
+        let mut shared = self.shared.lock();
+        let ticket = shared.state.begin_waiting();
+        (snapshot(), ticket)
+    }
+
+    /// Must the transaction fail, whatever it does from here on?
+    fn check(&self, begun: Begun, reads: &ReadSet) -> Result<(), Dangerous> {
+        self.shared.lock().state.check(begun.begin, reads)
+    }
+
+    /// Ends a transaction without changes.
+    fn certify_reader(&self, begun: Begun, reads: &ReadSet) -> Result<(), Dangerous> {
+        let mut shared = self.shared.lock();
+        let decision = shared.state.certify_reader(begun, reads);
+        self.next.store(shared.state.next().0, Ordering::SeqCst);
+        Self::wake_settled(&mut shared);
+        decision
+    }
+
+    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes. `draw` sets it
+    /// Committing and draws its CSN. After `No` it is not active any more.
+    fn certify<T>(
+        &self,
+        begun: Begun,
+        reads: &ReadSet,
+        writes: &WriteSet,
+        fresh: impl FnOnce() -> bool,
+        draw: impl FnOnce(&dyn Fn()) -> T,
+    ) -> Certified<T> {
+        let mut shared = self.shared.lock();
+        if !fresh() {
+            return Certified::Stale;
+        }
+        let decision = shared.state.certify(begun, reads, writes);
+        let answer = match decision {
+            Ok(()) => {
+                let next = shared.state.next().0;
+                Certified::Yes(draw(&|| self.next.store(next, Ordering::SeqCst)))
+            }
+            Err(dangerous) => Certified::No(dangerous),
+        };
+        Self::wake_settled(&mut shared);
+        answer
+    }
+
+    /// A transaction ended without being certified.
+    fn end(&self, begun: Begun) {
+        let mut shared = self.shared.lock();
+        shared.state.end(begun.ticket, None);
+        Self::wake_settled(&mut shared);
+    }
+
+    fn wake_settled(shared: &mut Shared) {
+        if shared.wakers.is_empty() {
+            return;
+        }
+        for ticket in shared.state.settled() {
+            if let Some(waker) = shared.wakers.remove(&ticket) {
+                waker.wake();
+            }
+        }
+    }
+
+    /// What has become of a wait for a safe snapshot; `waker` is woken when that changes.
+    fn poll_safety(&self, ticket: Ticket, waker: &Waker) -> Safety {
+        let mut shared = self.shared.lock();
+        let safety = shared.state.safety(ticket);
+        match safety {
+            Safety::Unknown => {
+                shared.wakers.insert(ticket, waker.clone());
+            }
+            Safety::Safe | Safety::Unsafe => {
+                shared.wakers.remove(&ticket);
+            }
+        }
+        safety
+    }
+
+    fn stop_waiting(&self, ticket: Ticket) {
+        let mut shared = self.shared.lock();
+        shared.state.stop_waiting(ticket);
+        shared.wakers.remove(&ticket);
+    }
+
+    /// Transactions that began at or below this must not rely on the keys of an index attached just now: writers may
+    /// have been certified since that knew nothing of it.
+    pub(crate) fn index_attached(&self) -> Ordinal {
+        let shared = self.shared.lock();
+        if shared.state.is_idle() {
+            shared.state.next().before()
+        } else {
+            shared.state.next()
+        }
+    }
+}
+
+/// Future of [`Txn::safe_snapshot`].
+#[must_use = "a wait does nothing unless polled"]
+pub struct SafeSnapshot<'t> {
+    txn: &'t mut Txn,
+    waiting: Option<Ticket>,
+}
+
+impl<'t> SafeSnapshot<'t> {
+    pub(crate) fn new(txn: &'t mut Txn) -> SafeSnapshot<'t> {
+        SafeSnapshot { txn, waiting: None }
+    }
+}
+
+impl Future for SafeSnapshot<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        loop {
+            let worker = this.txn.worker.clone();
+            let certifier = &worker.inner().certifier;
+            let Some(ticket) = this.waiting else {
+                if !this.txn.wants_safe_snapshot() {
+                    return Poll::Ready(());
+                }
+                let (snapshot, ticket) = certifier.begin_waiting(|| worker.acquire_snapshot());
+                this.txn.set_snapshot(snapshot);
+                this.waiting = ticket;
+                if ticket.is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
+            };
+            match certifier.poll_safety(ticket, cx.waker()) {
+                Safety::Unknown => return Poll::Pending,
+                Safety::Safe => {
+                    this.waiting = None;
+                    return Poll::Ready(());
+                }
+                Safety::Unsafe => {
+                    this.waiting = None;
+                    this.txn.drop_snapshot();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SafeSnapshot<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.waiting.take() {
+            self.txn.worker.inner().certifier.stop_waiting(ticket);
+            // Not known to be safe.
+            self.txn.drop_snapshot();
+        }
+    }
+}

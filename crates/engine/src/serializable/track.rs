@@ -1,0 +1,419 @@
+//! Between transactions and the certifier: what an operation of a SERIALIZABLE transaction notes, and how one is asked
+//! whether it may commit.
+
+use std::sync::Arc;
+
+use logstead_commit::Reservation;
+use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
+
+use super::ranges::KeyRange;
+use super::reads::{RangeId, ReadSet};
+use super::state::Begun;
+use super::writes::{ROWS_MAX, TableWrites, WriteSet};
+use super::{Certified, Certifier, Ordinal, SafeSnapshot};
+use crate::error::CommitError;
+use crate::index::{Index, IndexCursor};
+use crate::stats::add;
+use crate::table::Table;
+use crate::txn::{Isolation, Txn};
+use crate::version::{Guard, Kind};
+use crate::write::{What, Work};
+
+/// Tables below this are the system catalog: not tracked, as in PostgreSQL.
+const USER_TABLES: TableId = TableId(16_384);
+
+/// What a SERIALIZABLE transaction keeps for the certifier from its snapshot on.
+pub(crate) struct Tracked {
+    pub(super) begun: Begun,
+    pub(super) reads: ReadSet,
+    /// From which place on writers count as overwriting what is read now: the begin, or, while a later view is swapped
+    /// in, that view's.
+    from: Ordinal,
+}
+
+/// Which of a transaction's ranges a cursor extends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CursorTrack {
+    ticket: super::Ticket,
+    range: RangeId,
+}
+
+impl Txn {
+    fn certifier(&self) -> &Certifier {
+        &self.engine().certifier
+    }
+
+    /// Takes the snapshot of a SERIALIZABLE transaction.
+    pub(crate) fn begin_tracked(&mut self) -> Csn {
+        let worker = self.worker.clone();
+        let certifier = &worker.inner().certifier;
+        let (snapshot, begun) = certifier.begin(self.read_only, || worker.acquire_snapshot());
+        self.tracked = begun.map(|begun| {
+            Box::new(Tracked {
+                from: begun.begin,
+                begun,
+                reads: ReadSet::default(),
+            })
+        });
+        snapshot
+    }
+
+    /// Declares that the transaction changes nothing, if it has no snapshot yet: a SERIALIZABLE one may then have
+    /// nothing to certify. If it has changes all the same, it does not commit.
+    pub fn declare_read_only(&mut self) {
+        if !self.has_snapshot() && self.work.is_none() {
+            self.read_only = true;
+        }
+    }
+
+    /// Waits for a snapshot from which a SERIALIZABLE transaction declared read-only can read without being tracked and
+    /// without ever failing: READ ONLY DEFERRABLE. Ready at once for all others, and if it has its snapshot already.
+    /// Dropping the future ends the wait.
+    pub fn safe_snapshot(&mut self) -> SafeSnapshot<'_> {
+        SafeSnapshot::new(self)
+    }
+
+    pub(crate) fn wants_safe_snapshot(&self) -> bool {
+        self.isolation() == Isolation::Serializable && self.read_only && !self.has_snapshot()
+    }
+
+    /// Where what is read now is put.
+    pub(crate) fn reads_from(&self) -> Ordinal {
+        self.tracked.as_ref().map_or(Ordinal::NONE, |t| t.from)
+    }
+
+    /// Puts what is read from now on at `from`; gives where it was put before.
+    pub(crate) fn read_from(&mut self, from: Ordinal) -> Ordinal {
+        match &mut self.tracked {
+            Some(tracked) => {
+                if from > tracked.begun.begin {
+                    // It sees everything below.
+                    tracked.reads.examined = tracked.reads.examined.max(from.before());
+                }
+                std::mem::replace(&mut tracked.from, from)
+            }
+            None => Ordinal::NONE,
+        }
+    }
+
+    /// A snapshot of now, besides the transaction's own.
+    pub(crate) fn latest_snapshot(&mut self) -> (Csn, Ordinal) {
+        let worker = self.worker.clone();
+        if self.isolation() != Isolation::Serializable {
+            return (worker.acquire_snapshot(), Ordinal::NONE);
+        }
+        self.snapshot();
+        let certifier = &worker.inner().certifier;
+        certifier.observe(|| worker.acquire_snapshot())
+    }
+
+    /// Notes that a row was read as the snapshot sees it.
+    #[inline]
+    pub(crate) fn track_row(&mut self, table: TableId, rid: Rid) {
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            tracked.reads.row(table, rid, tracked.from);
+        }
+    }
+
+    /// Notes that a whole table was read.
+    #[inline]
+    pub(crate) fn track_table(&mut self, table: TableId) {
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            tracked.reads.whole_table(table, tracked.from);
+        }
+    }
+
+    /// Notes that a key was looked up.
+    #[inline]
+    pub(crate) fn track_key(&mut self, index: &Index, key: &[u8]) {
+        let table = index.rows.table;
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            if tracked.begun.begin <= index.attached() {
+                tracked.reads.whole_table(table, tracked.from);
+            } else {
+                tracked.reads.key(table, index.id(), key, tracked.from);
+            }
+        }
+    }
+
+    /// Notes how far a cursor has walked: up to the entry it stands on, or to the end of its range.
+    #[inline]
+    pub(crate) fn track_cursor(&mut self, cursor: &mut IndexCursor, at_end: bool) {
+        let table = cursor.index().rows.table;
+        let Some(tracked) = &mut self.tracked else {
+            return;
+        };
+        if table < USER_TABLES {
+            return;
+        }
+        let Begun { ticket, begin } = tracked.begun;
+        if begin <= cursor.index().attached() {
+            return tracked.reads.whole_table(table, tracked.from);
+        }
+        let range = match cursor.track.filter(|track| track.ticket == ticket) {
+            Some(track) => track.range,
+            None => {
+                let (start, end) = cursor.range();
+                if end.is_some_and(|end| end <= start) {
+                    return;
+                }
+                // Nothing yet, at the end it starts from.
+                let nothing = match (cursor.is_reverse(), end) {
+                    (true, end) => KeyRange {
+                        start: end.unwrap_or_default().to_vec(),
+                        end: end.map(<[u8]>::to_vec),
+                    },
+                    (false, _) => KeyRange {
+                        start: start.to_vec(),
+                        end: Some(start.to_vec()),
+                    },
+                };
+                let index = cursor.index().id();
+                let range = tracked
+                    .reads
+                    .begin_range(table, index, nothing, tracked.from);
+                cursor.track = Some(CursorTrack { ticket, range });
+                range
+            }
+        };
+        let Some(walked) = tracked.reads.range_mut(range) else {
+            return;
+        };
+        match (at_end, cursor.is_reverse()) {
+            (true, false) => walked.end = cursor.range().1.map(<[u8]>::to_vec),
+            (true, true) => walked.start_with(cursor.range().0),
+            (false, false) => walked.end_with(cursor.key()),
+            (false, true) => walked.start_with(cursor.key()),
+        }
+    }
+
+    /// The place of the next writer, to be taken before newest versions are examined.
+    #[inline]
+    pub(crate) fn newest_from(&mut self) -> Ordinal {
+        if self.isolation() != Isolation::Serializable {
+            return Ordinal::NONE;
+        }
+        self.snapshot();
+        self.certifier().next()
+    }
+
+    /// Notes that newest versions were examined, the newest of them of `seen`.
+    pub(crate) fn track_examined(&mut self, seen: Dsn) {
+        let Some(snapshot) = self.snapshot_if_any() else {
+            return;
+        };
+        let next = self.certifier().next();
+        if let Some(tracked) = &mut self.tracked
+            && seen.get() >= snapshot.get()
+        {
+            let examined = &mut tracked.reads.examined;
+            *examined = (*examined).max(next.before());
+        }
+    }
+
+    /// Notes that a row's newest version was read when `from` was the next place.
+    pub(crate) fn track_newest_row(&mut self, table: TableId, rid: Rid, from: Ordinal) {
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            tracked.reads.row(table, rid, from);
+        }
+    }
+
+    /// Notes that the newest versions of a whole table were read, beginning when `from` was the next place.
+    pub(crate) fn track_newest_table(&mut self, table: TableId, from: Ordinal) {
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            tracked.reads.whole_table(table, from);
+        }
+    }
+
+    /// Notes that nobody else has a key, as of when `from` was the next place.
+    pub(crate) fn track_newest_key(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        key: &[u8],
+        from: Ordinal,
+    ) {
+        if let Some(tracked) = &mut self.tracked
+            && table >= USER_TABLES
+        {
+            tracked.reads.key(table, index, key, from);
+        }
+    }
+
+    /// Is it settled already that the transaction cannot commit?
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.tracked
+            .as_ref()
+            .is_some_and(|t| self.certifier().check(t.begun, &t.reads).is_err())
+    }
+
+    /// Lets the certifier forget a transaction that ends without being certified.
+    pub(crate) fn untrack(&mut self) {
+        if let Some(tracked) = self.tracked.take() {
+            self.certifier().end(tracked.begun);
+        }
+    }
+
+    /// Asks whether a transaction without changes may commit.
+    pub(crate) fn certify_reader(&mut self) -> Result<(), CommitError> {
+        let Some(tracked) = self.tracked.take() else {
+            return Ok(());
+        };
+        let decision = self
+            .certifier()
+            .certify_reader(tracked.begun, &tracked.reads);
+        decision.map_err(|_| self.refused())
+    }
+
+    /// Sets the transaction Committing and draws its CSN, after certification if it is SERIALIZABLE.
+    pub(crate) fn draw<'e>(
+        &mut self,
+        certifier: &Certifier,
+        draw: &dyn Fn() -> (Csn, Reservation<'e>),
+        work: &Work,
+        guard: &Guard,
+    ) -> Result<(Csn, Reservation<'e>), CommitError> {
+        if self.read_only {
+            return Err(CommitError::ReadOnly);
+        }
+        let Some(tracked) = self.tracked.take() else {
+            work.writer.state().begin_commit();
+            return Ok(draw());
+        };
+        loop {
+            let (writes, seen) = self.write_set(work, guard);
+            let fresh = || seen.iter().all(|(table, n)| table.indexes_attached() == *n);
+            let answer = certifier.certify(
+                tracked.begun,
+                &tracked.reads,
+                &writes,
+                fresh,
+                |publish: &dyn Fn()| {
+                    // Before the place is visible to others; see "Newest versions".
+                    work.writer.state().begin_commit();
+                    publish();
+                    draw()
+                },
+            );
+            match answer {
+                Certified::Yes(drawn) => return Ok(drawn),
+                Certified::No(_) => return Err(self.refused()),
+                Certified::Stale => {}
+            }
+        }
+    }
+
+    fn refused(&self) -> CommitError {
+        add(&self.worker.counters().serialization_failures, 1);
+        CommitError::Serialization
+    }
+
+    /// What the transaction leaves behind, and how many indexes had been attached to each table when its keys were made.
+    fn write_set<'w>(
+        &self,
+        work: &'w Work,
+        guard: &Guard,
+    ) -> (WriteSet, Vec<(&'w Arc<Table>, u64)>) {
+        let buffers = &work.buffers;
+        let mut writes = WriteSet::new();
+        let mut seen = Vec::new();
+        for (at, table) in buffers.tables.iter().enumerate() {
+            if table.id() < USER_TABLES {
+                continue;
+            }
+            let mut rows: Vec<Rid> = buffers
+                .writes
+                .iter()
+                .filter(|w| w.table as usize == at && w.what != What::Lock)
+                .map(|w| w.rid)
+                .collect();
+            rows.sort_unstable();
+            rows.dedup();
+            if rows.is_empty() {
+                continue;
+            }
+            let whole = rows.len() > ROWS_MAX;
+            let mut keys = Vec::new();
+            if whole {
+                rows = Vec::new();
+            } else {
+                table.with_indexes(|indexes| {
+                    // Under the lock that attaching takes.
+                    seen.push((table, table.indexes_attached()));
+                    for rid in &rows {
+                        new_keys(table, indexes, *rid, work, guard, &mut keys);
+                    }
+                });
+            }
+            writes.push(TableWrites {
+                table: table.id(),
+                whole,
+                rows,
+                keys,
+            });
+        }
+        (writes, seen)
+    }
+}
+
+/// The keys that a row has now and had not before `work`.
+fn new_keys(
+    table: &Table,
+    indexes: &[Arc<Index>],
+    rid: Rid,
+    work: &Work,
+    guard: &Guard,
+    keys: &mut Vec<(IndexId, Box<[u8]>)>,
+) {
+    let mut at = table.rows.head(rid, guard);
+    let mut new: Option<&[u8]> = None;
+    let mut old: Option<&[u8]> = None;
+    let mut own = false;
+    while let Some(version) = at {
+        at = version.next(guard);
+        match version.kind() {
+            Kind::LockOnly => continue,
+            Kind::Tombstone if version.is_of(&work.writer) => {
+                // Deleted: it has no keys any more.
+                if !own {
+                    return;
+                }
+            }
+            Kind::Row { .. } if version.is_of(&work.writer) => {
+                if !own {
+                    new = Some(version.row());
+                }
+            }
+            Kind::Tombstone => break,
+            Kind::Row { .. } => {
+                old = Some(version.row());
+                break;
+            }
+        }
+        own = true;
+    }
+    let Some(new) = new else { return };
+    let (mut new_key, mut old_key) = (Vec::new(), Vec::new());
+    for index in indexes {
+        new_key.clear();
+        if !index.key(new, &mut new_key).has_entry() {
+            continue;
+        }
+        old_key.clear();
+        let had =
+            old.is_some_and(|old| index.key(old, &mut old_key).has_entry() && old_key == new_key);
+        if !had {
+            keys.push((index.id(), new_key.as_slice().into()));
+        }
+    }
+}
