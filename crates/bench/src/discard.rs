@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use logstead_home::{
     Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, Position, RoomListener,
-    SegmentInfo, SideCompletion, Tag,
+    SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -119,8 +119,8 @@ impl LogHome for DiscardHome {
         self.names.compare_and_swap(name, expected, bytes)
     }
 
-    fn put_side(&self, _: LaneId, _: u64, _: Vec<u8>, done: SideCompletion) {
-        done(Ok(()));
+    fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
+        Box::new(DiscardedSide::default())
     }
 
     fn get_side(&self, _: LaneId, id: u64, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
@@ -133,5 +133,28 @@ impl LogHome for DiscardHome {
 
     fn remove_side(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
+    }
+}
+
+/// Keeps one buffer, to give it back.
+#[derive(Default)]
+struct DiscardedSide(Option<Vec<u8>>);
+
+impl SideWriter for DiscardedSide {
+    fn append(&mut self, mut piece: Vec<u8>) {
+        piece.clear();
+        self.0 = Some(piece);
+    }
+
+    fn backlog_bytes(&self) -> usize {
+        0
+    }
+
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        self.0.take()
+    }
+
+    fn finish(self: Box<Self>, done: SideCompletion) {
+        done(Ok(()));
     }
 }

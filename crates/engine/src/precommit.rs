@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use logstead_commit::LogFailed;
 use logstead_types::Csn;
-use logstead_wal::{Deps, Lane, NoRoom, Room, SideRef};
+use logstead_wal::{Deps, Lane, NoRoom, Room, Side, SideRef};
 use parking_lot::Mutex;
 
 use crate::error::CommitError;
@@ -23,13 +23,19 @@ use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
 use crate::write::{What, Work, Write};
 
+/// Records beyond this go to a side segment while the transaction runs.
+const SPILL_BYTES: usize = 1 << 20;
+/// The disk is behind by this much: records stay in memory, where they are counted, until it has caught up.
+const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Larger buffers are given back when they are not needed.
 const KEPT_BYTES_MAX: usize = 1 << 16;
 
 /// A transaction's buffers, used again by the worker's next ones.
 pub(crate) struct Buffers {
-    /// The records.
+    /// The records, without those that have gone to the side segment.
     pub(crate) log: Vec<u8>,
+    /// Where the first records of a large transaction are.
+    side: Option<Side>,
     /// What was written, in order.
     pub(crate) writes: Vec<Write>,
     /// The tables written.
@@ -51,6 +57,7 @@ impl Buffers {
     pub(crate) fn new(memory: &'static Memory) -> Buffers {
         Buffers {
             log: Vec::new(),
+            side: None,
             writes: Vec::new(),
             tables: Vec::new(),
             charge: memory.charge(),
@@ -71,13 +78,52 @@ impl Buffers {
     /// Counts what they take after they have grown or shrunk.
     #[inline]
     pub(crate) fn settle(&mut self) {
+        let backlog = self.side.as_ref().map_or(0, Side::backlog_bytes);
         let bytes =
             footprint(self.log.capacity()) + footprint(self.writes.capacity() * size_of::<Write>());
-        self.charge.force(bytes);
+        self.charge.force(bytes + backlog);
+    }
+
+    /// Bytes of records since the transaction began.
+    #[inline]
+    pub(crate) fn log_end(&self) -> usize {
+        self.spilled() + self.log.len()
+    }
+
+    fn spilled(&self) -> usize {
+        // What was appended was in memory, so it fits.
+        self.side.as_ref().map_or(0, |side| side.len() as usize)
+    }
+
+    /// Takes back the records behind `end`. Those in the side segment stay: only the end of the transaction, which
+    /// gives the whole segment up, goes back behind them.
+    pub(crate) fn truncate_log(&mut self, end: usize) {
+        assert!(
+            end == 0 || end >= self.spilled(),
+            "records behind a savepoint were spilled"
+        );
+        self.log.truncate(end.saturating_sub(self.spilled()));
+    }
+
+    #[cold]
+    fn spill(&mut self, lane: &Lane) {
+        if self.log.len() <= lane.inline_size_max() {
+            return;
+        }
+        let side = self.side.get_or_insert_with(|| lane.begin_side());
+        if side.backlog_bytes() > BACKLOG_BYTES_MAX {
+            return;
+        }
+        let next = side
+            .spare()
+            .unwrap_or_else(|| Vec::with_capacity(SPILL_BYTES + SPILL_BYTES / 8));
+        side.append(std::mem::replace(&mut self.log, next));
+        self.settle();
     }
 
     pub(crate) fn clear(&mut self) {
         self.log.clear();
+        self.side = None;
         self.writes.clear();
         self.tables.clear();
     }
@@ -155,22 +201,19 @@ impl Future for SideWrite {
     }
 }
 
-fn write_side(lane: &Lane, records: Vec<u8>) -> SideWrite {
+fn finish_side(side: Side) -> SideWrite {
     let slot = Arc::new(Mutex::new(SideSlot::default()));
     let told = slot.clone();
-    lane.write_side(
-        records,
-        Box::new(move |result| {
-            let waker = {
-                let mut slot = told.lock();
-                slot.result = Some(result);
-                slot.waker.take()
-            };
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }),
-    );
+    side.finish(Box::new(move |result| {
+        let waker = {
+            let mut slot = told.lock();
+            slot.result = Some(result);
+            slot.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }));
     SideWrite(slot)
 }
 
@@ -201,7 +244,19 @@ fn commit_error(error: NoRoom) -> CommitError {
 
 impl Txn {
     fn log_size(&self) -> usize {
-        self.work.as_ref().map_or(0, |w| w.buffers.log.len())
+        self.work.as_ref().map_or(0, |w| w.buffers.log_end())
+    }
+
+    /// Hands records of a large transaction to a side segment, to be written while the transaction goes on. What lies
+    /// behind a savepoint may be taken back, so records spill only while there is none.
+    #[inline]
+    pub(crate) fn spill(&mut self) {
+        if let Some(work) = &mut self.work
+            && work.buffers.log.len() >= SPILL_BYTES
+            && self.savepoints.is_empty()
+        {
+            work.buffers.spill(&self.worker.lane);
+        }
     }
 
     /// Commits, as far as this side of durability goes: on success the transaction is visible to others and its locks
@@ -213,7 +268,8 @@ impl Txn {
             return self.commit_without_log();
         }
         let lane = self.worker.lane.clone();
-        let place = if bytes <= lane.inline_size_max() {
+        let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
+        let place = if bytes <= lane.inline_size_max() && !spilled {
             take_room(&lane, bytes).await.map(Place::Inline)
         } else {
             self.place_aside(&lane).await
@@ -230,6 +286,9 @@ impl Txn {
         let bytes = self.log_size();
         if bytes == 0 {
             return self.commit_without_log().map_err(TryCommitError::Failed);
+        }
+        if self.work.as_ref().is_some_and(|w| w.buffers.side.is_some()) {
+            return Err(TryCommitError::Busy(Box::new(self)));
         }
         match self.worker.lane.room(bytes) {
             Ok(room) => self
@@ -259,18 +318,16 @@ impl Txn {
 
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
     async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
-        loop {
-            let records = self
-                .work
-                .as_ref()
-                .map_or_else(Vec::new, |w| w.buffers.log.clone());
-            match write_side(lane, records).await {
-                Ok(side) => return take_room(lane, 0).await.map(|room| Place::Side(room, side)),
-                // The home is preparing space; room in the lane comes up when it has some.
-                Err(NoRoom::Full) => drop(take_room(lane, 0).await?),
-                Err(error) => return Err(error),
-            }
-        }
+        let Some(work) = &mut self.work else {
+            return take_room(lane, 0).await.map(Place::Inline);
+        };
+        let buffers = &mut work.buffers;
+        let mut side = buffers.side.take().unwrap_or_else(|| lane.begin_side());
+        side.append(std::mem::take(&mut buffers.log));
+        buffers.settle();
+        let side = finish_side(side).await?;
+        let room = take_room(lane, 0).await?;
+        Ok(Place::Side(room, side))
     }
 
     /// Ends a transaction that has nothing to log.
@@ -316,6 +373,10 @@ impl Txn {
         let state = work.writer.state();
         let deps = Deps::floor(engine.tracking.floor(csn, self.dsn));
         // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
+        let log_bytes = match &place {
+            Place::Inline(_) => work.buffers.log.len() as u64,
+            Place::Side(_, side) => side.length,
+        };
         let made_dirty = match place {
             Place::Inline(room) => worker.lane.push(room, csn, &deps, &work.buffers.log),
             Place::Side(room, side) => worker.lane.push_side(room, csn, &deps, &side),
@@ -335,7 +396,7 @@ impl Txn {
         self.finish();
         let counters = worker.counters();
         add(&counters.commits, 1);
-        add(&counters.log_bytes, work.buffers.log.len() as u64);
+        add(&counters.log_bytes, log_bytes);
         worker.count_commit();
         let Work { buffers, .. } = *work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);

@@ -24,7 +24,7 @@ impl Txn {
         let (writes, log_bytes) = self
             .work
             .as_ref()
-            .map_or((0, 0), |w| (w.buffers.writes.len(), w.buffers.log.len()));
+            .map_or((0, 0), |w| (w.buffers.writes.len(), w.buffers.log_end()));
         self.savepoints.push(Savepoint {
             id,
             writes,
@@ -72,7 +72,7 @@ impl Txn {
         loop {
             let Some(work) = &mut self.work else { return };
             if work.buffers.writes.len() <= writes {
-                work.buffers.log.truncate(log_bytes);
+                work.buffers.truncate_log(log_bytes);
                 return;
             }
             let Some(write) = work.buffers.writes.pop() else {

@@ -308,9 +308,7 @@ impl Txn {
 
     /// Has it changed rows?
     pub fn has_writes(&self) -> bool {
-        self.work
-            .as_ref()
-            .is_some_and(|w| !w.buffers.log.is_empty())
+        self.work.as_ref().is_some_and(|w| w.buffers.log_end() > 0)
     }
 
     /// Calls `hook` when the transaction ends: when its changes have just become visible and its locks are still held,

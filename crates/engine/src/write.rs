@@ -433,6 +433,7 @@ impl Txn {
             record.encode(&mut buffers.log);
         }
         buffers.settle();
+        self.spill();
     }
 
     /// Pops the transaction's newest version of a row, its index entries with it.

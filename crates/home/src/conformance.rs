@@ -146,12 +146,21 @@ fn side_segments_live_and_die(home: &dyn LogHome) {
     let lane = LaneId(0);
     let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     let (done, completions) = mpsc::channel();
-    home.put_side(
-        lane,
-        7,
-        bytes.clone(),
-        Box::new(move |result| drop(done.send(result))),
-    );
+    // In pieces of all sizes; one that is given up leaves nothing.
+    let mut writer = home.begin_side(lane, 7);
+    let mut given_up = home.begin_side(lane, 8);
+    let mut rest = bytes.as_slice();
+    for size in [0, 1, 5000, 4096, 100_000, usize::MAX] {
+        let (piece, more) = rest.split_at(rest.len().min(size));
+        let mut spare = writer.spare().unwrap_or_default();
+        assert!(spare.is_empty(), "a spare buffer is empty");
+        spare.extend_from_slice(piece);
+        writer.append(spare);
+        given_up.append(piece.to_vec());
+        rest = more;
+    }
+    drop(given_up);
+    writer.finish(Box::new(move |result| drop(done.send(result))));
     completions.recv().expect("completes once").expect("stores");
     assert_eq!(home.sides(lane).expect("lists"), vec![7]);
     let mut into = vec![0; 1000];
@@ -165,6 +174,12 @@ fn side_segments_live_and_die(home: &dyn LogHome) {
             .expect("reads"),
         10
     );
+    let mut all = vec![0; bytes.len() + 1];
+    assert_eq!(
+        home.get_side(lane, 7, 0, &mut all).expect("reads"),
+        bytes.len()
+    );
+    assert_eq!(all[..bytes.len()], bytes);
     home.remove_side(lane, 7).expect("removes");
     home.remove_side(lane, 7)
         .expect("removing a missing one is fine");

@@ -75,8 +75,24 @@ pub struct Tag(pub u64);
 /// any lock of the home held.
 pub type Completion = Box<dyn FnOnce(Buffer, Result<(), HomeError>) + Send>;
 
-/// Called exactly once with the outcome of [`LogHome::put_side`].
+/// Called exactly once with the outcome of [`SideWriter::finish`].
 pub type SideCompletion = Box<dyn FnOnce(Result<(), NoRoom>) + Send>;
+
+/// A side segment being stored: the records of one large transaction, piece by piece while it runs. Dropping it instead
+/// of finishing it leaves nothing that would take space for long.
+pub trait SideWriter: Send {
+    /// Appends a piece. Returns at once: it is written in the background, in order, and errors are told in the end.
+    fn append(&mut self, piece: Vec<u8>);
+
+    /// Bytes appended and not yet written: the caller holds back when they become many.
+    fn backlog_bytes(&self) -> usize;
+
+    /// An empty buffer whose bytes have been written, if there is one: filling it again spares an allocation.
+    fn spare(&mut self) -> Option<Vec<u8>>;
+
+    /// The segment is complete: it is durable when `done` is told `Ok`; after an error nothing is left of it.
+    fn finish(self: Box<Self>, done: SideCompletion);
+}
 
 /// Called when `ensure_room`, refused before, may answer otherwise now. Without any lock of the home held.
 pub type RoomListener = Box<dyn Fn() + Send + Sync>;
@@ -89,7 +105,7 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 ///
 /// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. What lies
 /// behind the last append of a segment reads as zeros, always: a segment enters use only after all of it is zero and
-/// durable. `put_if_absent`, `compare_and_swap` and `put_side` are atomic and durable when they report success.
+/// durable. `put_if_absent`, `compare_and_swap` and side segments are atomic and durable when they report success.
 ///
 /// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
 /// them: the caller stops appending to this lane for good. No home retries a failed local write.
@@ -97,7 +113,7 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 /// **Fencing.** At most one process at a time holds a home open for writing; opening says so if another one does. An
 /// append by a process that lost the home fails with [`HomeError::Fenced`].
 ///
-/// **Failure.** A full home shows in `ensure_room` and `put_side` only ([`NoRoom::DiskFull`]), before anything depends on
+/// **Failure.** A full home shows in `ensure_room` and at the end of a side segment only ([`NoRoom::DiskFull`]), before anything depends on
 /// it, and passes when space is freed. An append within ensured room is never refused for lack of space.
 pub trait LogHome: Send + Sync {
     /// What this home is like.
@@ -169,9 +185,8 @@ pub trait LogHome: Send + Sync {
     /// or the new state is there, never a mixture.
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
 
-    /// Stores a side segment: the records of one large transaction. Durable when `done` is told `Ok`; on error nothing is
-    /// left that would take space for long.
-    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion);
+    /// Begins to store a side segment. Its number is fresh.
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
 
     /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there is
     /// none.

@@ -8,7 +8,7 @@
 
 use crate::{
     Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideCompletion, Tag,
+    SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -400,23 +400,12 @@ impl LogHome for MemoryHome {
         Ok(Tag(tag))
     }
 
-    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion) {
-        let result = {
-            let mut state = self.state.lock();
-            if state.disk_full {
-                Err(NoRoom::DiskFull)
-            } else if state.failing {
-                let error = io::Error::other("asked to fail");
-                Err(NoRoom::Failed(HomeError::io(
-                    "side segment in the memory home",
-                    error,
-                )))
-            } else {
-                state.sides.insert((lane, id), bytes);
-                Ok(())
-            }
-        };
-        done(result);
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        Box::new(MemorySide {
+            home: self.clone(),
+            name: (lane, id),
+            bytes: Vec::new(),
+        })
     }
 
     fn get_side(
@@ -452,5 +441,44 @@ impl LogHome for MemoryHome {
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.state.lock().sides.remove(&(lane, id));
         Ok(())
+    }
+}
+
+struct MemorySide {
+    home: MemoryHome,
+    name: (LaneId, u64),
+    bytes: Vec<u8>,
+}
+
+impl SideWriter for MemorySide {
+    fn append(&mut self, piece: Vec<u8>) {
+        self.bytes.extend_from_slice(&piece);
+    }
+
+    fn backlog_bytes(&self) -> usize {
+        0
+    }
+
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn finish(self: Box<Self>, done: SideCompletion) {
+        let result = {
+            let mut state = self.home.state.lock();
+            if state.disk_full {
+                Err(NoRoom::DiskFull)
+            } else if state.failing {
+                let error = io::Error::other("asked to fail");
+                Err(NoRoom::Failed(HomeError::io(
+                    "side segment in the memory home",
+                    error,
+                )))
+            } else {
+                state.sides.insert(self.name, self.bytes);
+                Ok(())
+            }
+        };
+        done(result);
     }
 }

@@ -182,3 +182,54 @@ fn unfinished_segments_are_cleared_at_open() {
         1
     );
 }
+
+/// The names in the lane's directory.
+fn names(env: &Env) -> Vec<String> {
+    let listed = env.files.list(Path::new("/data/log/lane-0000"));
+    listed.expect("a directory")
+}
+
+#[test]
+fn a_side_segment_on_a_full_disk_fails_at_its_end_and_leaves_nothing() {
+    let (env, files) = Env::simulated(1);
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    files.set_capacity(Some(files.used() + (2 << 20)));
+    let mut side = home.begin_side(LANE, 7);
+    for _ in 0..40 {
+        side.append(vec![1; 100_000]);
+    }
+    let (done, completions) = mpsc::channel();
+    side.finish(Box::new(move |result| done.send(result).unwrap()));
+    assert!(matches!(completions.recv(), Ok(Err(NoRoom::DiskFull))));
+    assert_eq!(names(&env), [""; 0], "its space is free for others");
+    files.set_capacity(None);
+    let mut given_up = home.begin_side(LANE, 8);
+    given_up.append(vec![1; 3 << 20]);
+    assert_eq!(names(&env), ["side-0000000000000008.rec.new"]);
+    drop(given_up);
+    assert_eq!(names(&env), [""; 0]);
+}
+
+#[test]
+fn a_side_segment_has_its_name_only_when_it_is_durable() {
+    for pieces in 0..4 {
+        let (env, files) = Env::simulated(1);
+        let home = LocalHome::open("/data", &env, small(false)).unwrap();
+        let mut side = home.begin_side(LANE, 7);
+        for _ in 0..pieces {
+            side.append(vec![1; 1_000_000]);
+        }
+        assert_eq!(home.sides(LANE).unwrap(), []);
+        let (done, completions) = mpsc::channel();
+        side.finish(Box::new(move |result| done.send(result).unwrap()));
+        completions.recv().unwrap().unwrap();
+        drop(home);
+        files.reboot();
+        let home = LocalHome::open("/data", &env, small(false)).unwrap();
+        assert_eq!(home.sides(LANE).unwrap(), [7]);
+        let mut all = vec![0; 4_000_000];
+        let length = home.get_side(LANE, 7, 0, &mut all).unwrap();
+        assert_eq!(length, pieces * 1_000_000);
+        assert!(all[..length].iter().all(|byte| *byte == 1));
+    }
+}

@@ -28,7 +28,7 @@ mod varint;
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
     FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
-    LaneStart, NoRoom, Room, SideDone,
+    LaneStart, NoRoom, Room, Side, SideDone,
 };
 pub use record::{Record, Records};
 

@@ -215,10 +215,9 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
     assert!(matches!(refused, NoRoom::DiskFull));
     assert!(csn >= 7, "the segment was used: {csn}");
     let (done, told) = std::sync::mpsc::channel();
-    bench.lane.write_side(
-        vec![0; 10],
-        Box::new(move |result| done.send(result).unwrap()),
-    );
+    let mut side = bench.lane.begin_side();
+    side.append(vec![0; 10]);
+    side.finish(Box::new(move |result| done.send(result).unwrap()));
     assert!(matches!(told.recv().unwrap(), Err(NoRoom::DiskFull)));
     let count = Arc::new(Count::default());
     bench.lane.wait_room(&Waker::from(Arc::clone(&count)));

@@ -326,12 +326,14 @@ fn t7_a_tail_read_from_the_cache_is_made_durable_before_it_is_built_on() {
 }
 
 fn commit_side(server: &Server, csn: u64) {
-    let (done, side) = std::sync::mpsc::channel();
-    server.lane(0).write_side(
-        rig::row_of(Csn(csn)),
-        Box::new(move |result| done.send(result).unwrap()),
-    );
-    let side = side.recv().unwrap().unwrap();
+    let (done, finished) = std::sync::mpsc::channel();
+    let mut side = server.lane(0).begin_side();
+    // In pieces: the checksum is of them all.
+    for piece in rig::row_of(Csn(csn)).chunks(3) {
+        side.append(piece.to_vec());
+    }
+    side.finish(Box::new(move |result| done.send(result).unwrap()));
+    let side = finished.recv().unwrap().unwrap();
     let room = server.lane(0).room(0).unwrap();
     server
         .lane(0)
@@ -347,9 +349,9 @@ fn side_segments_come_back_and_orphans_go() {
     commit_side(&server, 2);
     assert!(server.commit(0, 3));
     // T8: durable, and its transaction never drew a CSN.
-    server
-        .lane(0)
-        .write_side(vec![1; 100], Box::new(|result| assert!(result.is_ok())));
+    let mut orphan = server.lane(0).begin_side();
+    orphan.append(vec![1; 100]);
+    orphan.finish(Box::new(|result| assert!(result.is_ok())));
     assert_eq!(server.home.sides(lane(0)).unwrap().len(), 2);
     drop(server);
     machine.files.reboot();

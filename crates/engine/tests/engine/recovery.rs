@@ -1,7 +1,8 @@
 //! Crash and reopen.
 
-use logstead_engine::{CommitError, FlushMode, Guard, Isolation, RowBuilder, TryCommitError};
-use logstead_types::WorkerId;
+use logstead_engine::{CommitError, FlushMode, Guard, Isolation, RowBuilder, TryCommitError, Txn};
+use logstead_home::LogHome;
+use logstead_types::{LaneId, WorkerId};
 
 use crate::world::*;
 
@@ -75,6 +76,68 @@ fn a_large_transaction_goes_through_a_side_segment() {
     let guard = Guard::pin();
     let found = txn.get(&world.by_key, &key(109), &guard).expect("there");
     assert_eq!(found.bytes.column(2).map(<[u8]>::len), Some(100_000));
+}
+
+/// Inserts a row of 100,000 bytes under each of the keys.
+fn insert_big(world: &World, txn: &mut Txn, keys: std::ops::Range<i64>) {
+    let mut builder = RowBuilder::new();
+    for k in keys {
+        builder.start(1, 3);
+        builder.push(Some(&number(k)));
+        builder.push(Some(&number(k)));
+        builder.push(Some(&[7u8; 100_000]));
+        txn.insert(&world.table, builder.finish()).expect("insert");
+    }
+}
+
+#[test]
+fn records_spill_while_the_transaction_runs_and_savepoints_still_take_back() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let sides = |world: &World| world.home.sides(LaneId(0)).expect("lists").len();
+    let before = world.engine.memory().used_bytes();
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    insert_big(&world, &mut txn, 100..160);
+    let rows_and_records = world.engine.memory().used_bytes() - before;
+    assert!(
+        rows_and_records < 60 * 100_000 + (4 << 20),
+        "the records are not in memory too: {rows_and_records}"
+    );
+    // Behind a savepoint nothing spills, however much it is.
+    let savepoint = txn.savepoint();
+    insert_big(&world, &mut txn, 200..230);
+    assert!(txn.rollback_to(savepoint));
+    insert_big(&world, &mut txn, 300..330);
+    assert!(txn.rollback_to(savepoint) && txn.release(savepoint));
+    insert_big(&world, &mut txn, 400..430);
+    assert!(txn.has_writes());
+    assert_eq!(sides(&world), 0, "not a segment before it is finished");
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    assert_eq!(sides(&world), 1);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    insert_big(&world, &mut txn, 500..530);
+    txn.abort();
+    assert_eq!(sides(&world), 1, "an aborted transaction leaves none");
+    drop((worker, world.engine));
+    world.home.crash();
+    let world = World::open(world.home, 1);
+    let mut txn = world
+        .engine
+        .worker(WorkerId(0))
+        .begin(Isolation::ReadCommitted);
+    let found = world.scan(&mut txn).len();
+    assert_eq!(found, 1 + 60 + 30);
+    for (k, expected) in [
+        (100, Some(100)),
+        (159, Some(159)),
+        (200, None),
+        (300, None),
+        (400, Some(400)),
+        (429, Some(429)),
+        (500, None),
+    ] {
+        assert_eq!(world.get(&mut txn, k), expected, "{k}");
+    }
 }
 
 #[test]

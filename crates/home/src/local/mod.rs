@@ -19,10 +19,11 @@
 mod lane;
 mod paths;
 mod queue;
+mod side;
 
 use crate::{
     Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideCompletion, Tag,
+    SideWriter, Tag,
 };
 use lane::{LaneFiles, Segment};
 use logstead_env::{Access, Env, File, FileLock, OpenMode};
@@ -30,6 +31,7 @@ use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
 use queue::Queue;
+use side::LocalSide;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ impl Default for LocalOptions {
 pub struct LocalHome {
     shared: Arc<Shared>,
     preparer: Option<Queue<Prepare>>,
-    sides: Option<Queue<Side>>,
+    sides: Option<Arc<Queue<side::Job>>>,
 }
 
 /// What the home's threads need too. The kernel's lock lives here, so that it is held until the last write has ended.
@@ -94,13 +96,6 @@ struct Prepare {
     lane: Arc<LaneFiles>,
     segment: u64,
     size_bytes: u64,
-}
-
-struct Side {
-    lane: LaneId,
-    id: u64,
-    bytes: Vec<u8>,
-    done: SideCompletion,
 }
 
 impl LocalHome {
@@ -169,11 +164,9 @@ impl LocalHome {
             let preparer = Queue::start(env, "log-space", move |job: Prepare| {
                 preparing.prepare_next(&job);
             });
-            let writing = Arc::clone(&shared);
-            let sides = Queue::start(env, "log-sides", move |job: Side| {
-                (job.done)(writing.write_side(job.lane, job.id, &job.bytes));
-            });
-            (Some(preparer.map_err(start)?), Some(sides.map_err(start)?))
+            let sides = Queue::start(env, "log-sides", side::Job::run);
+            let sides = Arc::new(sides.map_err(start)?);
+            (Some(preparer.map_err(start)?), Some(sides))
         } else {
             (None, None)
         };
@@ -380,14 +373,6 @@ impl Shared {
         self.io("rename", &unfinished, files.rename(&unfinished, path))?;
         let dir = path.parent().unwrap_or(self.paths.dir());
         self.io("sync directory", dir, files.sync_dir(dir))
-    }
-
-    fn write_side(&self, lane: LaneId, id: u64, bytes: &[u8]) -> Result<(), NoRoom> {
-        let dir = self.paths.lane(lane);
-        self.io("make directory", &dir, self.env.files.create_dir(&dir))
-            .map_err(NoRoom::from_home)?;
-        self.replace(&self.paths.side(lane, id), bytes)
-            .map_err(NoRoom::from_home)
     }
 
     fn reader(&self, lane: LaneId, segment: u64) -> Result<Option<Arc<dyn File>>, HomeError> {
@@ -635,16 +620,9 @@ impl LogHome for LocalHome {
         Ok(tag_of(bytes))
     }
 
-    fn put_side(&self, lane: LaneId, id: u64, bytes: Vec<u8>, done: SideCompletion) {
-        match &self.sides {
-            Some(sides) => sides.push(Side {
-                lane,
-                id,
-                bytes,
-                done,
-            }),
-            None => done(self.shared.write_side(lane, id, &bytes)),
-        }
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        let queue = self.sides.clone();
+        Box::new(LocalSide::new(&self.shared, queue, lane, id))
     }
 
     fn get_side(

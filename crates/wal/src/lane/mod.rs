@@ -17,6 +17,7 @@
 
 mod buffer;
 mod errors;
+mod side;
 
 pub use errors::{LaneError, NoRoom};
 
@@ -26,6 +27,7 @@ use buffer::Building;
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
+pub use side::{Side, SideDone};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -97,9 +99,6 @@ pub enum LaneEvent {
 
 /// Hears what happens to a lane.
 pub type LaneListener = Box<dyn Fn(LaneEvent) + Send + Sync>;
-
-/// Told where the records were put, or why not.
-pub type SideDone = Box<dyn FnOnce(Result<SideRef, NoRoom>) + Send>;
 
 /// Counts since the lane was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -504,7 +503,7 @@ impl Lane {
         self.push_body(room, csn, deps, &Body::Inline(records))
     }
 
-    /// Appends the entry of a transaction whose records [`Lane::write_side`] has made durable. Its room was taken for 0
+    /// Appends the entry of a transaction whose records [`Side::finish`] has made durable. Its room was taken for 0
     /// bytes. Answers as [`Lane::push`] does.
     ///
     /// # Panics
@@ -548,39 +547,6 @@ impl Lane {
                 .store(lowest.get(), Ordering::SeqCst);
         }
         was_clean
-    }
-
-    /// Writes the records of a large transaction to a side segment of their own. `done` is called once they are durable,
-    /// possibly before this returns and on any thread. The CSN is drawn only after that (T8).
-    pub fn write_side(&self, records: Vec<u8>, done: SideDone) {
-        let shared = Arc::clone(&self.shared);
-        let start = shared.start;
-        if let Some(error) = self.failure() {
-            return done(Err(NoRoom::Failed(error)));
-        }
-        // The epoch in the number: a later life never takes the name of an earlier one's orphan.
-        let count = shared.side_ids.fetch_add(1, Ordering::Relaxed);
-        let id = u64::from(start.epoch.get()) << 32 | count & 0xffff_ffff;
-        let side = SideRef {
-            lane: start.lane,
-            id,
-            length: records.len() as u64,
-            crc: crc32c::crc32c(&records),
-        };
-        let home = Arc::clone(&shared.home);
-        let completion = move |result| match result {
-            Ok(()) => {
-                shared.state.lock().counters.sides += 1;
-                done(Ok(side));
-            }
-            Err(logstead_home::NoRoom::DiskFull) => done(Err(NoRoom::DiskFull)),
-            Err(logstead_home::NoRoom::Busy) => done(Err(NoRoom::Full)),
-            Err(logstead_home::NoRoom::Failed(error)) => {
-                let error = shared.fail(error);
-                done(Err(NoRoom::Failed(error)));
-            }
-        };
-        home.put_side(start.lane, id, records, Box::new(completion));
     }
 
     /// The lowest CSN pushed here that is not yet hardened; `Csn(u64::MAX)` if there is none.
