@@ -69,8 +69,8 @@ impl Found<'_> {
         let Some(writer) = &self.in_flight else {
             return Some(error);
         };
-        // A blocker made after a rollback to a savepoint would wait for a waking that was; see `Txn::target`.
-        let blocker = Blocker::row(writer.clone());
+        // A blocker made after a rollback to a savepoint would wait for a waking that was.
+        let blocker = Blocker::outcome(writer.clone());
         (table.rows.head(rid, guard) == Some(self.head)).then_some(WriteError::Blocked(blocker))
     }
 }

@@ -165,7 +165,7 @@ pub use savepoint::SavepointId;
 pub use serializable::SafeSnapshot;
 pub use state::TxnId;
 pub use stats::Stats;
-pub use table::Table;
+pub use table::{RowLockCounts, Table};
 pub use table_lock::TableLock;
 pub use tree::TreeReport;
 pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};

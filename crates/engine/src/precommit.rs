@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::error::CommitError;
 use crate::memory::{Charge, Memory, footprint};
+use crate::row_lock::unshare;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Outcome, Txn};
@@ -339,6 +340,7 @@ impl Txn {
             let guard = Guard::pin();
             self.unlock_rows(&work, &guard);
             work.writer.state().aborted();
+            self.unshare_rows(&work);
             self.run_hooks(Outcome::Committed(waits_for));
             work.writer.state().wake();
             self.worker.give_buffers(work.buffers);
@@ -384,13 +386,14 @@ impl Txn {
         drop(reservation);
         self.unlock_rows(&work, &guard);
         state.precommitted(csn);
-        for write in work.buffers.writes.iter().filter(|w| w.what != What::Lock) {
+        for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
             let rows = &work.buffers.tables[write.table as usize].rows;
             if let Some((chunk, slot)) = rows.slot(write.rid) {
                 chunk.stamp(slot, &work.writer, csn, &guard);
             }
         }
         drop(guard);
+        self.unshare_rows(&work);
         self.run_hooks(Outcome::Committed(csn));
         work.writer.state().wake();
         self.finish();
@@ -423,6 +426,20 @@ impl Txn {
         }
     }
 
+    /// Gives shared row locks back. The transaction has an outcome, so nobody minds those that are still there.
+    fn unshare_rows(&self, work: &Work) {
+        for write in &work.buffers.writes {
+            if let What::Share(None) = write.what {
+                unshare(
+                    &work.buffers.tables[write.table as usize],
+                    write.rid,
+                    self.id(),
+                    None,
+                );
+            }
+        }
+    }
+
     fn run_hooks(&mut self, outcome: Outcome) {
         for hook in std::mem::take(&mut self.hooks) {
             hook(outcome);
@@ -433,6 +450,7 @@ impl Txn {
     fn finish(&mut self) {
         self.ended = true;
         self.untrack();
+        self.pass_turn();
         self.give_up_intent();
         let (id, worker) = (self.id(), self.worker.id);
         for held in self.tables.drain(..) {

@@ -22,7 +22,7 @@ const WIDE: u16 = 1 << 15;
 /// The most columns a row can have.
 pub const COLUMNS_MAX: usize = (WIDE - 1) as usize;
 /// The largest encoded row.
-pub const ROW_BYTES_MAX: usize = 1 << 28;
+pub const ROW_BYTES_MAX: usize = (1 << 28) - 1;
 
 /// Bytes that are not a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

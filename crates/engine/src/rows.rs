@@ -130,6 +130,13 @@ impl Rows {
         }
     }
 
+    /// What the chunks count as rows with shared locks.
+    pub(crate) fn shared_count(&self) -> usize {
+        let buckets = self.buckets.iter().filter_map(OnceLock::get);
+        let chunks = buckets.flat_map(|b| b.iter().filter_map(OnceLock::get));
+        chunks.map(|chunk| chunk.shared_count()).sum()
+    }
+
     /// The newest version of a row.
     #[inline]
     pub(crate) fn head<'g>(&self, rid: Rid, guard: &'g Guard) -> Option<VersionRef<'g>> {

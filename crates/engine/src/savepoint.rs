@@ -47,6 +47,7 @@ impl Txn {
             hooks,
             ..
         } = self.savepoints[at];
+        self.pass_turn();
         self.give_up_intent();
         self.undo_to(writes, log_bytes);
         for hook in self.hooks.drain(hooks..).rev() {

@@ -2,14 +2,18 @@
 //!
 //! Running -> Committing -> Precommitted(csn), or Running -> Aborted. Only the owner moves it. Committing lasts from
 //! before the CSN is drawn until the entry is in its lane (T4); nothing in between parks or yields, so readers spin.
-//! Lock waiters register and look again (T13); the owner wakes them after every move, and when a savepoint is rolled
-//! back, which frees row locks while the transaction goes on.
+//! Who waits for its outcome registers and looks again (T13); for a row of its, the row is noted, and the first of the
+//! row's queue is woken. The owner wakes them after every move, and when a savepoint is rolled back, which frees row
+//! locks while the transaction goes on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
-use logstead_types::Csn;
+use logstead_types::{Csn, Rid};
 use parking_lot::Mutex;
+
+use crate::table::Table;
 
 const RUNNING: u64 = 0;
 const COMMITTING: u64 = 1;
@@ -36,7 +40,16 @@ pub(crate) struct TxnState {
     /// Moves whenever row locks were given back: at the end and when a savepoint is rolled back.
     releases: AtomicU64,
     id: TxnId,
-    waiters: Mutex<Vec<(TxnId, Waker)>>,
+    waiters: Mutex<Waiters>,
+}
+
+/// Who is to be told when locks are given back.
+#[derive(Default)]
+struct Waiters {
+    /// Those who wait for the outcome.
+    outcome: Vec<(TxnId, Waker)>,
+    /// Rows in whose queues somebody waits for this transaction.
+    rows: Vec<(Arc<Table>, Rid)>,
 }
 
 impl TxnState {
@@ -125,23 +138,39 @@ impl TxnState {
         self.releases.load(Ordering::SeqCst)
     }
 
-    /// Is a wait that began at `releases` still to be waited?
-    pub(crate) fn holds_since(&self, releases: u64) -> bool {
-        matches!(self.phase(), Phase::Running | Phase::Committing) && self.releases() == releases
+    /// Has it no outcome yet?
+    pub(crate) fn is_unsettled(&self) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Committing)
     }
 
-    /// Wakes everyone who waits for a lock of this transaction.
+    /// Is a wait that began at `releases` still to be waited?
+    pub(crate) fn holds_since(&self, releases: u64) -> bool {
+        self.is_unsettled() && self.releases() == releases
+    }
+
+    /// Wakes everyone who waits for the outcome, and the first of every row's queue.
     pub(crate) fn wake(&self) {
         self.releases.fetch_add(1, Ordering::SeqCst);
         let waiters = std::mem::take(&mut *self.waiters.lock());
-        for (_, waker) in waiters {
+        for (_, waker) in waiters.outcome {
             waker.wake();
+        }
+        for (table, rid) in waiters.rows {
+            table.row_locks.wake_first(rid);
+        }
+    }
+
+    /// Somebody in the row's queue waits for this transaction. The caller looks at the row again afterwards.
+    pub(crate) fn note_row(&self, table: &Arc<Table>, rid: Rid) {
+        let rows = &mut self.waiters.lock().rows;
+        if !rows.iter().any(|(t, r)| *r == rid && Arc::ptr_eq(t, table)) {
+            rows.push((table.clone(), rid));
         }
     }
 
     /// Registers `waiter`, replacing its former waker. The caller looks at the state again afterwards.
     pub(crate) fn register(&self, waiter: TxnId, waker: &Waker) {
-        let mut waiters = self.waiters.lock();
+        let waiters = &mut self.waiters.lock().outcome;
         match waiters.iter_mut().find(|(id, _)| *id == waiter) {
             Some((_, old)) => old.clone_from(waker),
             None => waiters.push((waiter, waker.clone())),
@@ -150,6 +179,6 @@ impl TxnState {
 
     /// Takes `waiter` out.
     pub(crate) fn deregister(&self, waiter: TxnId) {
-        self.waiters.lock().retain(|(id, _)| *id != waiter);
+        self.waiters.lock().outcome.retain(|(id, _)| *id != waiter);
     }
 }

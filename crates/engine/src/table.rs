@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 
 use crate::index::Index;
 use crate::memory::Memory;
+use crate::row_lock::RowLocks;
 use crate::rows::Rows;
 use crate::table_lock::TableLocks;
 
@@ -20,8 +21,20 @@ pub struct Table {
     /// How often an index was attached.
     attached: AtomicU64,
     pub(crate) locks: TableLocks,
+    pub(crate) row_locks: RowLocks,
     uses_reserve: AtomicBool,
     dropped: AtomicBool,
+}
+
+/// Rows of a table by how they are locked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowLockCounts {
+    /// Rows with shared locks.
+    pub shared: usize,
+    /// Rows that the chunks count as having shared locks: writers of other rows of their chunks look for those.
+    pub flagged: usize,
+    /// Rows somebody waits for.
+    pub queued: usize,
 }
 
 impl fmt::Debug for Table {
@@ -40,6 +53,7 @@ impl Table {
             locks: TableLocks::new(workers),
             uses_reserve: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
+            row_locks: RowLocks::default(),
         }
     }
 
@@ -80,6 +94,16 @@ impl Table {
     /// An upper bound of the number of rows: every slot that was used and is not free.
     pub fn row_count_estimate(&self) -> u64 {
         self.rows.used()
+    }
+
+    /// How many of its rows are locked in ways that cost memory beside the rows.
+    pub fn row_lock_counts(&self) -> RowLockCounts {
+        let (shared, queued) = self.row_locks.counts();
+        RowLockCounts {
+            shared,
+            flagged: self.rows.shared_count(),
+            queued,
+        }
     }
 
     /// Keeps `index` with the table, or gives the one that has its number already.

@@ -16,6 +16,7 @@ use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::index::{Index, IndexCursor};
 use crate::row::RowRef;
+use crate::row_lock::RowLock;
 use crate::savepoint::Savepoint;
 use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
@@ -23,9 +24,9 @@ use crate::stats::add;
 use crate::table::Table;
 use crate::table_lock::{Held, TableLock};
 use crate::version::{Guard, Kind, Stamp, VersionRef};
-use crate::wait::Blocker;
+use crate::wait::{Blocker, Turn, WantedRow};
 use crate::worker::WorkerInner;
-use crate::write::Work;
+use crate::write::{ChangedKeys, Work};
 
 /// When a transaction takes its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,19 +142,23 @@ pub struct Txn {
     pub(crate) hooks: Vec<Box<dyn FnOnce(Outcome)>>,
     pub(crate) savepoints: Vec<Savepoint>,
     pub(crate) savepoints_made: u32,
+    /// Its place in the queue of a row that it waits for, or is to try now.
+    pub(crate) turn: Option<Turn>,
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
 }
 
 /// What is at the newest end of a row that is to be written.
+#[derive(Clone, Copy)]
 pub(crate) struct Target<'g> {
     /// The newest version, to install above.
     pub(crate) head: VersionRef<'g>,
-    /// The newest row version, which is the one the caller read.
+    /// The newest row version that is committed or the transaction's own, which is the one the caller read (for
+    /// [`RowLock::KeyShare`], or has the same keys).
     pub(crate) row: VersionRef<'g>,
-    /// This transaction has locked the row already, or wrote its newest version.
-    pub(crate) locked: bool,
+    /// How this transaction has locked the row by versions of its own.
+    pub(crate) held: Option<RowLock>,
 }
 
 impl Txn {
@@ -175,6 +180,7 @@ impl Txn {
             savepoints: Vec::new(),
             savepoints_made: 0,
             uses_reserve: false,
+            turn: None,
             ended: false,
         }
     }
@@ -203,6 +209,7 @@ impl Txn {
     #[inline]
     pub fn begin_statement(&mut self) {
         self.command += 1;
+        self.pass_turn();
         self.give_up_intent();
         if self.isolation == Isolation::ReadCommitted {
             self.drop_snapshot();
@@ -211,6 +218,7 @@ impl Txn {
 
     /// Ends a statement: in READ COMMITTED its snapshot no longer keeps old versions alive while the session idles.
     pub fn end_statement(&mut self) {
+        self.pass_turn();
         if self.isolation == Isolation::ReadCommitted {
             self.drop_snapshot();
         }
@@ -534,12 +542,14 @@ impl Txn {
         None
     }
 
-    /// Finds the row's newest version and whether it may be written by this transaction, which read `base`.
+    /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far as
+    /// versions are concerned: shared locks are looked at when the lock is taken.
     pub(crate) fn target<'g>(
         &mut self,
-        table: &Table,
+        table: &Arc<Table>,
         rid: Rid,
         base: VersionId,
+        want: RowLock,
         guard: &'g Guard,
     ) -> Result<Target<'g>, WriteError> {
         'again: loop {
@@ -547,13 +557,14 @@ impl Txn {
                 return Err(self.lost(false));
             };
             let mut at = Some(head);
-            let mut locked = false;
+            let mut held = None;
             while let Some(version) = at {
                 at = version.next(guard);
                 let lock_only = version.kind() == Kind::LockOnly;
                 let csn = match version.stamp() {
                     Stamp::Writer(_) if self.is_own(version) => {
-                        locked = true;
+                        // The newest of one's own tells for those below.
+                        held.get_or_insert(version.lock());
                         if lock_only {
                             continue;
                         }
@@ -567,22 +578,24 @@ impl Txn {
                             Ok(Target {
                                 head,
                                 row: version,
-                                locked,
+                                held,
                             })
                         };
                     }
                     Stamp::Committed(csn) => csn,
                     Stamp::Writer(state) => match state.committed() {
                         Some(csn) => csn,
+                        // An update in flight that keeps the keys: the version below is still the newest committed one.
+                        None if !want.conflicts(head.lock()) => continue,
                         None => match version.writer() {
                             Some(writer) => {
-                                let blocker = Blocker::row(writer);
-                                // If it rolled back to a savepoint before the blocker was made, its waiters were woken
-                                // already: nobody would wake us. If the version still stands, the waking is to come.
-                                if table.rows.head(rid, guard) != Some(head) {
-                                    continue 'again;
-                                }
-                                return Err(WriteError::Blocked(blocker));
+                                // If it is not in the way any more the wait finds out.
+                                let row = WantedRow {
+                                    table: table.clone(),
+                                    rid,
+                                    lock: want,
+                                };
+                                return Err(WriteError::Blocked(Blocker::row(row, writer)));
                             }
                             // It ended while we looked.
                             None => continue 'again,
@@ -593,36 +606,60 @@ impl Txn {
                     continue;
                 }
                 self.dsn.cover(csn);
-                if self.isolation != Isolation::ReadCommitted && csn >= self.snapshot() {
-                    return Err(self.lost(version.kind() == Kind::Tombstone));
-                }
-                if version.kind() == Kind::Tombstone {
-                    return Err(self.lost(true));
-                }
-                if base != VersionId::committed(csn) {
-                    return Err(self.lost(false));
+                let deleted = version.kind() == Kind::Tombstone;
+                let newer = base != VersionId::committed(csn);
+                if want == RowLock::KeyShare && !deleted {
+                    if newer && !self.same_keys(table, base, version, guard) {
+                        return Err(self.lost(false));
+                    }
+                } else if deleted
+                    || newer
+                    || (self.isolation != Isolation::ReadCommitted && csn >= self.snapshot())
+                {
+                    return Err(self.lost(deleted));
                 }
                 return Ok(Target {
                     head,
                     row: version,
-                    locked,
+                    held,
                 });
             }
             return Err(WriteError::Gone);
         }
     }
 
+    /// Does the version `base`, further down the chain, have the same keys in unique indexes as `newest`?
+    fn same_keys(
+        &self,
+        table: &Table,
+        base: VersionId,
+        newest: VersionRef<'_>,
+        guard: &Guard,
+    ) -> bool {
+        let mut at = newest.next(guard);
+        while let Some(version) = at {
+            at = version.next(guard);
+            let csn = match version.stamp() {
+                Stamp::Committed(csn) => Some(csn),
+                Stamp::Writer(state) => state.committed(),
+            };
+            if version.kind() != Kind::LockOnly && csn.map(VersionId::committed) == Some(base) {
+                let changed = table.with_indexes(|indexes| {
+                    self.changed_keys(indexes, version.row(), newest.row())
+                });
+                return changed < ChangedKeys::InUniqueIndex;
+            }
+        }
+        false
+    }
+
     /// The error for a row that is not what was read.
     fn lost(&self, deleted: bool) -> WriteError {
-        match (self.isolation, deleted) {
-            (Isolation::ReadCommitted, true) => WriteError::Gone,
-            (Isolation::ReadCommitted, false) => WriteError::Changed,
-            (Isolation::RepeatableRead | Isolation::Serializable, true) => {
-                WriteError::SerializationDelete
-            }
-            (Isolation::RepeatableRead | Isolation::Serializable, false) => {
-                WriteError::Serialization
-            }
+        match (self.isolation == Isolation::ReadCommitted, deleted) {
+            (true, true) => WriteError::Gone,
+            (true, false) => WriteError::Changed,
+            (false, true) => WriteError::SerializationDelete,
+            (false, false) => WriteError::Serialization,
         }
     }
 

@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use logstead_types::Csn;
 
 use crate::memory::{Memory, footprint};
+use crate::row_lock::RowLock;
 use crate::state::TxnState;
 
 /// Slots of a chunk: the unit of checkpointing and eviction.
@@ -36,11 +37,14 @@ pub(crate) const CHUNK_SLOTS: usize = 1024;
 /// What a chunk takes without its versions.
 pub(crate) const CHUNK_BYTES: usize =
     footprint(CHUNK_SLOTS * size_of::<AtomicPtr<Version>>()) + footprint(size_of::<Chunk>());
+/// What a row with shared locks takes in the lock table, which is half full on average.
+const SHARED_ROW_BYTES: usize = 40;
 
 const TOMBSTONE: u32 = 1 << 31;
 const LOCK_ONLY: u32 = 1 << 30;
 const KEYS_CHANGED: u32 = 1 << 29;
-const LENGTH: u32 = KEYS_CHANGED - 1;
+const KEYS_LOCKED: u32 = 1 << 28;
+const LENGTH: u32 = KEYS_LOCKED - 1;
 
 /// Keeps every version read under it from being freed. Short-lived: never kept across an await.
 pub struct Guard(crossbeam_epoch::Guard);
@@ -93,7 +97,7 @@ pub(crate) enum Stamp<'g> {
 }
 
 fn layout(length: usize) -> Layout {
-    // Lengths are below 2^29, so this cannot overflow.
+    // Lengths are below 2^28, so this cannot overflow.
     match Layout::from_size_align(size_of::<Version>() + length, align_of::<Version>()) {
         Ok(layout) => layout,
         Err(_) => unreachable!("row lengths are bounded by LENGTH"),
@@ -113,7 +117,14 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn new(stamp: u64, kind: Kind, command: u32, row: &[u8], memory: &'static Memory) -> Fresh {
+    fn new(
+        stamp: u64,
+        kind: Kind,
+        lock: RowLock,
+        command: u32,
+        row: &[u8],
+        memory: &'static Memory,
+    ) -> Fresh {
         assert!(
             row.len() <= LENGTH as usize,
             "rows are limited to ROW_BYTES_MAX"
@@ -125,6 +136,10 @@ impl Fresh {
             Kind::Row { keys_changed: true } => KEYS_CHANGED,
             Kind::Tombstone => TOMBSTONE,
             Kind::LockOnly => LOCK_ONLY,
+        };
+        let flags = match lock {
+            RowLock::Update => flags | KEYS_LOCKED,
+            _ => flags,
         };
         let layout = layout(row.len());
         memory.add(version_bytes(row.len()) as i64);
@@ -259,6 +274,16 @@ impl<'g> VersionRef<'g> {
         }
     }
 
+    /// How its writer has locked the row, at most, by this version and its own ones below.
+    #[inline]
+    pub(crate) fn lock(self) -> RowLock {
+        if self.header().shape.load(Ordering::Relaxed) & KEYS_LOCKED != 0 {
+            RowLock::Update
+        } else {
+            RowLock::NoKeyUpdate
+        }
+    }
+
     /// The row's bytes.
     #[inline]
     pub(crate) fn row(self) -> &'g [u8] {
@@ -316,6 +341,8 @@ pub(crate) struct Chunk {
     pruning: AtomicBool,
     /// Where its slots and versions are counted (V6).
     memory: &'static Memory,
+    /// Rows with shared locks; see [`crate::row_lock::meeting`].
+    shared: AtomicU32,
 }
 
 impl Chunk {
@@ -325,13 +352,38 @@ impl Chunk {
             memory,
             slots: (0..CHUNK_SLOTS).map(|_| AtomicPtr::default()).collect(),
             pruning: AtomicBool::new(false),
+            shared: AtomicU32::new(0),
         }
     }
 
-    /// The newest version in a slot.
+    /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)
     #[inline]
     pub(crate) fn head<'g>(&self, slot: usize, guard: &'g Guard) -> Option<VersionRef<'g>> {
-        VersionRef::from_raw(self.slots[slot].load(Ordering::Acquire), guard)
+        VersionRef::from_raw(self.slots[slot].load(Ordering::SeqCst), guard)
+    }
+
+    /// May some row have shared locks?
+    #[inline]
+    pub(crate) fn some_shared(&self) -> bool {
+        self.shared_count() > 0
+    }
+
+    /// Rows that have, or are about to have, shared locks.
+    pub(crate) fn shared_count(&self) -> usize {
+        self.shared.load(Ordering::SeqCst) as usize
+    }
+
+    /// One more row has, or is about to have, shared locks.
+    pub(crate) fn raise_shared(&self) {
+        self.memory.add(SHARED_ROW_BYTES as i64);
+        self.shared.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One fewer.
+    pub(crate) fn lower_shared(&self) {
+        let before = self.shared.fetch_sub(1, Ordering::SeqCst);
+        assert!(before > 0, "what is lowered was raised");
+        self.memory.add(-(SHARED_ROW_BYTES as i64));
     }
 
     fn install_fresh<'g>(
@@ -350,13 +402,13 @@ impl Chunk {
         // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
         // is identity.
         self.slots[slot]
-            .compare_exchange(expected, raw, Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(expected, raw, Ordering::SeqCst, Ordering::Acquire)
             .ok()?;
         std::mem::forget(fresh);
         VersionRef::from_raw(raw, guard)
     }
 
-    /// Installs a version of `writer` above `expected`; `None` if the slot's newest version is another one by now.
+    /// Installs a version of `writer` above `expected`, which locks the row with (at least) `lock`; `None` if the slot's newest version is another one by now.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call site per kind of write; a struct would only rename them"
@@ -367,6 +419,7 @@ impl Chunk {
         expected: Option<VersionRef<'g>>,
         writer: &Writer,
         kind: Kind,
+        lock: RowLock,
         command: u32,
         row: &[u8],
         guard: &'g Guard,
@@ -376,7 +429,7 @@ impl Chunk {
         let installed = self.install_fresh(
             slot,
             expected,
-            Fresh::new(writer.address(), kind, command, row, self.memory),
+            Fresh::new(writer.address(), kind, lock, command, row, self.memory),
             guard,
         );
         if installed.is_none() {
@@ -399,7 +452,8 @@ impl Chunk {
             let kind = Kind::Row {
                 keys_changed: false,
             };
-            let fresh = Fresh::new(csn.0 << 1 | 1, kind, 0, row, self.memory);
+            let stamp = csn.0 << 1 | 1;
+            let fresh = Fresh::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, self.memory);
             self.install_fresh(slot, None, fresh, guard);
         }
     }

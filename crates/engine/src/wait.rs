@@ -4,6 +4,15 @@
 //! whose wait closes a cycle is the victim. Only transactions that wait are in the graph, with the table locks they
 //! hold, so taking a lock costs the graph nothing.
 //!
+//! Who waits for a row stands in its queue, and still does when it is woken to try again: it has the *turn* until it has
+//! the row, or turns to something else (see `row_lock`). A transaction has one turn at most.
+//!
+//! An edge of the graph from one who waits for a row is what stands against it in the row at the moment of the search, not
+//! what did when it was blocked: the row may have gone to another since, who woke nobody. No cycle is missed: edges
+//! come up when somebody waits, who then searches, or when somebody takes a lock, who does not wait at that moment and
+//! searches when he does. None is found that is not there: a transaction in the graph gives nothing back before it
+//! has left it, which takes the graph's mutex.
+//!
 //! A wait may end early: the caller calls again what was blocked, and may be blocked again.
 
 use std::collections::HashMap;
@@ -11,24 +20,32 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
-use logstead_types::TableId;
+use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::engine::EngineInner;
+use crate::error::WriteError;
+use crate::row_lock::{Next, RowLock};
 use crate::state::{TxnId, TxnState};
 use crate::table::Table;
 use crate::table_lock::{Held, TableLock};
 use crate::txn::Txn;
+use crate::version::{Guard, Stamp};
 
 /// What a transaction waits for, as of when it was blocked.
 #[derive(Clone)]
 enum Cause {
-    /// Another transaction's row lock or undecided version.
+    /// A row that others have locked; `holder` is one of them.
     Row {
+        row: WantedRow,
+        holder: Arc<TxnState>,
+    },
+    /// What becomes of another transaction's undecided version.
+    Outcome {
         writer: Arc<TxnState>,
         releases: u64,
     },
@@ -41,14 +58,34 @@ enum Cause {
     },
 }
 
-impl Cause {
-    fn stands(&self) -> bool {
-        match self {
-            Cause::Row { writer, releases } => writer.holds_since(*releases),
-            Cause::Table {
-                table, releases, ..
-            } => table.locks.holds_since(*releases),
+/// A row that somebody wants to lock.
+#[derive(Clone)]
+pub(crate) struct WantedRow {
+    pub(crate) table: Arc<Table>,
+    pub(crate) rid: Rid,
+    pub(crate) lock: RowLock,
+}
+
+impl WantedRow {
+    /// The transactions whose locks of the row stand against `txn` now.
+    fn obstacles(&self, txn: TxnId) -> SmallVec<[TxnId; 4]> {
+        let mut found = SmallVec::new();
+        let guard = Guard::pin();
+        if let Some(head) = self.table.rows.head(self.rid, &guard)
+            && let Stamp::Writer(state) = head.stamp()
+            && state.id() != txn
+            && state.is_unsettled()
+            && self.lock.conflicts(head.lock())
+        {
+            found.push(state.id());
         }
+        let shard = self.table.row_locks.shard(self.rid);
+        found.extend(shard.conflicts(self.rid, txn, self.lock));
+        found
+    }
+
+    fn is(&self, table: &Arc<Table>, rid: Rid) -> bool {
+        self.rid == rid && Arc::ptr_eq(&self.table, table)
     }
 }
 
@@ -57,9 +94,13 @@ impl Cause {
 pub struct Blocker(Cause);
 
 impl Blocker {
-    pub(crate) fn row(writer: Arc<TxnState>) -> Blocker {
+    pub(crate) fn row(row: WantedRow, holder: Arc<TxnState>) -> Blocker {
+        Blocker(Cause::Row { row, holder })
+    }
+
+    pub(crate) fn outcome(writer: Arc<TxnState>) -> Blocker {
         let releases = writer.releases();
-        Blocker(Cause::Row { writer, releases })
+        Blocker(Cause::Outcome { writer, releases })
     }
 
     pub(crate) fn table(
@@ -76,10 +117,11 @@ impl Blocker {
         })
     }
 
-    /// The transaction in the way, where one is known (NOWAIT and SKIP LOCKED need no more than that there is one).
+    /// One transaction in the way, where one is known (NOWAIT and SKIP LOCKED need no more than that there is one).
     pub fn holder(&self) -> Option<TxnId> {
         match &self.0 {
-            Cause::Row { writer, .. } => Some(writer.id()),
+            Cause::Row { holder, .. } => Some(holder.id()),
+            Cause::Outcome { writer, .. } => Some(writer.id()),
             Cause::Table { holder, .. } => *holder,
         }
     }
@@ -102,7 +144,14 @@ impl Blocker {
 impl fmt::Debug for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Cause::Row { writer, .. } => write!(f, "Blocker(row of {:?})", writer.id()),
+            Cause::Row { row, holder } => write!(
+                f,
+                "Blocker({:?} of row {} held by {:?})",
+                row.lock,
+                row.rid,
+                holder.id()
+            ),
+            Cause::Outcome { writer, .. } => write!(f, "Blocker(outcome of {:?})", writer.id()),
             Cause::Table { table, lock, .. } => write!(f, "Blocker({lock:?} of {table:?})"),
         }
     }
@@ -126,15 +175,50 @@ pub struct LockWait<'t> {
 }
 
 impl LockWait<'_> {
-    fn leave(&mut self) {
+    /// Takes the wait out of the graph and of what it waited for. The turn at a row, if any, stays.
+    fn unpark(&mut self) {
+        if !std::mem::take(&mut self.parked) {
+            return;
+        }
         let id = self.txn.id();
         match &self.cause {
-            Cause::Row { writer, .. } => writer.deregister(id),
+            Cause::Row { .. } => {}
+            Cause::Outcome { writer, .. } => writer.deregister(id),
             Cause::Table { table, .. } => table.locks.deregister(id),
         }
-        if self.parked {
-            self.parked = false;
-            self.txn.engine().waits.leave(id);
+        self.txn.engine().waits.leave(id);
+    }
+
+    /// Registers at what is waited for. True if it is in the way no more.
+    fn register(&mut self, cx: &Context<'_>) -> bool {
+        let id = self.txn.id();
+        match &self.cause {
+            Cause::Row { row, holder } => {
+                let again = self.txn.queue_for(row, cx.waker());
+                holder.note_row(&row.table, row.rid);
+                // What was in the way may have gone before it was told of us; another obstacle is one we are not noted with.
+                if !row.obstacles(id).contains(&holder.id()) {
+                    row.table.row_locks.shard(row.rid).try_now(row.rid, id);
+                    return true;
+                }
+                if again {
+                    row.table.row_locks.pass_on(row.rid, id);
+                }
+                false
+            }
+            Cause::Outcome { writer, releases } => {
+                writer.register(id, cx.waker());
+                !writer.holds_since(*releases)
+            }
+            Cause::Table {
+                table,
+                lock,
+                releases,
+                ..
+            } => {
+                table.locks.register(id, *lock, cx.waker());
+                !table.locks.holds_since(*releases)
+            }
         }
     }
 }
@@ -144,27 +228,35 @@ impl Future for LockWait<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if !this.cause.stands() {
-            this.leave();
-            return Poll::Ready(Ok(()));
-        }
         let id = this.txn.id();
-        match &this.cause {
-            Cause::Row { writer, .. } => writer.register(id, cx.waker()),
-            Cause::Table { table, lock, .. } => table.locks.register(id, *lock, cx.waker()),
-        }
-        if !this.cause.stands() {
-            this.leave();
-            return Poll::Ready(Ok(()));
-        }
         if !this.parked {
+            if !matches!(this.cause, Cause::Row { .. }) {
+                this.txn.pass_turn();
+            }
             this.parked = true;
+            if this.register(cx) {
+                this.unpark();
+                return Poll::Ready(Ok(()));
+            }
             let held = this.txn.held_tables();
             let engine: &EngineInner = this.txn.engine();
             if engine.waits.enter(id, this.cause.clone(), held) {
-                this.leave();
+                this.unpark();
+                this.txn.pass_turn();
                 return Poll::Ready(Err(WaitError::Deadlock));
             }
+            return Poll::Pending;
+        }
+        let over = match &this.cause {
+            Cause::Row { row, .. } => {
+                let mut shard = row.table.row_locks.shard(row.rid);
+                shard.take_wake(row.rid, id, cx.waker())
+            }
+            Cause::Outcome { .. } | Cause::Table { .. } => this.register(cx),
+        };
+        if over {
+            this.unpark();
+            return Poll::Ready(Ok(()));
         }
         Poll::Pending
     }
@@ -173,7 +265,85 @@ impl Future for LockWait<'_> {
 impl Drop for LockWait<'_> {
     fn drop(&mut self) {
         if self.parked {
-            self.leave();
+            self.unpark();
+            self.txn.pass_turn();
+        }
+    }
+}
+
+/// A transaction's place in the queue of a row.
+pub(crate) struct Turn {
+    table: Arc<Table>,
+    rid: Rid,
+}
+
+impl Txn {
+    /// Enters the queue of a row, leaving any other. True if it was there already.
+    fn queue_for(&mut self, row: &WantedRow, waker: &Waker) -> bool {
+        if self
+            .turn
+            .as_ref()
+            .is_some_and(|turn| !row.is(&turn.table, turn.rid))
+        {
+            self.pass_turn();
+        }
+        let id = self.id();
+        let guard = Guard::pin();
+        let head = row.table.rows.head(row.rid, &guard);
+        let has_version = head.is_some_and(|head| self.is_own(head));
+        let mut shard = row.table.row_locks.shard(row.rid);
+        let holds = has_version || shard.held(row.rid, id).is_some();
+        let again = shard.enqueue(row.rid, id, row.lock, holds, waker);
+        drop(shard);
+        self.turn = Some(Turn {
+            table: row.table.clone(),
+            rid: row.rid,
+        });
+        again
+    }
+
+    /// Gives up the place in a row's queue that a wait for the row has left to the transaction: the next one tries. Whoever
+    /// does not try again after a wait, or after [`WriteError::Changed`](crate::WriteError::Changed), calls it; the
+    /// beginning and the end of a statement do too.
+    #[inline]
+    pub fn pass_turn(&mut self) {
+        if self.turn.is_some() {
+            self.leave_queue(None);
+        }
+    }
+
+    /// The transaction has tried a row: if it waited for it, its turn is over, unless it must wait on or look again.
+    #[inline]
+    pub(crate) fn turn_used(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        outcome: &Result<(), WriteError>,
+        lock: RowLock,
+    ) {
+        let Some(turn) = &self.turn else { return };
+        if turn.rid != rid || !Arc::ptr_eq(&turn.table, table) {
+            return self.leave_queue(None);
+        }
+        match outcome {
+            Ok(()) => self.leave_queue(Some(lock)),
+            Err(WriteError::Blocked(_) | WriteError::Changed) => {}
+            Err(_) => self.leave_queue(None),
+        }
+    }
+
+    #[cold]
+    fn leave_queue(&mut self, taken: Option<RowLock>) {
+        let Some(Turn { table, rid }) = self.turn.take() else {
+            return;
+        };
+        let next = table.row_locks.shard(rid).dequeue(rid, self.id(), taken);
+        match (next, &self.work) {
+            (Next::Nobody, _) => {}
+            (Next::Wake(waker), _) => waker.wake(),
+            (Next::AtRelease, Some(work)) => work.writer.state().note_row(&table, rid),
+            // Who has no state has taken no lock.
+            (Next::AtRelease, None) => table.row_locks.wake_first(rid),
         }
     }
 }
@@ -201,10 +371,6 @@ impl WaitGraph {
         open.push(id);
         while let Some(at) = open.pop() {
             let Some(node) = nodes.get(&at) else { continue };
-            // A wait that is over but not yet left waits for nobody.
-            if !node.cause.stands() {
-                continue;
-            }
             for next in Self::waits_for(&nodes, at, &node.cause) {
                 if next == id {
                     return true;
@@ -223,8 +389,16 @@ impl WaitGraph {
         id: TxnId,
         cause: &Cause,
     ) -> SmallVec<[TxnId; 4]> {
+        // A wait that is over but not yet left waits for nobody.
         let (table, lock) = match cause {
-            Cause::Row { writer, .. } => return SmallVec::from_slice(&[writer.id()]),
+            Cause::Row { row, .. } => return row.obstacles(id),
+            Cause::Outcome { writer, releases } => {
+                let stands = writer.holds_since(*releases);
+                return stands.then(|| writer.id()).into_iter().collect();
+            }
+            Cause::Table {
+                table, releases, ..
+            } if !table.locks.holds_since(*releases) => return SmallVec::new(),
             Cause::Table { table, lock, .. } => (table.id(), *lock),
         };
         let weak = lock < TableLock::Share;

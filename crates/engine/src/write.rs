@@ -15,13 +15,13 @@ use crate::garbage;
 use crate::index::{Index, KeyKind};
 use crate::precommit::Buffers;
 use crate::row::{ROW_BYTES_MAX, RowRef};
-use crate::row_lock::RowLock;
+use crate::row_lock::{RowLock, unshare};
 use crate::rows::{RID_MAX, Rows};
 use crate::serializable::Ordinal;
 use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
-use crate::txn::{Isolation, Target, Txn, VersionId};
+use crate::txn::{Isolation, Txn, VersionId};
 use crate::version::{Guard, Kind, Stamp, VersionRef, Writer, version_bytes};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
@@ -32,7 +32,36 @@ pub(crate) enum What {
     Insert,
     Update,
     Delete,
+    /// A version that is only a lock.
     Lock,
+    /// A shared lock, with what was held before.
+    Share(Option<RowLock>),
+}
+
+impl What {
+    /// Did it make a new state of the row?
+    pub(crate) fn is_change(self) -> bool {
+        matches!(self, What::Insert | What::Update | What::Delete)
+    }
+}
+
+/// Which keys of a row an update changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ChangedKeys {
+    None,
+    InPlainIndex,
+    InUniqueIndex,
+}
+
+impl ChangedKeys {
+    /// What the update locks the row with.
+    pub(crate) fn lock(self) -> RowLock {
+        if self == ChangedKeys::InUniqueIndex {
+            RowLock::Update
+        } else {
+            RowLock::NoKeyUpdate
+        }
+    }
 }
 
 /// A record's header, and a delta's beyond the columns it carries.
@@ -86,9 +115,9 @@ impl Judge<'_, '_> {
             let head = self.table.rows.head(rid, self.guard);
             let mut at = head;
             let mut in_flight: Option<Arc<TxnState>> = None;
-            // A blocker made after a rollback to a savepoint would wait for a waking that was; see `Txn::target`.
+            // A blocker made after a rollback to a savepoint would wait for a waking that was.
             let blocked = |writer| {
-                let blocker = Blocker::row(writer);
+                let blocker = Blocker::outcome(writer);
                 (self.table.rows.head(rid, self.guard) == head)
                     .then_some(WriteError::Blocked(blocker))
             };
@@ -260,7 +289,12 @@ impl Txn {
 
     /// Asks for the memory of a version with `row_bytes`, its record, and `more`.
     #[inline]
-    fn admit(&self, table: &Table, row_bytes: usize, more: usize) -> Result<(), WriteError> {
+    pub(crate) fn admit(
+        &self,
+        table: &Table,
+        row_bytes: usize,
+        more: usize,
+    ) -> Result<(), WriteError> {
         let growth = self
             .work
             .as_ref()
@@ -400,21 +434,39 @@ impl Txn {
         judged.end(self, table, result)
     }
 
-    fn keys_differ(&self, indexes: &[Arc<Index>], old: &[u8], new: &[u8]) -> bool {
+    pub(crate) fn changed_keys(
+        &self,
+        indexes: &[Arc<Index>],
+        old: &[u8],
+        new: &[u8],
+    ) -> ChangedKeys {
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             old_key, new_key, ..
         } = &mut *scratch;
-        indexes.iter().any(|index| {
+        let mut changed = ChangedKeys::None;
+        for index in indexes {
             old_key.clear();
             new_key.clear();
             let (old, new) = (index.key(old, old_key), index.key(new, new_key));
-            new == KeyKind::Failed || old != new || (new.has_entry() && old_key != new_key)
-        })
+            if new == KeyKind::Failed || old != new || (new.has_entry() && old_key != new_key) {
+                if index.is_unique() {
+                    return ChangedKeys::InUniqueIndex;
+                }
+                changed = ChangedKeys::InPlainIndex;
+            }
+        }
+        changed
     }
 
     /// Notes a write that succeeded, and its record.
-    fn note(&mut self, table: &Arc<Table>, rid: Rid, what: What, record: Option<Record<'_>>) {
+    pub(crate) fn note(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        what: What,
+        record: Option<Record<'_>>,
+    ) {
         let Some(work) = &mut self.work else { return };
         let buffers = &mut work.buffers;
         let at = match buffers.tables.iter().rposition(|t| Arc::ptr_eq(t, table)) {
@@ -439,6 +491,9 @@ impl Txn {
     /// Pops the transaction's newest version of a row, its index entries with it.
     pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
         let Some(work) = &self.work else { return };
+        if let What::Share(before) = what {
+            return unshare(table, rid, self.id(), before);
+        }
         let Some((chunk, slot)) = table.rows.slot(rid) else {
             return;
         };
@@ -446,7 +501,7 @@ impl Txn {
         let Some(gone) = popped else { return };
         add(&self.worker.counters().versions_collected, 1);
         match what {
-            What::Lock | What::Delete => {}
+            What::Lock | What::Delete | What::Share(_) => {}
             What::Update | What::Insert => {
                 drop_entries(
                     table,
@@ -464,8 +519,8 @@ impl Txn {
 
     /// Undoes a write that found its key taken. The transaction may go on (ON CONFLICT): whoever met the version in the
     /// meantime must not wait for its end. If another transaction is in the way it will not go on but wait and write
-    /// again, so nobody is woken: two transactions that want each other's keys would wake each other for ever, and never
-    /// both be found waiting.
+    /// again, so nobody who waits for its outcome is woken: two transactions that want each other's keys would wake each
+    /// other for ever, and never both be found waiting. Who wants the row may have it in the meantime.
     fn undo_failed(
         &mut self,
         table: &Table,
@@ -475,6 +530,7 @@ impl Txn {
         error: &WriteError,
     ) {
         self.undo(table, rid, what, guard);
+        table.row_locks.wake_first(rid);
         if let (Some(work), false) = (&self.work, matches!(error, WriteError::Blocked(_))) {
             work.writer.state().wake();
         }
@@ -500,7 +556,16 @@ impl Txn {
             };
             // A free rid's slot is empty; one that is not would be a leak, not a reason to fail.
             if chunk
-                .install(slot, None, &work.writer, kind, self.command, row, &guard)
+                .install(
+                    slot,
+                    None,
+                    &work.writer,
+                    kind,
+                    RowLock::Update,
+                    self.command,
+                    row,
+                    &guard,
+                )
                 .is_some()
             {
                 add(&self.worker.counters().versions_installed, 1);
@@ -534,6 +599,18 @@ impl Txn {
         base: VersionId,
         new_row: &[u8],
     ) -> Result<(), WriteError> {
+        let done = self.update_row(table, rid, base, new_row);
+        self.turn_used(table, rid, &done, RowLock::NoKeyUpdate);
+        done
+    }
+
+    fn update_row(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        new_row: &[u8],
+    ) -> Result<(), WriteError> {
         if new_row.len() > ROW_BYTES_MAX {
             return Err(WriteError::TooLarge);
         }
@@ -541,22 +618,24 @@ impl Txn {
         self.admit(table, new_row.len(), 0)?;
         let guard = Guard::pin();
         let target = loop {
-            let target = self.target(table, rid, base, &guard)?;
+            let target = self.target(table, rid, base, RowLock::NoKeyUpdate, &guard)?;
             let old_row = target.row.row();
             // One look at the table's indexes for all of it: an index that is attached meanwhile would be missed by
             // both, by us because its keys were not compared and by who builds it because the version came after.
             let written = table.with_indexes(|indexes| {
-                let keys_changed = self.keys_differ(indexes, old_row, new_row);
+                let changed = self.changed_keys(indexes, old_row, new_row);
+                let keys_changed = changed != ChangedKeys::None;
                 let kind = Kind::Row { keys_changed };
-                if !self.install_above(table, rid, &target, kind, new_row, &guard) {
-                    return None;
+                let lock = changed.lock();
+                if !self.install_above(table, rid, &target, kind, lock, new_row, &guard)? {
+                    return Ok::<_, WriteError>(None);
                 }
-                Some(if keys_changed {
+                Ok(Some(if keys_changed {
                     self.insert_entries(table, indexes, rid, Some(old_row), new_row, &guard)
                 } else {
                     Ok(())
-                })
-            });
+                }))
+            })?;
             match written {
                 None => {}
                 Some(Ok(())) => break target,
@@ -595,12 +674,24 @@ impl Txn {
         rid: Rid,
         base: VersionId,
     ) -> Result<(), WriteError> {
+        let done = self.delete_row(table, rid, base);
+        self.turn_used(table, rid, &done, RowLock::Update);
+        done
+    }
+
+    fn delete_row(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+    ) -> Result<(), WriteError> {
         self.start_work();
         self.admit(table, 0, 0)?;
         let guard = Guard::pin();
+        let (kind, lock) = (Kind::Tombstone, RowLock::Update);
         loop {
-            let target = self.target(table, rid, base, &guard)?;
-            if self.install_above(table, rid, &target, Kind::Tombstone, &[], &guard) {
+            let target = self.target(table, rid, base, lock, &guard)?;
+            if self.install_above(table, rid, &target, kind, lock, &[], &guard)? {
                 break;
             }
         }
@@ -614,61 +705,5 @@ impl Txn {
             }),
         );
         Ok(())
-    }
-
-    /// Locks the version `base` of a row, until the transaction ends or rolls back to a savepoint before. Not logged,
-    /// and readers look through it. Every lock keeps all others out, as [`RowLock::Update`] does, whatever its strength.
-    pub fn lock_row(
-        &mut self,
-        table: &Arc<Table>,
-        rid: Rid,
-        base: VersionId,
-        _lock: RowLock,
-    ) -> Result<(), WriteError> {
-        self.start_work();
-        self.admit(table, 0, 0)?;
-        let guard = Guard::pin();
-        loop {
-            let target = self.target(table, rid, base, &guard)?;
-            if target.locked {
-                return Ok(());
-            }
-            if self.install_above(table, rid, &target, Kind::LockOnly, &[], &guard) {
-                break;
-            }
-        }
-        self.note(table, rid, What::Lock, None);
-        Ok(())
-    }
-
-    /// Installs a version above the one that was judged; false if another transaction was quicker.
-    fn install_above(
-        &self,
-        table: &Table,
-        rid: Rid,
-        target: &Target<'_>,
-        kind: Kind,
-        row: &[u8],
-        guard: &Guard,
-    ) -> bool {
-        let Some(work) = &self.work else { return false };
-        let Some((chunk, slot)) = table.rows.slot(rid) else {
-            return false;
-        };
-        let installed = chunk
-            .install(
-                slot,
-                Some(target.head),
-                &work.writer,
-                kind,
-                self.command,
-                row,
-                guard,
-            )
-            .is_some();
-        if installed {
-            add(&self.worker.counters().versions_installed, 1);
-        }
-        installed
     }
 }

@@ -9,6 +9,8 @@ mod history;
 mod locks;
 mod memory;
 mod recovery;
+mod row_lock_stress;
+mod row_locks;
 mod serializable;
 mod stress;
 mod unique;

@@ -11,9 +11,9 @@ use crate::world::*;
 
 const ACCOUNTS: i64 = 20;
 
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 impl Dice {
-    fn roll(&mut self, n: u64) -> u64 {
+    pub(crate) fn roll(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -186,12 +186,16 @@ impl World {
     }
 
     pub(crate) fn lock(&self, txn: &mut Txn, k: i64) -> Result<(), WriteError> {
+        self.lock_as(txn, k, RowLock::Update)
+    }
+
+    pub(crate) fn lock_as(&self, txn: &mut Txn, k: i64, lock: RowLock) -> Result<(), WriteError> {
         let guard = Guard::pin();
         let found = txn
             .get(&self.by_key, &key(k), &guard)
             .expect("the account exists");
         let (rid, version) = (found.rid, found.version);
-        txn.lock_row(&self.table, rid, version, RowLock::Update)
+        txn.lock_row(&self.table, rid, version, lock)
     }
 
     /// Every visible row, by scan.
@@ -250,7 +254,7 @@ impl Bell {
 }
 
 /// Polls once.
-pub(crate) fn poll<F: Future>(future: Pin<&mut F>, bell: &Arc<Bell>) -> Poll<F::Output> {
+pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>, bell: &Arc<Bell>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(&Waker::from(bell.clone())))
 }
 

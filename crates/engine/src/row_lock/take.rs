@@ -1,0 +1,249 @@
+//! Taking row locks and giving them back: the meeting's steps on real rows.
+
+use std::sync::Arc;
+
+use logstead_types::Rid;
+use parking_lot::MutexGuard;
+
+use super::meeting::{self, Place};
+use super::{RowLock, Shard};
+use crate::error::WriteError;
+use crate::state::TxnId;
+use crate::stats::add;
+use crate::table::Table;
+use crate::txn::{Target, Txn, VersionId};
+use crate::version::{Chunk, Guard, Kind};
+use crate::wait::{Blocker, WantedRow};
+use crate::write::What;
+
+/// Gives a shared lock back, or what was added to it.
+pub(crate) fn unshare(table: &Table, rid: Rid, txn: TxnId, before: Option<RowLock>) {
+    let mut shard = table.row_locks.shard(rid);
+    if shard.set_back(rid, txn, before)
+        && let Some((chunk, _)) = table.rows.slot(rid)
+    {
+        chunk.lower_shared();
+    }
+}
+
+/// A row that a transaction is about to lock; see [`meeting`]. With the shard's mutex held nothing else is locked: who
+/// looks at a table's indexes may wait for a shard.
+struct Locking<'a, 'g> {
+    txn: &'a mut Txn,
+    table: &'a Arc<Table>,
+    rid: Rid,
+    lock: RowLock,
+    chunk: &'a Chunk,
+    slot: usize,
+    /// The row as it was judged: neither lock is taken if it has another head by now.
+    target: Target<'g>,
+    /// What an exclusive lock installs.
+    kind: Kind,
+    row: &'a [u8],
+    guard: &'g Guard,
+}
+
+impl<'a> Place for Locking<'a, '_> {
+    type Shard = MutexGuard<'a, Shard>;
+    /// `None`: the row has another head; judge it again.
+    type Refusal = Option<WriteError>;
+    type Before = Option<RowLock>;
+
+    #[inline]
+    fn some_shared(&self) -> bool {
+        self.chunk.some_shared()
+    }
+
+    fn raise(&self) {
+        self.chunk.raise_shared();
+    }
+
+    fn lower(&self) {
+        self.chunk.lower_shared();
+    }
+
+    fn shard(&self) -> Self::Shard {
+        self.table.row_locks.shard(self.rid)
+    }
+
+    fn holder(&self, shard: &Self::Shard) -> Option<Self::Refusal> {
+        let holder = shard.conflict(self.rid, self.txn.id(), self.lock)?;
+        let row = WantedRow {
+            table: self.table.clone(),
+            rid: self.rid,
+            lock: self.lock,
+        };
+        let blocker = Blocker::row(row, holder.clone());
+        Some(Some(WriteError::Blocked(blocker)))
+    }
+
+    #[inline]
+    fn install(&mut self) -> bool {
+        let Some(work) = &self.txn.work else {
+            return false;
+        };
+        let target = &self.target;
+        let lock = target.held.map_or(self.lock, |held| held.max(self.lock));
+        let installed = self
+            .chunk
+            .install(
+                self.slot,
+                Some(target.head),
+                &work.writer,
+                self.kind,
+                lock,
+                self.txn.command,
+                self.row,
+                self.guard,
+            )
+            .is_some();
+        if installed {
+            add(&self.txn.worker.counters().versions_installed, 1);
+        }
+        installed
+    }
+
+    fn uninstall(&mut self) {
+        // A version without index entries, whatever it is.
+        self.txn.undo(self.table, self.rid, What::Lock, self.guard);
+        self.table.row_locks.wake_first(self.rid);
+    }
+
+    fn look_at_head(&mut self) -> Result<bool, Self::Refusal> {
+        let head = self.chunk.head(self.slot, self.guard);
+        if head == Some(self.target.head) {
+            Ok(false)
+        } else {
+            Err(None)
+        }
+    }
+
+    fn enter(&mut self, shard: &mut Self::Shard) -> (Option<RowLock>, bool) {
+        match &self.txn.work {
+            Some(work) => shard.enter(self.rid, work.writer.state(), self.lock),
+            None => (Some(self.lock), false),
+        }
+    }
+}
+
+impl Txn {
+    /// Locks a row in its version `base`, until the transaction ends or rolls back to a savepoint before. Not logged, and
+    /// readers look through it. For [`RowLock::KeyShare`] the row may have changed since, if not its keys in unique
+    /// indexes.
+    pub fn lock_row(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        lock: RowLock,
+    ) -> Result<(), WriteError> {
+        self.start_work();
+        self.admit(table, 0, 0)?;
+        let guard = Guard::pin();
+        let done = if lock.is_shared() {
+            self.share_row(table, rid, base, lock, &guard)
+        } else {
+            self.lock_row_alone(table, rid, base, lock, &guard)
+        };
+        self.turn_used(table, rid, &done, lock);
+        done
+    }
+
+    fn share_row(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        lock: RowLock,
+        guard: &Guard,
+    ) -> Result<(), WriteError> {
+        let Some((chunk, slot)) = table.rows.slot(rid) else {
+            return Err(WriteError::Gone);
+        };
+        loop {
+            let target = self.target(table, rid, base, lock, guard)?;
+            if target.held.is_some() {
+                // Every exclusive lock is stronger.
+                return Ok(());
+            }
+            let shared = meeting::shared(&mut Locking {
+                txn: &mut *self,
+                table,
+                rid,
+                lock,
+                chunk,
+                slot,
+                target,
+                kind: Kind::LockOnly,
+                row: &[],
+                guard,
+            });
+            match shared {
+                Err(None) => {}
+                Err(Some(error)) => return Err(error),
+                // What it shares already is as strong.
+                Ok(Some(Some(before))) if before >= lock => return Ok(()),
+                Ok(None) => return Ok(()),
+                Ok(Some(before)) => {
+                    self.note(table, rid, What::Share(before), None);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn lock_row_alone(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        lock: RowLock,
+        guard: &Guard,
+    ) -> Result<(), WriteError> {
+        loop {
+            let target = self.target(table, rid, base, lock, guard)?;
+            if target.held.is_some_and(|held| held >= lock) {
+                return Ok(());
+            }
+            if self.install_above(table, rid, &target, Kind::LockOnly, lock, &[], guard)? {
+                self.note(table, rid, What::Lock, None);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Installs a version, which locks the row with `lock`, above the one that was judged; false if another transaction
+    /// was quicker.
+    #[expect(clippy::too_many_arguments, reason = "what a version is made of")]
+    pub(crate) fn install_above(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        target: &Target<'_>,
+        kind: Kind,
+        lock: RowLock,
+        row: &[u8],
+        guard: &Guard,
+    ) -> Result<bool, WriteError> {
+        let Some((chunk, slot)) = table.rows.slot(rid) else {
+            return Ok(false);
+        };
+        let installed = meeting::exclusive(&mut Locking {
+            txn: self,
+            table,
+            rid,
+            lock,
+            chunk,
+            slot,
+            target: *target,
+            kind,
+            row,
+            guard,
+        });
+        match installed {
+            Ok(installed) => Ok(installed),
+            Err(None) => Ok(false),
+            Err(Some(error)) => Err(error),
+        }
+    }
+}
