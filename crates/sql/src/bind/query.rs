@@ -3,6 +3,7 @@
 use super::ColId;
 use crate::expr::Expr;
 use crate::plan::{AggregateCall, JoinKind, LockWait, OutputColumn, SortKey};
+use logstead_engine::RowLock;
 
 /// FROM as a tree. Inner joins are flattened into the block's list and conditions; what is left is outer joins.
 pub(crate) enum From {
@@ -24,6 +25,14 @@ pub(crate) struct FromList {
     pub(crate) conditions: Vec<Expr>,
 }
 
+/// An item of FROM whose rows are locked.
+#[derive(Clone, Copy)]
+pub(crate) struct RowMark {
+    pub(crate) rel: usize,
+    pub(crate) lock: RowLock,
+    pub(crate) wait: LockWait,
+}
+
 /// One SELECT.
 #[derive(Default)]
 pub(crate) struct Select {
@@ -36,8 +45,8 @@ pub(crate) struct Select {
     pub(crate) order: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
-    /// Items to lock and how.
-    pub(crate) locks: Option<(Vec<usize>, LockWait)>,
+    /// Items to lock and how; `None` without a locking clause.
+    pub(crate) locks: Option<Vec<RowMark>>,
 }
 
 /// GROUP BY, HAVING and aggregates.

@@ -3,12 +3,13 @@
 use super::aggregate::same;
 use super::names::{fold_ident, output_name, schema_and_name};
 use super::operator::strip;
-use super::query::{Distinct, From, FromList, Grouping, Output, Select};
+use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
 use super::{Binder, Clause, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::{LockingClause, locking_clause};
 use crate::plan::{LockWait, OutputColumn, SortKey};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -522,94 +523,97 @@ impl Binder<'_> {
         Ok((limit, offset))
     }
 
-    /// FOR UPDATE: which items are locked.
+    /// FOR UPDATE and its kin: which items are locked, how strongly, and whether a lock is waited for. An item that several
+    /// clauses name is locked as the strongest and least patient of them says.
     fn locks(
         &mut self,
         clauses: &[ast::LockClause],
         block: &Select,
         rels: &[usize],
-    ) -> Result<Option<(Vec<usize>, LockWait)>> {
-        let mut targets = Vec::new();
-        let mut wait = LockWait::Block;
-        for clause in clauses {
-            if clause.lock_type == ast::LockType::Share {
-                return Err(SqlError::unsupported("FOR SHARE"));
-            }
-            let not_with = if block.grouping.as_ref().is_some_and(|g| !g.keys.is_empty()) {
-                Some("GROUP BY clause")
-            } else if block
-                .grouping
-                .as_ref()
-                .is_some_and(|g| !g.aggregates.is_empty())
-            {
-                Some("aggregate functions")
-            } else if block.grouping.is_some() {
-                Some("HAVING clause")
-            } else if !matches!(block.distinct, Distinct::No) {
-                Some("DISTINCT clause")
-            } else if !block.sets.is_empty() {
-                Some("set-returning functions in the target list")
-            } else {
-                None
+    ) -> Result<Option<Vec<RowMark>>> {
+        let mut marks: Vec<RowMark> = Vec::new();
+        for ast_clause in clauses {
+            let clause = locking_clause(ast_clause);
+            let name = clause.name();
+            check_locking(block, name)?;
+            let wait = match ast_clause.nonblock {
+                None => LockWait::Block,
+                Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+                Some(ast::NonBlock::Nowait) => LockWait::NoWait,
             };
-            if let Some(what) = not_with {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("FOR UPDATE is not allowed with {what}"),
-                ));
-            }
-            match clause.nonblock {
-                Some(ast::NonBlock::Nowait) => wait = LockWait::NoWait,
-                Some(ast::NonBlock::SkipLocked) if wait == LockWait::Block => wait = LockWait::Skip,
-                _ => {}
-            }
-            let wanted = match &clause.of {
-                None => None,
-                Some(name) => {
-                    let (_, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
-                    let found = rels.iter().find(|&&rel| *self.rels[rel].alias == *table);
-                    if found.is_none() {
-                        return Err(SqlError::new(
-                            SqlState::UNDEFINED_TABLE,
-                            format!(
-                                "relation \"{table}\" in FOR UPDATE clause not found in FROM clause"
-                            ),
-                        )
-                        .at(self.at(super::names::name_span(name))));
-                    }
-                    found.copied()
-                }
-            };
-            for &rel in rels {
-                if wanted.is_some_and(|w| w != rel) {
-                    continue;
-                }
-                let Source::Table(table) = &self.rels[rel].source else {
-                    if wanted.is_some() {
-                        return Err(SqlError::unsupported(
-                            "FOR UPDATE of something that is not a table",
-                        ));
-                    }
-                    if matches!(self.rels[rel].source, Source::Plan(_)) {
-                        return Err(SqlError::unsupported("FOR UPDATE over a subquery in FROM"));
-                    }
-                    continue;
+            let mut wanted = Vec::new();
+            for part in clause.of {
+                let Some(part) = part.as_ident() else {
+                    return Err(SqlError::unsupported("a function in place of a name"));
                 };
-                let table = table.clone();
+                let at = self.at(part.span);
+                if LockingClause::is_qualified(part) {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("{name} must specify unqualified relation names"),
+                    )
+                    .at(at));
+                }
+                let table = fold_ident(part);
+                let found = rels.iter().find(|&&rel| *self.rels[rel].alias == *table);
+                let Some(&rel) = found else {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("relation \"{table}\" in {name} clause not found in FROM clause"),
+                    )
+                    .at(at));
+                };
+                let what = match &self.rels[rel].source {
+                    Source::Table(_) | Source::Virtual(..) | Source::Plan(_) => None,
+                    Source::Cte { .. } => Some("WITH query"),
+                    Source::Function { .. } => Some("function"),
+                };
+                if let Some(what) = what {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("{name} cannot be applied to a {what}"),
+                    )
+                    .at(at));
+                }
+                wanted.push(rel);
+            }
+            for &rel in rels {
+                if !clause.of.is_empty() && !wanted.contains(&rel) {
+                    continue;
+                }
+                let table = match &self.rels[rel].source {
+                    Source::Table(table) => table.clone(),
+                    Source::Plan(_) => {
+                        return Err(SqlError::unsupported(format!(
+                            "{name} over a subquery in FROM"
+                        )));
+                    }
+                    // Rows of system relations are made when they are read; nobody else can lock them.
+                    Source::Virtual(..) | Source::Cte { .. } | Source::Function { .. } => continue,
+                };
                 if nullable_side(&block.from, rel) {
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
-                        "FOR UPDATE cannot be applied to the nullable side of an outer join",
+                        format!("{name} cannot be applied to the nullable side of an outer join"),
                     ));
                 }
                 self.writes(&table);
                 self.give_row_id(rel);
-                if !targets.contains(&rel) {
-                    targets.push(rel);
+                match marks.iter_mut().find(|m| m.rel == rel) {
+                    Some(mark) => {
+                        mark.lock = mark.lock.max(clause.lock);
+                        mark.wait = mark.wait.max(wait);
+                    }
+                    None => marks.push(RowMark {
+                        rel,
+                        lock: clause.lock,
+                        wait,
+                    }),
                 }
             }
         }
-        Ok(Some((targets, wait)))
+        marks.sort_by_key(|mark| mark.rel);
+        Ok(Some(marks))
     }
 
     /// Makes the item's scan give row id and version token.
@@ -620,6 +624,28 @@ impl Binder<'_> {
             self.rels[rel].row_id = Some(row_id);
         }
     }
+}
+
+/// A block whose rows are not rows of tables cannot lock them.
+fn check_locking(block: &Select, name: &str) -> Result<()> {
+    let grouping = block.grouping.as_ref();
+    let not_with = if !matches!(block.distinct, Distinct::No) {
+        "DISTINCT clause"
+    } else if grouping.is_some_and(|g| !g.keys.is_empty()) {
+        "GROUP BY clause"
+    } else if grouping.is_some_and(|g| !g.having.is_empty()) {
+        "HAVING clause"
+    } else if grouping.is_some() {
+        "aggregate functions"
+    } else if !block.sets.is_empty() {
+        "set-returning functions in the target list"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("{name} is not allowed with {not_with}"),
+    ))
 }
 
 /// Whether an item may be filled with NULLs by an outer join.

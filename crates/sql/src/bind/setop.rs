@@ -358,10 +358,13 @@ impl Binder<'_> {
 
     /// ORDER BY, LIMIT and OFFSET over a finished plan: only its output columns are in sight.
     fn finish_tail(&mut self, plan: Plan, tail: &Tail<'_>) -> Result<Body> {
-        if !tail.locks.is_empty() {
+        if let Some(clause) = tail.locks.first() {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
-                "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
+                format!(
+                    "{} is not allowed with UNION/INTERSECT/EXCEPT",
+                    crate::parse::locking_clause(clause).name()
+                ),
             ));
         }
         let mut keys = Vec::new();

@@ -5,6 +5,7 @@
 
 use super::cte::CteState;
 use super::subquery::SubqueryState;
+use super::write::Outcome;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -254,6 +255,12 @@ impl<'a> Cx<'a> {
     #[inline]
     pub(crate) fn txn(&mut self) -> Result<&mut Txn> {
         Ok(self.storage()?.txn)
+    }
+
+    /// A row turned out to be gone or no longer wanted: if it was waited for, the next who waits tries.
+    pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
+        self.txn()?.pass_turn();
+        Ok(Outcome::Skipped)
     }
 
     /// Storage of a table.

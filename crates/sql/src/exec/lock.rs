@@ -1,4 +1,9 @@
-//! SELECT ... FOR UPDATE: locks rows as they pass, and takes the newest version of a row that changed meanwhile.
+//! SELECT ... FOR UPDATE and its kin: locks rows as they pass, and takes the newest version of a row that changed
+//! meanwhile.
+//!
+//! As in PostgreSQL a row is locked first and judged again after: when the condition does not hold for a newer version
+//! the row is not given, and stays locked. With several tables every row of a combination is locked before the
+//! condition is looked at once more.
 
 use super::batch::Batch;
 use super::context::Cx;
@@ -10,7 +15,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{LockTarget, LockWait, Plan};
 use crate::value::Datum;
-use logstead_engine::{Blocker, RowLock, Table, WriteError};
+use logstead_engine::{Blocker, Table, WriteError};
 use logstead_types::{Rid, SqlState};
 use std::sync::Arc;
 
@@ -25,6 +30,8 @@ pub(crate) struct LockState {
     target: usize,
     /// READ COMMITTED has moved on to the newest version of the current target.
     newest: bool,
+    /// Some target of the row was locked in a newer version than was read.
+    changed: bool,
     tables: Vec<Arc<Table>>,
 }
 
@@ -45,6 +52,7 @@ impl LockState {
             open: false,
             target: 0,
             newest: false,
+            changed: false,
             tables: Vec::new(),
         }
     }
@@ -54,7 +62,6 @@ impl LockState {
         input: &'a Plan,
         targets: &'a [LockTarget],
         recheck: Option<&'a Expr>,
-        wait: LockWait,
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
@@ -85,15 +92,23 @@ impl LockState {
                 self.open = true;
                 self.target = 0;
                 self.newest = false;
+                self.changed = false;
             }
             let mut locked = Locked::Yes;
             while let Some(target) = targets.get(self.target) {
-                locked = self.lock(target, recheck, wait, cx)?;
+                locked = self.lock(target, cx)?;
                 if !matches!(locked, Locked::Yes) {
                     break;
                 }
                 self.target += 1;
-                self.newest = false;
+                self.changed |= std::mem::take(&mut self.newest);
+            }
+            if self.changed
+                && matches!(locked, Locked::Yes)
+                && let Some(recheck) = recheck
+                && !holds(recheck, &self.row, cx)?
+            {
+                locked = Locked::No;
             }
             match locked {
                 Locked::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
@@ -106,13 +121,7 @@ impl LockState {
     }
 
     /// Locks the current row's version in one table.
-    fn lock<'a>(
-        &mut self,
-        target: &'a LockTarget,
-        recheck: Option<&'a Expr>,
-        wait: LockWait,
-        cx: &mut Cx<'a>,
-    ) -> Result<Locked> {
+    fn lock<'a>(&mut self, target: &'a LockTarget, cx: &mut Cx<'a>) -> Result<Locked> {
         let relation = &target.table;
         let Some(table) = self.tables.get(self.target) else {
             return Err(SqlError::internal("a lock target without a table"));
@@ -132,6 +141,7 @@ impl LockState {
                 txn.read(table, rid, &guard)
             };
             let Some(current) = current else {
+                txn.pass_turn();
                 return Ok(Locked::No);
             };
             if self.newest {
@@ -145,19 +155,11 @@ impl LockState {
                         }
                     }
                 }
-                if let Some(recheck) = recheck
-                    && !holds(recheck, &self.row, cx)?
-                {
-                    return Ok(Locked::No);
-                }
             }
-            match cx
-                .txn()?
-                .lock_row(table, rid, current.version, RowLock::Update)
-            {
+            match cx.txn()?.lock_row(table, rid, current.version, target.lock) {
                 Ok(()) => return Ok(Locked::Yes),
                 Err(WriteError::Blocked(blocker)) => {
-                    return match wait {
+                    return match target.wait {
                         LockWait::Block => Ok(Locked::Wait(blocker)),
                         LockWait::Skip => Ok(Locked::No),
                         LockWait::NoWait => Err(SqlError::new(

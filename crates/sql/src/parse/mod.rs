@@ -8,11 +8,13 @@
 
 mod create_as;
 mod kind;
+mod locking;
 mod position;
 mod rewrite;
 mod sequence_options;
 
 pub use kind::{AlterSequence, StatementKind};
+pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 
 use crate::error::{Result, SqlError};

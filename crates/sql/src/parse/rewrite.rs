@@ -112,12 +112,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSp
             continue;
         }
         match word.keyword {
-            Keyword::FOR if words(&tokens, at + 1, &["no", "key", "update"]) => {
-                tokens.drain(at + 1..at + 3);
-            }
-            Keyword::FOR if words(&tokens, at + 1, &["key", "share"]) => {
-                tokens.remove(at + 1);
-            }
+            Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
             Keyword::CONCURRENTLY if words(&tokens, 0, &["drop", "index"]) && at == 2 => {
                 tokens.remove(at);
                 continue;

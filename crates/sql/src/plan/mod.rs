@@ -24,6 +24,7 @@ use crate::catalog::{IndexDef, Relation, VirtualTable};
 use crate::expr::Expr;
 use crate::func::{Aggregate, Function};
 use crate::value::SqlType;
+use logstead_engine::RowLock;
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
@@ -209,10 +210,8 @@ pub enum Node {
         input: Box<Plan>,
         /// What to lock.
         targets: Vec<LockTarget>,
-        /// Full condition over the input row, evaluated again on the newest version after a wait.
+        /// Full condition over the input row, evaluated again if some row is locked in a newer version than was read.
         recheck: Option<Expr>,
-        /// NOWAIT / SKIP LOCKED.
-        wait: LockWait,
     },
     /// INSERT.
     Insert(Box<Insert>),
@@ -311,17 +310,21 @@ pub struct LockTarget {
     pub columns: Vec<(usize, usize)>,
     /// Input column of the row id; the version token follows it.
     pub row_id: usize,
+    /// How its rows are locked.
+    pub lock: RowLock,
+    /// NOWAIT / SKIP LOCKED.
+    pub wait: LockWait,
 }
 
-/// What to do about a locked row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What to do about a locked row, most patient first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockWait {
     /// Wait.
     Block,
-    /// NOWAIT: 55P03.
-    NoWait,
     /// SKIP LOCKED.
     Skip,
+    /// NOWAIT: 55P03.
+    NoWait,
 }
 
 /// A condition every stored row must not make false.

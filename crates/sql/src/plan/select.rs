@@ -4,7 +4,7 @@ use super::build::{self, filter, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
 use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk};
-use crate::bind::query::{Distinct, From, FromList, Grouping, Output, Select};
+use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -113,7 +113,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     let Planned {
         mut plan, layout, ..
     } = planned;
-    let locks = locks.map(|(rels, wait)| (lock_targets(binder, &rels, &layout), wait));
+    let locks = locks.map(|marks| lock_targets(binder, &marks, &layout));
     if locks.is_some() || (keys_below && on_below && !matches!(distinct, Distinct::All)) {
         let substitute = |expr: Expr| match &expr {
             Expr::Column(id, _) => match outputs.iter().find(|o| o.id == *id) {
@@ -139,7 +139,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
                 .collect();
             plan = distinct_on(plan, keys);
         }
-        if let Some((targets, wait)) = locks {
+        if let Some(targets) = locks {
             let recheck = recheck
                 .and_then(crate::bind::and)
                 .map(|c| layout.resolve(c));
@@ -153,7 +153,6 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
                     input: Box::new(plan),
                     targets,
                     recheck,
-                    wait,
                 },
                 columns,
                 rows,
@@ -463,9 +462,9 @@ fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Pl
     Ok(planned)
 }
 
-fn lock_targets(binder: &Binder<'_>, rels: &[usize], layout: &Layout) -> Vec<LockTarget> {
+fn lock_targets(binder: &Binder<'_>, marks: &[RowMark], layout: &Layout) -> Vec<LockTarget> {
     let mut targets = Vec::new();
-    for &rel in rels {
+    for &RowMark { rel, lock, wait } in marks {
         let item = &binder.rels[rel];
         let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else {
             continue;
@@ -484,6 +483,8 @@ fn lock_targets(binder: &Binder<'_>, rels: &[usize], layout: &Layout) -> Vec<Loc
             table: table.clone(),
             columns,
             row_id,
+            lock,
+            wait,
         });
     }
     targets

@@ -345,6 +345,8 @@ fn for_update_locks_skips_or_refuses() {
             table: Arc::clone(&t),
             columns: vec![(0, 0), (1, 1), (2, 2)],
             row_id: 3,
+            lock: logstead_engine::RowLock::Update,
+            wait,
         }];
         let input = Box::new(plan(Node::SeqScan(scan(&t, true)), &T));
         Arc::new(prepare(plan(
@@ -352,7 +354,6 @@ fn for_update_locks_skips_or_refuses() {
                 input,
                 targets,
                 recheck: None,
-                wait,
             },
             &T,
         )))

@@ -58,7 +58,7 @@ impl DeleteWriter {
                 txn.read(table, rid, &guard)
             };
             let Some(current) = current else {
-                return Ok(Outcome::Skipped);
+                return cx.skip_row();
             };
             if self.newest {
                 for position in 0..relation.columns.len() {
@@ -67,7 +67,7 @@ impl DeleteWriter {
                 if let Some(recheck) = &delete.recheck
                     && !holds(recheck, &self.row, cx)?
                 {
-                    return Ok(Outcome::Skipped);
+                    return cx.skip_row();
                 }
             }
             match cx.txn()?.delete(table, rid, current.version) {

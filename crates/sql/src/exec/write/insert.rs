@@ -164,6 +164,7 @@ impl InsertWriter {
         loop {
             let guard = cx.txn()?.pin();
             let Some(existing) = cx.txn()?.read_newest(table, rid, &guard) else {
+                cx.txn()?.pass_turn();
                 return Ok(None);
             };
             stored::decode_all(relation, existing.bytes, &mut self.joined)?;
@@ -171,7 +172,7 @@ impl InsertWriter {
             if let Some(filter) = &update.filter
                 && !holds(filter, &self.joined, cx)?
             {
-                return Ok(Some(Outcome::Skipped));
+                return cx.skip_row().map(Some);
             }
             self.updated.clear();
             self.updated

@@ -92,7 +92,7 @@ impl UpdateWriter {
                 txn.read(table, rid, &guard)
             };
             let Some(current) = current else {
-                return Ok(Outcome::Skipped);
+                return cx.skip_row();
             };
             if self.computed != Some(current.version) {
                 if self.newest {
@@ -101,7 +101,7 @@ impl UpdateWriter {
                     if let Some(recheck) = &update.recheck
                         && !holds(recheck, &self.row, cx)?
                     {
-                        return Ok(Outcome::Skipped);
+                        return cx.skip_row();
                     }
                 }
                 self.compute(update, current.bytes, cx)?;
