@@ -11,7 +11,7 @@ use super::scan::{EXAMINED_MAX, Emitter};
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{KeyRange, Scan};
+use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
 use logstead_engine::{Guard, Index, IndexCursor, Row, Txn};
 use std::ops::Bound;
@@ -39,6 +39,16 @@ enum At {
 pub(crate) struct Range {
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
+}
+
+impl Range {
+    /// Whether the upper end is not above the lower one.
+    fn is_empty(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Included(l), Bound::Excluded(u)) => l >= u,
+            _ => false,
+        }
+    }
 }
 
 impl IndexState {
@@ -155,34 +165,56 @@ fn start<'a>(
     reverse: bool,
     cx: &mut Cx<'a>,
 ) -> Result<At> {
-    let mut prefix = Vec::with_capacity(32);
-    for (i, expr) in range.equal.iter().enumerate() {
-        if !push_key(relation, index, i, expr, &mut prefix, cx)? {
+    if index.unique && range.whole_key(index.columns.len()).is_some() {
+        let mut key = Vec::with_capacity(32);
+        for (i, probe) in range.equal.iter().enumerate() {
+            let Probe::Value(expr) = probe else { continue };
+            if !push_key(relation, index, i, expr, &mut key, cx)? {
+                return Ok(At::Done);
+            }
+        }
+        return Ok(At::Point(key));
+    }
+    let mut prefixes = vec![Vec::with_capacity(32)];
+    for (i, probe) in range.equal.iter().enumerate() {
+        match probe {
+            Probe::Value(expr) => {
+                let mut key = Vec::new();
+                if !push_key(relation, index, i, expr, &mut key, cx)? {
+                    return Ok(At::Done);
+                }
+                prefixes.iter_mut().for_each(|p| p.extend_from_slice(&key));
+            }
+            Probe::Null => {
+                let mut key = Vec::new();
+                encode(relation, index, i, &Datum::Null, &mut key)?;
+                prefixes.iter_mut().for_each(|p| p.extend_from_slice(&key));
+            }
+            Probe::Any(any) => {
+                let keys = any_keys(relation, index, i, any, cx)?;
+                // Keys of columns are prefix-free: in order by columns, in order as a whole.
+                let longer = prefixes.iter().flat_map(|prefix| {
+                    let join = |key: &Vec<u8>| [prefix.as_slice(), key].concat();
+                    keys.iter().map(join)
+                });
+                prefixes = longer.collect();
+            }
+        }
+    }
+    let mut ranges = if range.has_bounds() {
+        let Some(tail) = Tail::of(relation, index, range, cx)? else {
             return Ok(At::Done);
-        }
+        };
+        let all = prefixes.into_iter().map(|prefix| tail.after(prefix));
+        all.filter(|range| !range.is_empty()).collect()
+    } else {
+        prefixes.into_iter().map(whole_prefix).collect::<Vec<_>>()
+    };
+    // Taken from the end.
+    if !reverse {
+        ranges.reverse();
     }
-    let next = range.equal.len();
-    if let Some(any) = &range.any {
-        let mut keys = any_keys(relation, index, next, any, &prefix, cx)?;
-        // Taken from the end.
-        if !reverse {
-            keys.reverse();
-        }
-        return Ok(At::Ranges(
-            keys.into_iter().map(whole_prefix).collect(),
-            None,
-        ));
-    }
-    if range.lower.is_none() && range.upper.is_none() {
-        if index.unique && next == index.columns.len() {
-            return Ok(At::Point(prefix));
-        }
-        return Ok(At::Ranges(vec![whole_prefix(prefix)], None));
-    }
-    Ok(match bounds(relation, index, range, prefix, cx)? {
-        Some(range) => At::Ranges(vec![range], None),
-        None => At::Done,
-    })
+    Ok(At::Ranges(ranges, None))
 }
 
 /// Everything that begins with `prefix`.
@@ -248,7 +280,6 @@ fn any_keys<'a>(
     index: &IndexDef,
     i: usize,
     any: &'a Expr,
-    prefix: &[u8],
     cx: &mut Cx<'a>,
 ) -> Result<Vec<Vec<u8>>> {
     let array = match eval_in(any, &[], cx)? {
@@ -258,7 +289,7 @@ fn any_keys<'a>(
     };
     let mut keys = Vec::with_capacity(array.items.len());
     for item in array.items.iter().filter(|item| !item.is_null()) {
-        let mut bytes = prefix.to_vec();
+        let mut bytes = Vec::new();
         encode(relation, index, i, item, &mut bytes)?;
         keys.push(bytes);
     }
@@ -267,71 +298,81 @@ fn any_keys<'a>(
     Ok(keys)
 }
 
-/// Bounds of a range on the column after `prefix`; `None` when it is empty because a bound is NULL.
-fn bounds<'a>(
-    relation: &Relation,
-    index: &IndexDef,
-    range: &'a KeyRange,
-    prefix: Vec<u8>,
-    cx: &mut Cx<'a>,
-) -> Result<Option<Range>> {
-    let i = range.equal.len();
-    let column = index
-        .columns
-        .get(i)
-        .ok_or_else(|| SqlError::internal("a range beyond the index's columns"))?;
-    // A descending column stores greater values first: its lower bound comes last.
-    let (from, to) = if column.desc {
-        (&range.upper, &range.lower)
-    } else {
-        (&range.lower, &range.upper)
-    };
-    let mut bytes = prefix.clone();
-    let lower = match from {
-        Some((expr, inclusive)) => {
-            if !push_key(relation, index, i, expr, &mut bytes, cx)? {
-                return Ok(None);
+/// One end of a range, after a prefix.
+enum End {
+    /// Everything from what begins with these bytes on (a lower end), or up to that (an upper one).
+    With(Vec<u8>),
+    /// Nothing that begins with these bytes.
+    Without(Vec<u8>),
+}
+
+/// The range after the columns that are looked up: the same for each prefix.
+struct Tail {
+    from: End,
+    to: End,
+}
+
+impl Tail {
+    /// `None` when the range is empty because a bound is NULL.
+    fn of<'a>(
+        relation: &Relation,
+        index: &IndexDef,
+        range: &'a KeyRange,
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Tail>> {
+        let i = range.equal.len();
+        let column = index
+            .columns
+            .get(i)
+            .ok_or_else(|| SqlError::internal("a range beyond the index's columns"))?;
+        // A descending column stores greater values first: its lower bound comes last.
+        let (from, to) = if column.desc {
+            (&range.upper, &range.lower)
+        } else {
+            (&range.lower, &range.upper)
+        };
+        let mut null = Vec::new();
+        encode(relation, index, i, &Datum::Null, &mut null)?;
+        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Result<Option<End>> {
+            let Some(edge) = edge else {
+                // NULLs satisfy no range: they are left out where they stand.
+                return Ok(Some(if nulls_here {
+                    End::Without(null.clone())
+                } else {
+                    End::With(Vec::new())
+                }));
+            };
+            let mut bytes = Vec::new();
+            for (at, key) in edge.keys.iter().enumerate() {
+                if !push_key(relation, index, i + at, key, &mut bytes, cx)? {
+                    return Ok((at > 0).then_some(End::With(bytes)));
+                }
             }
-            if *inclusive {
-                Bound::Included(bytes)
+            Ok(Some(if edge.inclusive {
+                End::With(bytes)
             } else {
-                above_prefix(bytes)
-            }
+                End::Without(bytes)
+            }))
+        };
+        let from = end(from, column.nulls_first)?;
+        let to = end(to, !column.nulls_first)?;
+        Ok(from.zip(to).map(|(from, to)| Tail { from, to }))
+    }
+
+    /// The range of keys that begin with `prefix`.
+    fn after(&self, prefix: Vec<u8>) -> Range {
+        let join = |bytes: &[u8]| [prefix.as_slice(), bytes].concat();
+        Range {
+            lower: match &self.from {
+                End::With(bytes) => Bound::Included(join(bytes)),
+                End::Without(bytes) => above_prefix(join(bytes)),
+            },
+            upper: match &self.to {
+                End::With(bytes) => below_successor(join(bytes)),
+                End::Without(bytes) => Bound::Excluded(join(bytes)),
+            },
         }
-        // NULLs satisfy no range: start behind them.
-        None if column.nulls_first => {
-            encode(relation, index, i, &Datum::Null, &mut bytes)?;
-            above_prefix(bytes)
-        }
-        None => Bound::Included(bytes),
-    };
-    let mut bytes = prefix;
-    let upper = match to {
-        Some((expr, inclusive)) => {
-            if !push_key(relation, index, i, expr, &mut bytes, cx)? {
-                return Ok(None);
-            }
-            if *inclusive {
-                below_successor(bytes)
-            } else {
-                Bound::Excluded(bytes)
-            }
-        }
-        None if column.nulls_first => below_successor(bytes),
-        None => {
-            encode(relation, index, i, &Datum::Null, &mut bytes)?;
-            Bound::Excluded(bytes)
-        }
-    };
-    let empty = match (&lower, &upper) {
-        (Bound::Included(l), Bound::Excluded(u)) => l >= u,
-        _ => false,
-    };
-    Ok(if empty {
-        None
-    } else {
-        Some(Range { lower, upper })
-    })
+    }
 }
 
 /// Lower bound behind everything that begins with `prefix`. Nothing is behind a prefix without a successor, and such a

@@ -82,17 +82,9 @@ fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
     else {
         return None;
     };
-    let whole = index.unique
-        && range.equal.len() == index.columns.len()
-        && range.lower.is_none()
-        && range.upper.is_none()
-        && range.any.is_none()
-        && scan.filter.is_none();
-    let plain = range
-        .equal
-        .iter()
-        .all(|expr| columns_read(expr, &mut Vec::new()));
-    (whole && plain).then_some((scan, index, range))
+    let mut key = range.whole_key(index.columns.len())?;
+    let plain = key.all(|expr| columns_read(expr, &mut Vec::new()));
+    (index.unique && scan.filter.is_none() && plain).then_some((scan, index, range))
 }
 
 /// Looks for a statement by key.
@@ -402,7 +394,10 @@ fn push_whole_key<'a>(
     key: &mut Vec<u8>,
     cx: &mut Cx<'a>,
 ) -> Result<bool> {
-    for (i, expr) in range.equal.iter().enumerate() {
+    let Some(exprs) = range.whole_key(index.columns.len()) else {
+        return Err(unrecognised());
+    };
+    for (i, expr) in exprs.enumerate() {
         if !push_key(&scan.table, index, i, expr, key, cx)? {
             return Ok(false);
         }

@@ -1,7 +1,8 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's layout.
 
 use super::explain_expr::{Names, expr_text, qualified};
-use super::{AggregateCall, JoinKind, KeyRange, Node, Plan, SetOpKind, SortKey};
+use super::{AggregateCall, JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey};
+use crate::catalog::IndexKey;
 use crate::exec::{NodeStats, children};
 use crate::expr::{Expr, Subquery};
 use std::fmt::Write as _;
@@ -247,9 +248,11 @@ impl Explainer<'_> {
                 let columns: Vec<String> = index
                     .columns
                     .iter()
-                    .map(|c| match c.position() {
-                        Some(_) => qualified(&scan.alias, c.name(&scan.table), self.qualify),
-                        None => c.spelled(&scan.table, true),
+                    .map(|c| match &c.key {
+                        IndexKey::Column(_) => {
+                            qualified(&scan.alias, c.name(&scan.table), self.qualify)
+                        }
+                        IndexKey::Expression { text, .. } => text.clone(),
                     })
                     .collect();
                 if let Some(text) = range_text(range, &columns, &input, outer) {
@@ -548,32 +551,35 @@ fn range_text(
 ) -> Option<String> {
     let mut parts = Vec::new();
     let name = |i: usize| columns.get(i).map_or("?", String::as_str);
-    for (i, key) in range.equal.iter().enumerate() {
-        parts.push(format!("({} = {})", name(i), expr_text(key, input, outer)));
+    for (i, probe) in range.equal.iter().enumerate() {
+        parts.push(match probe {
+            Probe::Value(key) => format!("({} = {})", name(i), expr_text(key, input, outer)),
+            Probe::Null => format!("({} IS NULL)", name(i)),
+            Probe::Any(any) => format!("({} = ANY ({}))", name(i), expr_text(any, input, outer)),
+        });
     }
     let next = range.equal.len();
-    if let Some(any) = &range.any {
-        parts.push(format!(
-            "({} = ANY ({}))",
-            name(next),
-            expr_text(any, input, outer)
-        ));
+    let sides = [(&range.lower, ">"), (&range.upper, "<")];
+    for (edge, op) in sides {
+        let Some(edge) = edge else { continue };
+        let or_equal = if edge.inclusive { "=" } else { "" };
+        let keys: Vec<String> = edge
+            .keys
+            .iter()
+            .map(|key| expr_text(key, input, outer))
+            .collect();
+        let names: Vec<&str> = (next..next + keys.len()).map(name).collect();
+        parts.push(match (names.as_slice(), keys.as_slice()) {
+            ([name], [key]) => format!("({name} {op}{or_equal} {key})"),
+            _ => format!(
+                "(ROW({}) {op}{or_equal} ROW({}))",
+                names.join(", "),
+                keys.join(", ")
+            ),
+        });
     }
-    if let Some((key, inclusive)) = &range.lower {
-        parts.push(format!(
-            "({} {} {})",
-            name(next),
-            if *inclusive { ">=" } else { ">" },
-            expr_text(key, input, outer)
-        ));
-    }
-    if let Some((key, inclusive)) = &range.upper {
-        parts.push(format!(
-            "({} {} {})",
-            name(next),
-            if *inclusive { "<=" } else { "<" },
-            expr_text(key, input, outer)
-        ));
+    if range.not_null {
+        parts.push(format!("({} IS NOT NULL)", name(next)));
     }
     match parts.len() {
         0 => None,

@@ -7,6 +7,8 @@ pub(crate) mod build;
 mod estimate;
 mod explain;
 mod explain_expr;
+mod implies;
+mod index_path;
 mod join;
 mod layout;
 mod scan;
@@ -237,19 +239,94 @@ pub struct Scan {
     pub alias: Arc<str>,
 }
 
-/// Keys of an index scan: equality on a prefix, then a range on the next column. Expressions see `Outer`, parameters and
-/// constants only and have exactly the column's type; a NULL bound matches nothing. Bounds are by value, whatever the
+/// Keys of an index scan: lookups on the first columns, then a range on the next. Expressions see `Outer`, parameters and
+/// constants only and have exactly the column's type; a NULL value matches nothing. Bounds are by value, whatever the
 /// direction of the index column; entries whose column is NULL are within no bound.
 #[derive(Clone, Default)]
 pub struct KeyRange {
-    /// `column i = expr` for the first columns.
-    pub equal: Vec<Expr>,
-    /// Lower bound of the next column, inclusive?
-    pub lower: Option<(Expr, bool)>,
-    /// Upper bound, inclusive?
-    pub upper: Option<(Expr, bool)>,
-    /// Instead of `equal` on the next column: `column = ANY (array expression)`; each element is looked up, in key order, once.
-    pub any: Option<Expr>,
+    /// What the first columns are.
+    pub equal: Vec<Probe>,
+    /// Lower bound from the next column on.
+    pub lower: Option<Edge>,
+    /// Upper bound.
+    pub upper: Option<Edge>,
+    /// The next column is not NULL.
+    pub not_null: bool,
+}
+
+/// What one column of an index is looked up with.
+#[derive(Clone)]
+pub enum Probe {
+    /// `column = expr`.
+    Value(Expr),
+    /// `column IS NULL`.
+    Null,
+    /// `column = ANY (array expression)`: each element once, in key order.
+    Any(Expr),
+}
+
+/// An end of a range: of one column, or of several that stand in one direction, compared as a row. A NULL after the first
+/// column ends the bound, which then includes all that begins as it does.
+#[derive(Clone)]
+pub struct Edge {
+    /// Values of the columns.
+    pub keys: Vec<Expr>,
+    /// Rows equal to it are within.
+    pub inclusive: bool,
+}
+
+impl Probe {
+    /// The expression, if there is one.
+    pub fn expr(&self) -> Option<&Expr> {
+        match self {
+            Probe::Value(expr) | Probe::Any(expr) => Some(expr),
+            Probe::Null => None,
+        }
+    }
+
+    fn expr_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            Probe::Value(expr) | Probe::Any(expr) => Some(expr),
+            Probe::Null => None,
+        }
+    }
+}
+
+impl KeyRange {
+    /// Whether it takes in the whole index.
+    pub fn is_whole(&self) -> bool {
+        self.equal.is_empty() && !self.has_bounds()
+    }
+
+    /// Whether there is a range after the lookups.
+    pub fn has_bounds(&self) -> bool {
+        self.lower.is_some() || self.upper.is_some() || self.not_null
+    }
+
+    /// The values of the whole key of an index of so many columns, if it asks for just that.
+    pub fn whole_key(&self, columns: usize) -> Option<impl Iterator<Item = &Expr> + Clone> {
+        let point = self.equal.len() == columns
+            && !self.has_bounds()
+            && self.equal.iter().all(|p| matches!(p, Probe::Value(_)));
+        point.then(|| self.equal.iter().filter_map(Probe::expr))
+    }
+
+    /// All its expressions.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let edges = self.lower.iter().chain(&self.upper);
+        let edges = edges.flat_map(|edge| &edge.keys);
+        self.equal.iter().filter_map(Probe::expr).chain(edges)
+    }
+
+    /// As [`KeyRange::exprs`], to change them.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let edges = self.lower.iter_mut().chain(&mut self.upper);
+        let edges = edges.flat_map(|edge| &mut edge.keys);
+        self.equal
+            .iter_mut()
+            .filter_map(Probe::expr_mut)
+            .chain(edges)
+    }
 }
 
 /// Kinds of join. Semi and Anti output left's columns only.

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
 use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk};
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
-use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
+use crate::bind::{Binder, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::value::SqlType;
@@ -54,6 +54,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         &sets,
         &distinct,
         &order,
+        &outputs,
         limit_expr.as_ref(),
         offset.as_ref(),
     );
@@ -282,6 +283,7 @@ fn wish(
     sets: &[(ColId, Expr)],
     distinct: &Distinct,
     order: &[SortKey],
+    outputs: &[Output],
     limit: Option<&Expr>,
     offset: Option<&Expr>,
 ) -> Wish {
@@ -290,15 +292,15 @@ fn wish(
     }
     let mut wanted: Wanted = Vec::with_capacity(order.len());
     for key in order {
-        match &key.expr {
-            Expr::Column(id, _) if *id >= COLUMN_BASE => {
-                wanted.push((*id, key.desc, key.nulls_first))
-            }
-            _ => {
-                wanted.clear();
-                break;
-            }
-        }
+        // An output that is computed is what an index on the expression may hold.
+        let expr = match &key.expr {
+            Expr::Column(id, _) => outputs
+                .iter()
+                .find(|o| o.id == *id)
+                .map_or(&key.expr, |o| &o.expr),
+            other => other,
+        };
+        wanted.push((expr.clone(), key.desc, key.nulls_first));
     }
     let skipped = match offset {
         None => Some(0.0),
@@ -312,9 +314,6 @@ fn wish(
         },
         _ => None,
     };
-    if wanted.is_empty() && !order.is_empty() {
-        return Wish::default();
-    }
     Wish {
         order: wanted,
         limit,
@@ -343,14 +342,20 @@ fn extreme_wish(
     let [arg] = call.args.as_slice() else {
         return None;
     };
-    if call.filter.is_some() || !matches!(binder.rels[*rel].source, Source::Table(_)) {
+    let Source::Table(table) = &binder.rels[*rel].source else {
+        return None;
+    };
+    // Only an index on an expression makes it worth asking for its order.
+    let may_be_key = plain_column(arg).is_some()
+        || (table.indexes.iter().any(|i| i.positions().is_none())
+            && crate::catalog::index_keys::is_immutable(arg));
+    if call.filter.is_some() || !may_be_key {
         return None;
     }
-    let id = plain_column(arg)?;
-    let condition = Expr::IsNull(Box::new(Expr::Column(id, binder.info(id).ty)), true);
+    let condition = Expr::IsNull(Box::new(arg.clone()), true);
     Some((
         Wish {
-            order: vec![(id, desc, desc)],
+            order: vec![(arg.clone(), desc, desc)],
             limit: Some(1.0),
         },
         condition,

@@ -125,10 +125,7 @@ pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
 pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize)) {
     // One walk for both: the mutable one is told apart by the type system only.
     let range = |range: &KeyRange, f: &mut dyn FnMut(&Expr, usize)| {
-        range.equal.iter().for_each(|e| f(e, depth));
-        range.lower.iter().for_each(|(e, _)| f(e, depth));
-        range.upper.iter().for_each(|(e, _)| f(e, depth));
-        range.any.iter().for_each(|e| f(e, depth));
+        range.exprs().for_each(|e| f(e, depth));
     };
     let scan_filter =
         |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| scan.filter.iter().for_each(|e| f(e, depth));
@@ -246,10 +243,7 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
         Node::SeqScan(scan) => scan.filter.iter_mut().for_each(|e| f(e, depth)),
         Node::IndexScan { scan, range, .. } => {
             scan.filter.iter_mut().for_each(|e| f(e, depth));
-            range.equal.iter_mut().for_each(|e| f(e, depth));
-            range.lower.iter_mut().for_each(|(e, _)| f(e, depth));
-            range.upper.iter_mut().for_each(|(e, _)| f(e, depth));
-            range.any.iter_mut().for_each(|e| f(e, depth));
+            range.exprs_mut().for_each(|e| f(e, depth));
         }
         Node::VirtualScan { filter, .. } => filter.iter_mut().for_each(|e| f(e, depth)),
         Node::FunctionScan { args, .. } => args.iter_mut().for_each(|e| f(e, depth)),

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{self, Command, OutputColumn, PlanContext};
+use crate::settings::Scans;
 use crate::value::{Oid, SqlType};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
@@ -47,6 +48,7 @@ pub(super) struct CachedPlan {
     /// The snapshot it was made with.
     pub(super) catalog: Arc<Catalog>,
     path: Rc<[String]>,
+    scans: Scans,
 }
 
 impl Statement {
@@ -116,9 +118,14 @@ impl Session {
     /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.
     pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         let catalog = self.catalog()?;
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let (path, scans) = {
+            let settings = self.context.settings.borrow();
+            let typed = settings.typed();
+            (Rc::clone(&typed.search_path), typed.scans)
+        };
         if let Some(plan) = &*statement.plan.borrow()
             && Arc::ptr_eq(&plan.catalog, &catalog)
+            && plan.scans == scans
             && (Rc::ptr_eq(&plan.path, &path) || plan.path == path)
         {
             return Ok(Rc::clone(plan));
@@ -131,7 +138,8 @@ impl Session {
             Some(promise) => promise.param_types.iter().map(|ty| Some(ty.oid)).collect(),
             None => statement.declared.clone(),
         };
-        let shareable = !self.has_private_catalog();
+        // Plans that are shared are made with the planner's usual means.
+        let shareable = !self.has_private_catalog() && scans == Scans::default();
         let text = &statement.text.text;
         let kept = if shareable {
             self.worker
@@ -202,6 +210,7 @@ impl Session {
             locks,
             catalog: Arc::clone(catalog),
             path: Rc::clone(path),
+            scans: self.context.settings.borrow().typed().scans,
         };
         Ok((Rc::new(plan), session_dependent))
     }

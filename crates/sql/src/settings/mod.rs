@@ -13,7 +13,7 @@ mod table;
 mod tests;
 
 pub(crate) use session::UTC;
-pub use session::{SessionSettings, Typed};
+pub use session::{Scans, SessionSettings, Typed};
 pub use table::TABLE;
 
 use crate::error::{Result, SqlError};

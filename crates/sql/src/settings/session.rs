@@ -47,6 +47,26 @@ pub struct Typed {
     pub notices: bool,
     /// WARNINGs are sent.
     pub warnings: bool,
+    /// What the planner may use.
+    pub scans: Scans,
+}
+
+/// The settings that plans depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scans {
+    /// enable_seqscan.
+    pub sequential: bool,
+    /// enable_indexscan.
+    pub index: bool,
+}
+
+impl Default for Scans {
+    fn default() -> Scans {
+        Scans {
+            sequential: true,
+            index: true,
+        }
+    }
 }
 
 /// One session's settings.
@@ -91,6 +111,7 @@ impl SessionSettings {
                 default_read_only: false,
                 notices: true,
                 warnings: true,
+                scans: Scans::default(),
             },
             changed: Vec::new(),
         };
@@ -362,6 +383,10 @@ impl SessionSettings {
             default_read_only: self.is_on("default_transaction_read_only"),
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
+            scans: Scans {
+                sequential: self.is_on("enable_seqscan"),
+                index: self.is_on("enable_indexscan"),
+            },
         };
     }
 }

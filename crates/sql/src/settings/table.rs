@@ -166,6 +166,30 @@ pub static TABLE: &[Setting] = &[
         "Kept for old clients; tables have no OIDs.",
     ),
     session(
+        "enable_bitmapscan",
+        Kind::Bool,
+        "on",
+        "Accepted: the planner has no bitmap scans to enable.",
+    ),
+    session(
+        "enable_indexonlyscan",
+        Kind::Bool,
+        "on",
+        "Accepted: the planner has no index-only scans to enable.",
+    ),
+    session(
+        "enable_indexscan",
+        Kind::Bool,
+        "on",
+        "Enables the planner's use of index scans.",
+    ),
+    session(
+        "enable_seqscan",
+        Kind::Bool,
+        "on",
+        "Enables the planner's use of sequential scans where an index would do.",
+    ),
+    session(
         "escape_string_warning",
         Kind::Bool,
         "on",

@@ -228,9 +228,13 @@ fn index_ranges_lateral_loops_and_any() {
             &[],
         )
         .unwrap();
+    let edge = |(v, inclusive)| Edge {
+        keys: vec![int(v)],
+        inclusive,
+    };
     let range = |lower: Option<(i32, bool)>, upper: Option<(i32, bool)>| KeyRange {
-        lower: lower.map(|(v, inclusive)| (int(v), inclusive)),
-        upper: upper.map(|(v, inclusive)| (int(v), inclusive)),
+        lower: lower.map(edge),
+        upper: upper.map(edge),
         ..KeyRange::default()
     };
     // By operators and straight from stored bytes.
@@ -265,7 +269,7 @@ fn index_ranges_lateral_loops_and_any() {
     assert_eq!(firsts(KeyRange::default(), false).len(), 600);
     let items = vec![int(9), int(7), null(), int(9), int(1000)];
     let any = KeyRange {
-        any: Some(Expr::Array(items, SqlType::of(oid::INT4_ARRAY))),
+        equal: vec![Probe::Any(Expr::Array(items, SqlType::of(oid::INT4_ARRAY)))],
         ..KeyRange::default()
     };
     assert_eq!(firsts(any.clone(), false), [7, 9]);
@@ -278,11 +282,11 @@ fn index_ranges_lateral_loops_and_any() {
     let some = plan(Node::Project { input, exprs }, &[INT, BIGINT]);
     assert_eq!(world.rows(some, &[]), ["30 2"]);
     let inner = KeyRange {
-        equal: vec![Expr::Outer {
+        equal: vec![Probe::Value(Expr::Outer {
             level: 1,
             index: 1,
             ty: INT,
-        }],
+        })],
         ..KeyRange::default()
     };
     let join = Node::NestedLoop {

@@ -1,8 +1,8 @@
 //! A catalog with a few tables, and a session that stands still.
 
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind,
-    SequenceDef,
+    Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
+    RelationKind, SequenceDef,
 };
 use crate::error::Result;
 use crate::func::Context;
@@ -132,6 +132,101 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
     }
 }
 
+fn expression(text: &str, ty: Oid) -> IndexColumn {
+    IndexColumn {
+        key: IndexKey::Expression {
+            text: text.to_owned(),
+            ty: SqlType::of(ty),
+            name: "expr".to_owned(),
+        },
+        desc: false,
+        nulls_first: false,
+    }
+}
+
+fn descending(position: usize) -> IndexColumn {
+    IndexColumn {
+        desc: true,
+        nulls_first: true,
+        ..IndexColumn::of(position)
+    }
+}
+
+/// create table x (id int primary key, name text, v varchar, a int, b int, c int not null, flag bool, s text);
+/// create index x_lower on x (lower(name)); create index x_v on x (lower(v)); create index x_sum on x ((a + b) desc);
+/// create index x_ab on x (a, b); create index x_cb on x (c desc, b); create index x_some on x (s) where a > 10;
+/// create index x_done on x (id) where s = 'done'; create unique index x_flag on x (b, c) where flag and s is not null;
+/// create index x_bf on x (flag);
+fn many_indexes() -> Relation {
+    let made = |oid, name: &str, columns, predicate: Option<&str>| {
+        let mut made = IndexDef::clone(&index(oid, name, 16_500, &[], false, false));
+        made.columns = columns;
+        made.predicate = predicate.map(str::to_owned);
+        Arc::new(made)
+    };
+    let unique = |index: Arc<IndexDef>| {
+        let mut index = IndexDef::clone(&index);
+        index.unique = true;
+        Arc::new(index)
+    };
+    let columns = IndexColumn::of;
+    let sum = IndexColumn {
+        desc: true,
+        nulls_first: true,
+        ..expression("(a + b)", oid::INT4)
+    };
+    let mut relation = table(
+        16_500,
+        "x",
+        vec![
+            column("id", oid::INT4, -1),
+            column("name", oid::TEXT, -1),
+            column("v", oid::VARCHAR, -1),
+            column("a", oid::INT4, -1),
+            column("b", oid::INT4, -1),
+            column("c", oid::INT4, -1),
+            column("flag", oid::BOOL, -1),
+            column("s", oid::TEXT, -1),
+        ],
+        vec![
+            index(16_501, "x_pkey", 16_500, &[0], true, true),
+            made(
+                16_502,
+                "x_lower",
+                vec![expression("lower(name)", oid::TEXT)],
+                None,
+            ),
+            made(
+                16_503,
+                "x_v",
+                vec![expression("lower((v)::text)", oid::TEXT)],
+                None,
+            ),
+            made(16_504, "x_sum", vec![sum], None),
+            index(16_505, "x_ab", 16_500, &[3, 4], false, false),
+            made(16_506, "x_cb", vec![descending(5), columns(4)], None),
+            made(16_507, "x_some", vec![columns(7)], Some("(a > 10)")),
+            made(
+                16_508,
+                "x_done",
+                vec![columns(0)],
+                Some("(s = 'done'::text)"),
+            ),
+            unique(made(
+                16_509,
+                "x_flag",
+                vec![columns(4), columns(5)],
+                Some("(flag AND (s IS NOT NULL))"),
+            )),
+            made(16_510, "x_bf", vec![columns(6)], None),
+        ],
+    );
+    for position in [0, 5] {
+        relation.columns[position].not_null = true;
+    }
+    relation
+}
+
 /// create table t (id int primary key, a int, b text, c varchar(3), d numeric(10,2), e timestamptz default now(), check (a > 0));
 /// create index t_a_b_idx on t (a, b); create table u (id bigint primary key, t_id int, x text); create index u_t_id_idx on u
 /// (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int generated always as
@@ -166,6 +261,7 @@ pub(super) fn catalog() -> Arc<Catalog> {
         kind: ConstraintKind::Check("a > 0".to_owned()),
     }));
     catalog.put_relation(Arc::new(t));
+    catalog.put_relation(Arc::new(many_indexes()));
     catalog.put_relation(Arc::new(table(
         16_410,
         "u",
