@@ -205,7 +205,7 @@ fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
     names
 }
 
-/// Runs CREATE INDEX. CONCURRENTLY is accepted: the index is built in one go all the same.
+/// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
 pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -> Result<()> {
     let (schema, name) = calls::name_parts(&create.table_name)?;
     let catalog = cx.catalog()?;
@@ -244,7 +244,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         }
         None => None,
     };
-    let Some((table, _)) = cx.lock_table(table.oid, TableLock::Share).await? else {
+    let Some((table, _)) = cx.lock_table(table.oid, TableLock::Read).await? else {
         return Err(no_relation(&create.table_name));
     };
     let catalog = cx.catalog()?;

@@ -4,7 +4,8 @@
 //! catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and others see nothing before the
 //! commit. Messages, codes, notices and invented names are PostgreSQL's.
 //!
-//! Locks: Exclusive on a table that is altered, dropped or truncated; Share on one that gets an index. After a wait the catalog is
+//! Locks: Exclusive on a table that is altered, dropped or truncated; Read on one that gets an index, which writers maintain
+//! from the moment it is attached. After a wait the catalog is
 //! looked at again. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
 
 mod alter_column;

@@ -335,7 +335,8 @@ impl DdlContext<'_> {
         Ok(index)
     }
 
-    /// Attaches an index to the table's storage and fills it. The caller holds a lock that keeps writers out.
+    /// Attaches an index to the table's storage and fills it, some rows at a time, while writers go on. Whatever goes wrong,
+    /// the statement's undoing detaches it again.
     pub(super) async fn attach(
         &mut self,
         relation: &Relation,
@@ -356,10 +357,8 @@ impl DdlContext<'_> {
                     self.cancel.check()?;
                     yield_once().await;
                 }
-                Err(WriteError::Blocked(blocker)) => {
-                    self.wait(blocker).await?;
-                    next = 0;
-                }
+                // What was done stays done: the step goes on where it stood.
+                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
                 Err(WriteError::Unique { rid, .. }) => {
                     return Err(self.duplicate(relation, index, &table, rid));
                 }
