@@ -5,11 +5,15 @@ use super::query::Output;
 use super::scope::NsItem;
 use super::setop::is_default;
 use super::{Binder, Clause, ColId, Frame};
+use crate::catalog::index_keys;
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::plan::{ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build};
+use crate::parse::EXPRESSION_MARK;
+use crate::plan::{
+    ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build, implies, walk,
+};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
@@ -364,28 +368,7 @@ impl Binder<'_> {
         let indexes = match &on.conflict_target {
             None => Vec::new(),
             Some(ast::ConflictTarget::Columns(columns)) => {
-                let mut positions = Vec::with_capacity(columns.len());
-                for column in columns {
-                    positions.push(self.attribute(relation, column).map_err(|e| {
-                        SqlError::new(
-                            e.code(),
-                            format!("column \"{}\" does not exist", fold_ident(column)),
-                        )
-                        .at(self.at(column.span))
-                    })?);
-                }
-                let found: Vec<Arc<IndexDef>> = relation
-                    .indexes
-                    .iter()
-                    .filter(|index| {
-                        let keys = index.positions().unwrap_or_default();
-                        index.unique
-                            && index.is_plain()
-                            && keys.iter().all(|p| positions.contains(p))
-                            && positions.iter().all(|p| keys.contains(p))
-                    })
-                    .cloned()
-                    .collect();
+                let found = self.inferred(columns, relation)?;
                 if found.is_empty() {
                     return Err(SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
@@ -435,6 +418,77 @@ impl Binder<'_> {
             }
         };
         Ok(OnConflict { indexes, update })
+    }
+
+    /// The unique indexes on just the columns and expressions of ON CONFLICT whose predicates its WHERE implies.
+    fn inferred(
+        &mut self,
+        columns: &[ast::Ident],
+        relation: &Arc<Relation>,
+    ) -> Result<Vec<Arc<IndexDef>>> {
+        let mut positions = Vec::with_capacity(columns.len());
+        let mut expressions = Vec::new();
+        let mut conditions = Vec::new();
+        for column in columns {
+            let Some(marked) = column.value.strip_prefix(EXPRESSION_MARK) else {
+                positions.push(self.attribute(relation, column).map_err(|e| {
+                    SqlError::new(
+                        e.code(),
+                        format!("column \"{}\" does not exist", fold_ident(column)),
+                    )
+                    .at(self.at(column.span))
+                })?);
+                continue;
+            };
+            let at = self.at(column.span);
+            let (text, what) = match marked.strip_prefix(EXPRESSION_MARK) {
+                Some(predicate) => (predicate, "PREDICATE"),
+                None => (marked, "INDEX"),
+            };
+            let bound = super::bind_scalar_text(text, relation, self.cx, what);
+            let bound = bound.map_err(|mut error| {
+                error.fields_mut().position = at;
+                error
+            })?;
+            match bound {
+                Expr::Column(position, _) if what == "INDEX" => positions.push(position),
+                bound if what == "INDEX" => expressions.push(bound),
+                bound => conditions.push(bound),
+            }
+        }
+        let mut found = Vec::new();
+        for index in relation.indexes.iter().filter(|index| index.unique) {
+            let own: Vec<usize> = index.columns.iter().filter_map(|c| c.position()).collect();
+            let same_columns = own.iter().all(|p| positions.contains(p))
+                && positions.iter().all(|p| own.contains(p));
+            if !same_columns {
+                continue;
+            }
+            if index.is_plain() {
+                if expressions.is_empty() {
+                    found.push(index.clone());
+                }
+                continue;
+            }
+            let bound = index_keys::bind(relation, index, self.cx)?;
+            let keys: Vec<&Expr> = bound
+                .keys
+                .iter()
+                .filter(|key| !matches!(key, Expr::Column(..)))
+                .collect();
+            let among = |key: &Expr, all: &[Expr]| all.iter().any(|e| walk::same(e, key));
+            let same_expressions = keys.iter().all(|key| among(key, &expressions))
+                && expressions
+                    .iter()
+                    .all(|e| keys.iter().any(|key| walk::same(e, key)));
+            let covered = bound
+                .predicate
+                .is_none_or(|p| implies::all(&conditions, std::slice::from_ref(&p)));
+            if same_expressions && covered {
+                found.push(index.clone());
+            }
+        }
+        Ok(found)
     }
 
     fn conflict_update(

@@ -16,6 +16,7 @@ mod sequence_options;
 pub use kind::{AlterSequence, StatementKind};
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
+pub(crate) use rewrite::EXPRESSION_MARK;
 
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -112,7 +113,7 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
             kind,
         });
     }
-    let (tokens, notes) = rewrite::rewrite(tokens)?;
+    let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)

@@ -22,7 +22,7 @@ const ARMS_MAX: usize = 100;
 const DEPTH_MAX: usize = 3;
 
 /// Whether the conditions imply every part of the predicate.
-pub(super) fn all(conditions: &[Expr], predicate: &[Expr]) -> bool {
+pub(crate) fn all(conditions: &[Expr], predicate: &[Expr]) -> bool {
     let mut clauses = Vec::new();
     conditions.iter().for_each(|c| split(c, &mut clauses));
     predicate.iter().all(|p| proved(&clauses, p, 0))

@@ -7,7 +7,7 @@ pub(crate) mod build;
 mod estimate;
 mod explain;
 mod explain_expr;
-mod implies;
+pub(crate) mod implies;
 mod index_path;
 mod join;
 mod layout;
