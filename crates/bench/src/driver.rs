@@ -619,10 +619,8 @@ impl<W: Workload> Context<W> {
         let mut measured = self.measured.borrow_mut();
         while (arrivals.next as u64) < self.plan.until {
             let at = arrivals.next as u64;
-            if at >= self.plan.from {
-                measured.backlog += 1;
-                measured.unserved.0.saturating_record(self.plan.until - at);
-            }
+            measured.backlog += 1;
+            measured.unserved.0.saturating_record(self.plan.until - at);
             arrivals.step();
         }
     }
@@ -717,25 +715,27 @@ impl<W: Workload> Context<W> {
         let end = self.now();
         self.done
             .store(self.done.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if began < plan.from || began >= plan.until {
+        // What ends within the time counts. What began within it and ends later has waited, too: left out, a run would end
+        // without its slowest transactions.
+        if end < plan.from || began >= plan.until {
             return;
         }
         let mut measured = self.measured.borrow_mut();
-        let span = measured.span.get_or_insert((began, end));
-        *span = (span.0.min(began), span.1.max(end));
-        let first = match plan.from {
-            0 => plan.now,
-            from => from,
-        };
-        let step = (end.saturating_sub(first) / STEP_NS) as usize;
-        if measured.timeline.len() <= step {
-            measured.timeline.resize(step + 1, 0);
-        }
-        measured.timeline[step] += 1;
+        let measured = &mut *measured;
         let counts = &mut measured.kinds[kind];
-        match verdict {
-            Verdict::Commit => counts.committed += 1,
-            Verdict::RollBack => counts.rolled_back += 1,
+        if end < plan.until {
+            let span = measured.span.get_or_insert((began, end));
+            *span = (span.0.min(began), span.1.max(end));
+            let first = plan.from.max(plan.now);
+            let step = (end.saturating_sub(first) / STEP_NS) as usize;
+            if measured.timeline.len() <= step {
+                measured.timeline.resize(step + 1, 0);
+            }
+            measured.timeline[step] += 1;
+            match verdict {
+                Verdict::Commit => counts.committed += 1,
+                Verdict::RollBack => counts.rolled_back += 1,
+            }
         }
         counts.commit.saturating_record(end - worked);
         counts.whole.saturating_record(end - began);

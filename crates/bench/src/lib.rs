@@ -23,6 +23,8 @@ mod random;
 mod report;
 mod smallbank;
 mod tatp;
+#[cfg(test)]
+mod testing;
 mod tpcc;
 mod ycsb;
 

@@ -4,7 +4,7 @@ pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod text;
 
-use crate::options::{Common, Kind, Until};
+use crate::options::{Kind, Options, Until};
 use crate::random::Distribution;
 use crate::{Counts, Outcome, Results};
 use logstead_engine::Isolation;
@@ -73,9 +73,9 @@ fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
             (
                 "updates",
                 if ycsb.read_modify_write {
-                    "read first".into()
+                    "after a read in a statement of its own".into()
                 } else {
-                    "blind".into()
+                    "in one statement".into()
                 },
             ),
             ("operations per transaction", ycsb.operations.to_string()),
@@ -107,21 +107,32 @@ fn isolation(level: Isolation) -> &'static str {
     }
 }
 
-/// What all workloads have.
-fn configuration(common: &Common) -> Vec<(&'static str, String)> {
-    vec![
-        (
-            "length",
-            match common.until {
-                Until::Seconds { measured, warmup } => {
-                    format!("{measured} s after {warmup} s of warm-up")
-                }
-                Until::Transactions(n) => format!("{} transactions", grouped(n)),
-            },
-        ),
-        ("isolation", isolation(common.isolation).into()),
+/// Of what all workloads have, what matters to this one.
+fn configuration(options: &Options) -> Vec<(&'static str, String)> {
+    let common = &options.common;
+    let is_single = matches!(options.kind, Kind::Micro { .. });
+    let mut facts = vec![
         ("log", common.log.describe()),
-        (
+        ("seed", common.seed.to_string()),
+    ];
+    if matches!(options.kind, Kind::Load { .. }) {
+        return facts;
+    }
+    facts.push(("isolation", isolation(common.isolation).into()));
+    facts.push((
+        "length",
+        match common.until {
+            Until::Seconds { measured, .. } if is_single => {
+                format!("{measured} s for all operations together")
+            }
+            Until::Seconds { measured, warmup } => {
+                format!("{measured} s after {warmup} s of warm-up")
+            }
+            Until::Transactions(n) => format!("{} transactions", grouped(n)),
+        },
+    ));
+    if !is_single {
+        facts.push((
             "load",
             match common.open_loop {
                 Some(rate) => format!(
@@ -130,10 +141,10 @@ fn configuration(common: &Common) -> Vec<(&'static str, String)> {
                 ),
                 None => format!("closed loop, {} sessions per worker", common.in_flight),
             },
-        ),
-        ("flush at", format!("{} bytes", common.flush_bytes)),
-        ("seed", common.seed.to_string()),
-    ]
+        ));
+        facts.push(("flush at", format!("{} bytes", common.flush_bytes)));
+    }
+    facts
 }
 
 /// Says what a number of workers means on this machine.

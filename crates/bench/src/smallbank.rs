@@ -287,6 +287,40 @@ impl Workload for SmallBank {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{add, broken};
+
+    fn make(engine: &Engine) -> SmallBank {
+        SmallBank::new(engine, 50, Distribution::Uniform)
+    }
+
+    #[test]
+    fn a_cent_too_many_is_found() {
+        let found = broken(make, async |bank, txn, builder| {
+            add(&bank.savings, txn, builder, &3_u64.to_be_bytes(), BALANCE).await;
+        });
+        assert_eq!(found, ["the total is what was loaded, brought and taken"]);
+    }
+
+    #[test]
+    fn a_lost_account_is_found() {
+        let found = broken(make, async |bank, txn, _| {
+            // Not one that was just emptied.
+            let mut key = [0; 8];
+            bank.checking.scan(txn, |row| {
+                if number(row, BALANCE) != 0 {
+                    key = number(row, 0).to_be_bytes();
+                }
+            });
+            assert!(bank.checking.delete(txn, &key).await.expect("deletes"));
+        });
+        assert_eq!(
+            found,
+            [
+                "no account was lost",
+                "the total is what was loaded, brought and taken"
+            ]
+        );
+    }
 
     #[test]
     fn names_are_ordered_and_distinct() {

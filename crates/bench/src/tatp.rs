@@ -443,6 +443,38 @@ impl Workload for Tatp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::broken;
+
+    #[test]
+    fn a_forwarding_that_appears_or_belongs_to_nothing_is_found() {
+        let found = broken(
+            |engine| Tatp::new(engine, 50),
+            async |tatp, txn, builder| {
+                Tatp::build_forwarding(builder, [51, 1, 0], 8, &digits(1));
+                let row = builder.finish();
+                tatp.forwarding.must_insert(txn, row).await.expect("is new");
+            },
+        );
+        assert_eq!(
+            found,
+            [
+                "call forwardings: loaded, plus inserted, less deleted",
+                "every call forwarding belongs to a special facility"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lost_subscriber_is_found() {
+        let found = broken(
+            |engine| Tatp::new(engine, 50),
+            async |tatp, txn, _| {
+                let key = 7_u32.to_be_bytes();
+                assert!(tatp.subscriber.delete(txn, &key).await.expect("deletes"));
+            },
+        );
+        assert_eq!(found, ["every subscriber is there"]);
+    }
 
     #[test]
     fn a_subscriber_has_each_type_at_most_once() {

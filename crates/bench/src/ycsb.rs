@@ -159,3 +159,41 @@ impl Workload for Ycsb {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Distribution;
+    use crate::testing::{add, broken};
+
+    fn make(engine: &Engine) -> Ycsb {
+        let parameters = Parameters {
+            table_size: 100,
+            read_ratio: 0.5,
+            read_modify_write: false,
+            operations: 3,
+            distribution: Distribution::Uniform,
+        };
+        Ycsb::new(engine, &parameters)
+    }
+
+    #[test]
+    fn an_update_that_nobody_committed_is_found() {
+        let found = broken(make, async |ycsb, txn, builder| {
+            add(&ycsb.store, txn, builder, &7_u64.to_be_bytes(), 3).await;
+        });
+        assert_eq!(found, ["every committed update is there once"]);
+    }
+
+    #[test]
+    fn a_lost_row_is_found() {
+        let found = broken(make, async |ycsb, txn, _| {
+            let key = 7_u64.to_be_bytes();
+            assert!(ycsb.store.delete(txn, &key).await.expect("deletes"));
+        });
+        assert_eq!(
+            found,
+            ["every row is there", "every committed update is there once"]
+        );
+    }
+}

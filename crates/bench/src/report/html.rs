@@ -352,10 +352,7 @@ pub(crate) fn render(results: &Results) -> String {
     );
     let mut facts = vec![vec!["machine".to_owned(), results.machine.describe()]];
     let given = parameters(&results.options.kind);
-    for (name, value) in given
-        .into_iter()
-        .chain(configuration(&results.options.common))
-    {
+    for (name, value) in given.into_iter().chain(configuration(&results.options)) {
         facts.push(vec![name.to_owned(), value]);
     }
     table(&mut html, "facts", &facts);

@@ -215,10 +215,7 @@ pub(crate) fn render(results: &Results) -> String {
             ]),
         ),
         ("parameters", pairs(parameters(&results.options.kind))),
-        (
-            "configuration",
-            pairs(configuration(&results.options.common)),
-        ),
+        ("configuration", pairs(configuration(&results.options))),
         (
             "runs",
             Json::List(

@@ -339,16 +339,14 @@ mod tests {
 
     use std::sync::Arc;
 
-    use logstead_engine::{
-        Engine, EngineOptions, Executor, Isolation, MemoryHome, RowBuilder, WorkerId,
-    };
+    use logstead_engine::{Engine, EngineOptions, Isolation, MemoryHome, RowBuilder, WorkerId};
     use logstead_env::Env;
 
     use super::super::columns::stock;
     use super::*;
-    use crate::access::{Store, key, rewrite};
-    use crate::options::{Common, Log, Tpcc as Scale, Until};
-    use crate::progress::Silent;
+    use crate::access::{key, rewrite};
+    use crate::options::Tpcc as Scale;
+    use crate::testing::add;
 
     const SCALE: Scale = Scale {
         warehouses: 1,
@@ -356,65 +354,12 @@ mod tests {
         customers: 30,
     };
 
-    fn common() -> Common {
-        Common {
-            workers: vec![1],
-            until: Until::Transactions(300),
-            isolation: Isolation::ReadCommitted,
-            log: Log::Memory,
-            open_loop: None,
-            in_flight: 4,
-            flush_bytes: 4096,
-            seed: 1,
-            json: None,
-            html: None,
-        }
-    }
-
-    /// Loads, runs, then lets `break_it` change one thing, and gives the conditions that do not hold.
-    fn broken(
-        break_it: impl AsyncFnOnce(&Tpcc, &mut logstead_engine::Txn, &mut RowBuilder),
-    ) -> Vec<String> {
-        let stop = Arc::default();
-        let stage = crate::driver::Stage::open(&common(), 0, &Env::real(), &stop).expect("opens");
-        let tpcc = Arc::new(Tpcc::new(&stage.engine, SCALE, 1));
-        stage.load(&tpcc, 1, &mut Silent).expect("loads");
-        let outcome = stage.run(&tpcc, &common(), &mut Silent).expect("runs");
-        let held = |checks: &[Check]| -> Vec<String> {
-            checks
-                .iter()
-                .filter(|c| c.result.is_err())
-                .map(|c| c.name.clone())
-                .collect()
-        };
-        assert_eq!(held(&outcome.checks), Vec::<String>::new());
-        let executor = Executor::new(&stage.engine, WorkerId(0));
-        let mut txn = executor.worker().begin(Isolation::ReadCommitted);
-        executor.block_on(async {
-            break_it(&tpcc, &mut txn, &mut RowBuilder::new()).await;
-            txn.commit().await.expect("commits");
-        });
-        let mut txn = executor.worker().begin(Isolation::RepeatableRead);
-        held(&tpcc.check_consistency(&mut txn))
+    /// Numbers of the conditions that do not hold when `break_it` has changed something.
+    fn broken(break_it: impl AsyncFnOnce(&Tpcc, &mut Txn, &mut RowBuilder)) -> Vec<String> {
+        crate::testing::broken(|engine| Tpcc::new(engine, SCALE, 1), break_it)
             .into_iter()
             .map(|name| name.split(':').next().unwrap_or_default().to_owned())
             .collect()
-    }
-
-    async fn add(
-        store: &Store,
-        txn: &mut logstead_engine::Txn,
-        builder: &mut RowBuilder,
-        key: &[u8],
-        column: usize,
-    ) {
-        store
-            .must_update(txn, key, builder, |row, builder| {
-                let value = number(row, column) + 1;
-                rewrite(row, builder, &[(column, &value.to_be_bytes())]);
-            })
-            .await
-            .expect("updates");
     }
 
     #[test]

@@ -1,0 +1,72 @@
+//! For tests: a workload after a short run, and what its checks say when somebody has broken something.
+
+use std::sync::Arc;
+
+use logstead_engine::{Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerId};
+
+use crate::access::{Store, number, rewrite};
+use crate::driver::{Check, Stage, Workload};
+use crate::options::{Common, Log, Until};
+use crate::progress::Silent;
+
+fn common() -> Common {
+    Common {
+        workers: vec![1],
+        until: Until::Transactions(300),
+        isolation: Isolation::ReadCommitted,
+        log: Log::Memory,
+        open_loop: None,
+        in_flight: 4,
+        flush_bytes: 4096,
+        seed: 1,
+        json: None,
+        html: None,
+    }
+}
+
+/// Names of the conditions that do not hold.
+fn broken_of(checks: &[Check]) -> Vec<String> {
+    checks
+        .iter()
+        .filter(|check| check.result.is_err())
+        .map(|check| check.name.clone())
+        .collect()
+}
+
+/// Loads, runs, then lets `break_it` change something, and gives the conditions that do not hold any more.
+pub(crate) fn broken<W: Workload>(
+    make: impl FnOnce(&Engine) -> W,
+    break_it: impl AsyncFnOnce(&W, &mut Txn, &mut RowBuilder),
+) -> Vec<String> {
+    let stop = Arc::default();
+    let stage = Stage::open(&common(), 0, &Env::real(), &stop).expect("opens");
+    let workload = Arc::new(make(&stage.engine));
+    stage.load(&workload, 1, &mut Silent).expect("loads");
+    let outcome = stage.run(&workload, &common(), &mut Silent).expect("runs");
+    assert_eq!(broken_of(&outcome.checks), Vec::<String>::new());
+    let executor = Executor::new(&stage.engine, WorkerId(0));
+    let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+    executor.block_on(async {
+        break_it(&workload, &mut txn, &mut RowBuilder::new()).await;
+        txn.commit().await.expect("commits");
+    });
+    let mut txn = executor.worker().begin(Isolation::RepeatableRead);
+    broken_of(&workload.check(&mut txn))
+}
+
+/// Adds one to a column of a row.
+pub(crate) async fn add(
+    store: &Store,
+    txn: &mut Txn,
+    builder: &mut RowBuilder,
+    key: &[u8],
+    column: usize,
+) {
+    store
+        .must_update(txn, key, builder, |row, builder| {
+            let value = number(row, column).wrapping_add(1);
+            rewrite(row, builder, &[(column, &value.to_be_bytes())]);
+        })
+        .await
+        .expect("updates");
+}

@@ -1,0 +1,269 @@
+//! Every workload, short, with what must hold afterwards. Times are never asserted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use logstead_bench::{BenchError, Options, Progress, Results, Silent, command, run};
+use logstead_engine::Env;
+
+fn options(line: &str) -> Options {
+    let words = std::iter::once("bench").chain(line.split_whitespace());
+    let matches = command().try_get_matches_from(words).expect("an option");
+    Options::read(&matches).expect("a value")
+}
+
+fn ran(line: &str) -> Results {
+    let stop = Arc::default();
+    let results = run(&options(line), &Env::real(), &stop, &mut Silent).expect("runs");
+    let broken: Vec<_> = results.broken().collect();
+    assert!(broken.is_empty(), "{line}: {broken:?}");
+    results
+}
+
+/// Runs with a given number of transactions: each must have ended in one way or the other.
+fn ran_all(line: &str, transactions: u64) -> Results {
+    let results = ran(&format!("{line} --transactions {transactions}"));
+    for outcome in &results.outcomes {
+        let total = outcome.measured.total();
+        assert_eq!(total.committed + total.rolled_back, transactions, "{line}");
+        assert_eq!(total.whole.len(), transactions, "{line}");
+        assert_eq!(
+            outcome.measured.timeline.iter().sum::<u64>(),
+            transactions,
+            "{line}"
+        );
+        assert!(!outcome.checks.is_empty());
+    }
+    results
+}
+
+#[test]
+fn ycsb_of_every_kind() {
+    for (line, workers) in [
+        ("--mix A", "1,2"),
+        ("--mix B --distribution zipfian", "2"),
+        ("--mix C --ops 10", "2"),
+        ("--mix F --distribution hotspot", "2"),
+        (
+            "--read-ratio 0.2 --ops 10 --distribution zipfian --theta 1.2",
+            "3",
+        ),
+        (
+            "--mix A --isolation repeatable-read --distribution zipfian",
+            "2",
+        ),
+    ] {
+        for log in ["none", "memory"] {
+            let line = format!("ycsb --table-size 500 --workers {workers} --log {log} {line}");
+            ran_all(&line, 2_000);
+        }
+    }
+}
+
+#[test]
+fn tpcc_at_every_level() {
+    for isolation in ["read-committed", "repeatable-read"] {
+        let results = ran_all(
+            &format!(
+                "tpcc --warehouses 2 --items 200 --customers 30 --workers 2 --log memory --isolation {isolation}"
+            ),
+            2_000,
+        );
+        let outcome = &results.outcomes[0];
+        for (kind, counts) in outcome.kinds.iter().zip(&outcome.measured.kinds) {
+            assert!(counts.committed > 0, "no {kind}");
+        }
+        assert!(
+            outcome.measured.kinds[0].rolled_back > 0,
+            "no new order was rolled back"
+        );
+        // Twelve conditions of the specification, and three of ours.
+        assert_eq!(outcome.checks.len(), 15);
+    }
+}
+
+#[test]
+fn tatp_and_smallbank() {
+    for isolation in ["read-committed", "repeatable-read"] {
+        for line in [
+            "tatp --subscribers 200",
+            "smallbank --accounts 50",
+            "smallbank --accounts 200 --distribution hotspot --hot-keys 0.05",
+        ] {
+            ran_all(
+                &format!("{line} --workers 2 --log memory --isolation {isolation}"),
+                3_000,
+            );
+        }
+    }
+}
+
+#[test]
+fn tatp_fails_as_often_as_specified() {
+    let results = ran_all("tatp --subscribers 1000 --workers 1", 20_000);
+    let outcome = &results.outcomes[0];
+    let failed = |name: &str| {
+        let at = outcome.kinds.iter().position(|kind| *kind == name);
+        let counts = &outcome.measured.kinds[at.expect("a kind")];
+        counts.rolled_back as f64 / (counts.committed + counts.rolled_back) as f64
+    };
+    // A subscriber has 2.5 of 4 access infos and special facilities on average.
+    assert_eq!(failed("get subscriber data"), 0.0);
+    assert_eq!(failed("update location"), 0.0);
+    assert!((failed("get access data") - 0.375).abs() < 0.05);
+    assert!((failed("update subscriber data") - 0.375).abs() < 0.1);
+    assert!((failed("get new destination") - 0.761).abs() < 0.07);
+    assert!((failed("delete call forwarding") - 0.6875).abs() < 0.1);
+}
+
+#[test]
+fn one_worker_and_a_seed_give_the_same_run() {
+    for line in [
+        "ycsb --table-size 300 --distribution zipfian --ops 4",
+        "tpcc --warehouses 1 --items 100 --customers 20",
+        "tatp --subscribers 100",
+        "smallbank --accounts 30",
+    ] {
+        let counted = |seed: u64| {
+            let results = ran_all(
+                &format!("{line} --workers 1 --log memory --seed {seed}"),
+                500,
+            );
+            let outcome = &results.outcomes[0];
+            let kinds = outcome.measured.kinds.iter();
+            let counts: Vec<_> = kinds.map(|k| (k.committed, k.rolled_back)).collect();
+            (counts, outcome.rows, outcome.stats.log_bytes)
+        };
+        assert_eq!(counted(5), counted(5), "{line}");
+        assert_ne!(counted(5), counted(6), "{line}");
+    }
+}
+
+#[test]
+fn a_log_on_disk_and_an_empty_directory_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("log");
+    let line = format!(
+        "smallbank --accounts 100 --workers 1,2 --log local:{} --in-flight 8",
+        log.display()
+    );
+    let results = ran_all(&line, 200);
+    assert_eq!(results.outcomes.len(), 2);
+    let stop = Arc::default();
+    let again = run(&options(&line), &Env::real(), &stop, &mut Silent);
+    assert!(matches!(again, Err(BenchError::NotEmpty(_))));
+}
+
+#[test]
+fn an_open_loop_serves_its_arrivals_or_says_how_many_it_did_not() {
+    let results = ran(
+        "ycsb --table-size 100 --workers 2 --open-loop 400 --seconds 1 --warmup 0 --log memory",
+    );
+    let measured = &results.outcomes[0].measured;
+    let total = measured.total();
+    // Each arrival is counted once: served, or not.
+    assert_eq!(
+        total.whole.len(),
+        total.commit.len() + measured.backlog,
+        "{measured:?}"
+    );
+    let arrivals = total.whole.len();
+    assert!((200..800).contains(&arrivals), "{arrivals} arrivals");
+
+    let results =
+        ran("ycsb --table-size 100 --workers 1 --open-loop 100000000 --seconds 0.1 --warmup 0");
+    let measured = &results.outcomes[0].measured;
+    assert!(measured.backlog > 0);
+    // Who was not served has waited, and its wait is in the latencies.
+    assert_eq!(
+        measured.total().whole.len(),
+        measured.total().commit.len() + measured.backlog
+    );
+}
+
+#[test]
+fn single_operations_and_loading() {
+    let results = ran("micro --table-size 2000 --workers 1,2 --transactions 100");
+    assert_eq!(results.micro.len(), 2 * 4 * 2);
+    assert!(results.micro.iter().all(|figure| figure.operations > 0));
+    let results = ran("load --rows 5000 --workers 2 --log memory");
+    assert_eq!(results.loads[0].rows, 5000);
+    assert!(results.loads[0].log_bytes > 5000 * 100);
+}
+
+/// Stops a run when it has begun.
+struct StopAt(Arc<AtomicBool>, &'static str);
+
+impl Progress for StopAt {
+    fn loading(&mut self, _rows: u64) {
+        if self.1 == "loading" {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    fn running(&mut self, transactions: u64, _part: f64) {
+        if self.1 == "running" && transactions > 0 {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    fn checking(&mut self) {}
+    fn end(&mut self) {}
+}
+
+#[test]
+fn an_interrupted_run_gives_what_there_is() {
+    let stop = Arc::default();
+    let line =
+        "tpcc --warehouses 1 --items 100 --customers 20 --workers 2 --seconds 1000 --warmup 0";
+    let mut progress = StopAt(Arc::clone(&stop), "running");
+    let results = run(&options(line), &Env::real(), &stop, &mut progress).expect("has results");
+    assert!(results.interrupted());
+    assert!(results.outcomes[0].measured.total().whole.len() > 0);
+    assert_eq!(results.broken().count(), 0, "{:?}", results.broken().next());
+    assert!(results.text().contains("INTERRUPTED"));
+
+    let stop = Arc::default();
+    let mut progress = StopAt(Arc::clone(&stop), "loading");
+    let line = "ycsb --table-size 10000000 --workers 2";
+    let result = run(&options(line), &Env::real(), &stop, &mut progress);
+    assert!(matches!(result, Err(BenchError::Interrupted)));
+}
+
+#[test]
+fn reports_name_machine_configuration_and_commit() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (json, html) = (dir.path().join("r.json"), dir.path().join("r.html"));
+    let line = format!(
+        "ycsb --table-size 100 --workers 1,64 --in-flight 2 --transactions 500 --json {} --html {}",
+        json.display(),
+        html.display()
+    );
+    let results = ran(&line);
+    results.write_files(&Env::real()).expect("writes");
+    let text = results.text();
+    let json = std::fs::read_to_string(json).expect("was written");
+    let html = std::fs::read_to_string(html).expect("was written");
+    assert_eq!((&json, &html), (&results.json(), &results.html()));
+    for report in [&text, &json, &html] {
+        for named in [
+            results.machine.commit,
+            &results.machine.kernel,
+            "read-committed",
+            "none (entries are made and dropped",
+            "500 transactions",
+        ] {
+            assert!(report.contains(named), "{named} in {report}");
+        }
+    }
+    assert!(text.contains("64 workers (more than cores)"), "{text}");
+    assert!(json.contains("\"more_workers_than_cores\": true"));
+    // Nothing is loaded from anywhere.
+    for tag in ["<script", "http:", "https:", "src=", "@import", "url("] {
+        assert!(!html.contains(tag), "{tag}");
+    }
+    assert!(!html.contains("NaN"));
+
+    let nowhere = options("ycsb --table-size 10 --transactions 1 --json /nonexistent/r.json");
+    let stop = Arc::default();
+    let result = run(&nowhere, &Env::real(), &stop, &mut Silent);
+    assert!(matches!(result, Err(BenchError::Write { .. })));
+}
