@@ -149,6 +149,10 @@ pub struct Txn {
     pub(crate) uses_reserve: bool,
 }
 
+/// The chain got a new head while it was walked.
+#[derive(Debug, PartialEq, Eq)]
+struct HeadMoved;
+
 /// What is at the newest end of a row that is to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'g> {
@@ -397,33 +401,53 @@ impl Txn {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
-        let mut at = table.rows.head(rid, guard);
+        loop {
+            let head = table.rows.head(rid, guard);
+            if let Ok(found) = self.newest_below(table, rid, head, guard) {
+                return found;
+            }
+        }
+    }
+
+    /// The newest version of a chain whose head was `head`, or an error if the head has moved meanwhile.
+    fn newest_below<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        head: Option<VersionRef<'g>>,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, HeadMoved> {
+        let mut at = head;
         while let Some(version) = at {
             at = version.next(guard);
             if version.kind() == Kind::LockOnly {
                 continue;
             }
-            let id = match version.stamp() {
-                Stamp::Writer(_) if self.is_own(version) => VersionId::own(version.command()),
-                Stamp::Committed(csn) => {
-                    self.examined_newest(csn);
-                    VersionId::committed(csn)
+            let id = if self.is_own(version) {
+                VersionId::own(version.command())
+            } else {
+                let csn = match version.stamp() {
+                    Stamp::Committed(csn) => csn,
+                    Stamp::Writer(state) => match state.settled() {
+                        Some(csn) => csn,
+                        None => continue,
+                    },
+                };
+                // Its writer may have been running when the head was read, have written the row once more, and have
+                // committed since: then this is not what it left, but has the same CSN.
+                if table.rows.head(rid, guard) != head {
+                    return Err(HeadMoved);
                 }
-                Stamp::Writer(state) => match state.settled() {
-                    Some(csn) => {
-                        self.examined_newest(csn);
-                        VersionId::committed(csn)
-                    }
-                    None => continue,
-                },
+                self.examined_newest(csn);
+                VersionId::committed(csn)
             };
-            return (version.kind() != Kind::Tombstone).then(|| Row {
+            return Ok((version.kind() != Kind::Tombstone).then(|| Row {
                 rid,
                 version: id,
                 bytes: RowRef::new(version.row()),
-            });
+            }));
         }
-        None
+        Ok(None)
     }
 
     fn examined_newest(&mut self, csn: Csn) {
@@ -719,3 +743,6 @@ impl Txn {
         self.tables.iter().map(|t| (t.table.id(), t.held)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,6 +163,9 @@ impl Judge<'_, '_> {
                     return match in_flight.map(blocked) {
                         Some(Some(error)) => Err(error),
                         Some(None) => continue 'again,
+                        // Its writer may have been running when the head was read, have taken the key away again, and
+                        // have committed since.
+                        None if self.table.rows.head(rid, self.guard) != head => continue 'again,
                         None => Err(unique),
                     };
                 }
