@@ -42,6 +42,10 @@ const MEMORY_SEGMENT_BYTES: u64 = 16 << 20;
 const SPIN_NS: u64 = 60_000;
 /// A thread parked for an arrival looks around so often.
 const PARK_NS_MAX: u64 = 50_000_000;
+/// A transaction that met another one is run again after a random pause of up to this, twice as long after each try, up
+/// to the second. Run again at once, transactions that want the same rows would do little but meet again.
+const PAUSE_NS: u64 = 20_000;
+const PAUSE_NS_MAX: u64 = 5_000_000;
 /// How often the main thread looks at its workers.
 const WATCH: Duration = Duration::from_millis(5);
 
@@ -464,6 +468,8 @@ struct Context<W> {
     left: Cell<u64>,
     arrivals: Option<RefCell<Arrivals>>,
     timers: RefCell<Timers>,
+    /// Draws the pauses.
+    pauses: RefCell<Rng>,
     measured: RefCell<Measured>,
 }
 
@@ -539,6 +545,7 @@ fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measured {
         left: Cell::new(transactions),
         arrivals,
         timers: RefCell::default(),
+        pauses: RefCell::new(stream(common.in_flight + 1)),
         measured: RefCell::new(Measured::new(W::KINDS.len())),
         plan: Arc::clone(plan),
     });
@@ -597,13 +604,18 @@ impl<W: Workload> Context<W> {
             arrivals.step();
             at
         };
-        let mut waited = false;
+        self.wait_until(at).await;
+        (!plan.stop.load(Ordering::Relaxed)).then_some(at)
+    }
+
+    /// Waits for a moment; not at all if it is past, and no longer than until the run is stopped.
+    async fn wait_until(&self, at: u64) {
+        let mut waits = false;
         poll_fn(|cx| {
-            let due = waited && (plan.stop.load(Ordering::Relaxed) || self.now() >= at);
-            if at <= now || due {
+            if self.now() >= at || (waits && self.plan.stop.load(Ordering::Relaxed)) {
                 return Poll::Ready(());
             }
-            waited = true;
+            waits = true;
             self.timers.borrow_mut().0.push(Timer {
                 at,
                 waker: cx.waker().clone(),
@@ -611,7 +623,15 @@ impl<W: Workload> Context<W> {
             Poll::Pending
         })
         .await;
-        (!plan.stop.load(Ordering::Relaxed)).then_some(at)
+    }
+
+    /// Lets some time pass before a transaction is run again for the `tries`th time.
+    async fn pause(&self, tries: u32) {
+        let most = PAUSE_NS
+            .saturating_mul(1 << tries.min(16))
+            .min(PAUSE_NS_MAX);
+        let pause = self.pauses.borrow_mut().below(most);
+        self.wait_until(self.now() + pause).await;
     }
 
     /// Who arrived and was not served has waited until now at least: left out, an overload would look quick.
@@ -660,6 +680,7 @@ impl<W: Workload> Context<W> {
         let plan = &*self.plan;
         // Without a log worth waiting for, a transaction is complete when it is visible.
         let waits = plan.common.log != Log::Discarded;
+        let mut tries = 0;
         loop {
             let mut txn = self.worker.begin(plan.common.isolation);
             let verdict = plan.workload.execute(client, &mut txn).await;
@@ -702,8 +723,8 @@ impl<W: Workload> Context<W> {
                     Stop::Broken(why) => return Err(why),
                 }
             }
-            // Whoever was in the way is not to be met at once again.
-            yield_now().await;
+            self.pause(tries).await;
+            tries += 1;
             if plan.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }

@@ -45,7 +45,7 @@ fn ycsb_of_every_kind() {
         ("--mix C --ops 10", "2"),
         ("--mix F --distribution hotspot", "2"),
         (
-            "--read-ratio 0.2 --ops 10 --distribution zipfian --theta 1.2",
+            "--read-ratio 0.2 --ops 4 --in-flight 8 --distribution zipfian",
             "3",
         ),
         (
@@ -62,7 +62,7 @@ fn ycsb_of_every_kind() {
 
 #[test]
 fn tpcc_at_every_level() {
-    for isolation in ["read-committed", "repeatable-read"] {
+    for isolation in ["read-committed", "repeatable-read", "serializable"] {
         let results = ran_all(
             &format!(
                 "tpcc --warehouses 2 --items 200 --customers 30 --workers 2 --log memory --isolation {isolation}"
@@ -84,7 +84,7 @@ fn tpcc_at_every_level() {
 
 #[test]
 fn tatp_and_smallbank() {
-    for isolation in ["read-committed", "repeatable-read"] {
+    for isolation in ["read-committed", "repeatable-read", "serializable"] {
         for line in [
             "tatp --subscribers 200",
             "smallbank --accounts 50",
@@ -107,12 +107,13 @@ fn tatp_fails_as_often_as_specified() {
         let counts = &outcome.measured.kinds[at.expect("a kind")];
         counts.rolled_back as f64 / (counts.committed + counts.rolled_back) as f64
     };
-    // A subscriber has 2.5 of 4 access infos and special facilities on average.
+    // A subscriber has 2.5 of 4 access infos and special facilities on average, 85 % of which are active, and half of the
+    // three call forwardings to each; the probability that one of those fits the times drawn is 0.278.
     assert_eq!(failed("get subscriber data"), 0.0);
     assert_eq!(failed("update location"), 0.0);
     assert!((failed("get access data") - 0.375).abs() < 0.05);
     assert!((failed("update subscriber data") - 0.375).abs() < 0.1);
-    assert!((failed("get new destination") - 0.761).abs() < 0.07);
+    assert!((failed("get new destination") - 0.852).abs() < 0.05);
     assert!((failed("delete call forwarding") - 0.6875).abs() < 0.1);
 }
 
