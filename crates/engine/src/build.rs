@@ -144,7 +144,7 @@ impl Txn {
         let Some(found) = self.find_versions(table, index, rid, guard) else {
             return Ok(Step::Done);
         };
-        let Some(Work { writer, .. }) = self.work.as_deref() else {
+        let Some(Work { writer, .. }) = self.work.as_ref() else {
             return Ok(Step::Done);
         };
         let mut scratch = self.worker.scratch.borrow_mut();

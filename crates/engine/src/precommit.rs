@@ -401,7 +401,7 @@ impl Txn {
         add(&counters.commits, 1);
         add(&counters.log_bytes, log_bytes);
         worker.count_commit();
-        let Work { buffers, .. } = *work;
+        let Work { buffers, .. } = work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
         if made_dirty {
             worker.call_dirty_hook();

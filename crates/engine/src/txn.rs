@@ -135,7 +135,7 @@ pub struct Txn {
     pub(crate) command: u32,
     pub(crate) dsn: Dsn,
     /// There from the first write or row lock on.
-    pub(crate) work: Option<Box<Work>>,
+    pub(crate) work: Option<Work>,
     pub(crate) tables: SmallVec<[HeldTable; 4]>,
     /// A table whose strong lock was refused and is still intended.
     intent: Option<Arc<Table>>,

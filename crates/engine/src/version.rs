@@ -31,6 +31,7 @@ use logstead_types::Csn;
 use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
 use crate::state::TxnState;
+use crate::tree::interleave::point;
 
 /// Slots of a chunk: the unit of checkpointing and eviction.
 pub(crate) const CHUNK_SLOTS: usize = 1024;
@@ -217,12 +218,14 @@ impl<'g> VersionRef<'g> {
     /// The next older version.
     #[inline]
     pub(crate) fn next(self, guard: &'g Guard) -> Option<VersionRef<'g>> {
+        point();
         VersionRef::from_raw(self.header().next.load(Ordering::Acquire), guard)
     }
 
     /// Who wrote it.
     #[inline]
     pub(crate) fn stamp(self) -> Stamp<'g> {
+        point();
         let stamp = self.header().stamp.load(Ordering::Acquire);
         if stamp & 1 == 1 {
             return Stamp::Committed(Csn(stamp >> 1));
@@ -359,6 +362,7 @@ impl Chunk {
     /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)
     #[inline]
     pub(crate) fn head<'g>(&self, slot: usize, guard: &'g Guard) -> Option<VersionRef<'g>> {
+        point();
         VersionRef::from_raw(self.slots[slot].load(Ordering::SeqCst), guard)
     }
 
@@ -399,6 +403,7 @@ impl Chunk {
             .next
             .store(expected, Ordering::Relaxed);
         let raw = fresh.version.as_ptr();
+        point();
         // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
         // is identity.
         self.slots[slot]
@@ -494,6 +499,7 @@ impl Chunk {
                 return prune;
             }
             spins += 1;
+            point();
             if spins.is_multiple_of(64) {
                 std::thread::yield_now();
             } else {
@@ -572,6 +578,7 @@ impl Prune<'_> {
             return None;
         }
         let next = head.header().next.load(Ordering::Acquire);
+        point();
         self.chunk.slots[slot]
             .compare_exchange(head.at.as_ptr(), next, Ordering::AcqRel, Ordering::Acquire)
             .ok()?;
@@ -603,6 +610,7 @@ impl Prune<'_> {
                     self.mark_keys_changed(kept);
                 }
                 let next = version.header().next.load(Ordering::Acquire);
+                point();
                 kept.header().next.store(next, Ordering::Release);
                 self.retire(version, guard);
             } else {
@@ -618,6 +626,7 @@ impl Prune<'_> {
             return false;
         }
         let null = std::ptr::null_mut();
+        point();
         let taken = self.chunk.slots[slot].compare_exchange(
             head.at.as_ptr(),
             null,
@@ -660,3 +669,6 @@ impl Drop for Prune<'_> {
         self.chunk.pruning.store(false, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests;

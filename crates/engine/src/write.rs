@@ -283,10 +283,10 @@ impl Txn {
                 self.snapshot();
             }
             let writer = Writer::new(TxnState::new(self.id()));
-            self.work = Some(Box::new(Work {
+            self.work = Some(Work {
                 writer,
                 buffers: self.worker.take_buffers(),
-            }));
+            });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where the tree's threads can meet: in tests a scheduler may take the turn there, elsewhere it is nothing.
+//! Where threads can meet in the tree and in version chains: in tests a scheduler may take the turn there, elsewhere it is nothing.
 
 #[cfg(test)]
 thread_local! {
@@ -8,7 +8,7 @@ thread_local! {
 /// Somebody else may have the turn now.
 #[cfg(test)]
 #[inline]
-pub(super) fn point() {
+pub(crate) fn point() {
     if let Some(hook) = HOOK.get() {
         hook();
     }
@@ -17,10 +17,10 @@ pub(super) fn point() {
 /// Somebody else may have the turn now.
 #[cfg(not(test))]
 #[inline(always)]
-pub(super) fn point() {}
+pub(crate) fn point() {}
 
 /// Calls `hook` at every point that this thread comes to, until it is set to nothing.
 #[cfg(test)]
-pub(super) fn set_hook(hook: Option<fn()>) {
+pub(crate) fn set_hook(hook: Option<fn()>) {
     HOOK.set(hook);
 }

@@ -39,7 +39,7 @@ mod blob;
 mod cell;
 mod check;
 mod edit;
-mod interleave;
+pub(crate) mod interleave;
 mod latch;
 mod page;
 mod reshape;

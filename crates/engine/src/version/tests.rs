@@ -1,0 +1,288 @@
+//! Version chains under shuttle: a scheduler takes the turn wherever threads can meet, in thousands of orders. The memory
+//! account tells at the end whether everything was freed, and freed once.
+
+use std::sync::Arc;
+
+use shuttle::scheduler::RandomScheduler;
+use shuttle::thread;
+use shuttle::{Config, Runner};
+
+use super::*;
+use crate::memory::Account;
+use crate::state::TxnId;
+use crate::tree::interleave::set_hook;
+
+const ROW: Kind = Kind::Row {
+    keys_changed: false,
+};
+
+/// Runs `test` in many orders, on a chunk of its own with `oldest` in slot 0; afterwards nothing is left of it.
+fn explore(test: fn(Arc<Chunk>)) {
+    let account = Account::open(u64::MAX);
+    let memory = account.memory();
+    let mut config = Config::default();
+    config.max_steps = shuttle::MaxSteps::None;
+    Runner::new(RandomScheduler::new(2_000), config).run(move || {
+        let chunk = Arc::new(Chunk::new(memory));
+        let guard = Guard::pin();
+        chunk.replace_committed(0, Csn(1), Some(b"oldest"), &guard);
+        drop(guard);
+        set_hook(Some(thread::yield_now));
+        test(chunk);
+        set_hook(None);
+    });
+    for _ in 0..100_000 {
+        Guard::pin().flush();
+        if memory.used_bytes() == 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} bytes are not freed", memory.used_bytes());
+}
+
+fn writer(id: u64) -> Writer {
+    Writer::new(TxnState::new(TxnId(id)))
+}
+
+/// Commits `writer`, which wrote in slot 0: as `precommit` does it.
+fn commit(chunk: &Chunk, writer: &Writer, csn: Csn) {
+    let guard = Guard::pin();
+    writer.state().begin_commit();
+    point();
+    writer.state().precommitted(csn);
+    point();
+    chunk.stamp(0, writer, csn, &guard);
+}
+
+/// The CSN and row of the version that a snapshot sees, as `Txn::see` does it.
+fn see<'g>(chunk: &Chunk, snapshot: Csn, guard: &'g Guard) -> Option<(Csn, &'g [u8])> {
+    let mut at = chunk.head(0, guard);
+    while let Some(version) = at {
+        at = version.next(guard);
+        let csn = match version.stamp() {
+            Stamp::Committed(csn) => Some(csn),
+            Stamp::Writer(state) => state.committed(),
+        };
+        if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
+            return Some((csn, version.row()));
+        }
+    }
+    None
+}
+
+/// Sweeps what no snapshot in `live`, and none that is taken from now on, can see: as `garbage` does it.
+fn sweep(chunk: &Chunk, live: &[u64]) {
+    let guard = Guard::pin();
+    let mut newer: Option<Csn> = None;
+    chunk.prune_lock().sweep(0, &guard, |version, _| {
+        let csn = match version.stamp() {
+            Stamp::Committed(csn) => Some(csn),
+            Stamp::Writer(state) => state.committed(),
+        };
+        let Some(csn) = csn else { return false };
+        newer
+            .replace(csn)
+            .is_some_and(|newer| !live.iter().any(|s| csn.0 < *s && *s <= newer.0))
+    });
+}
+
+/// Of two that install above one version one wins, and only its version is there.
+#[test]
+fn two_installers_one_wins() {
+    explore(|chunk| {
+        let threads: Vec<_> = [b"a", b"b"]
+            .into_iter()
+            .enumerate()
+            .map(|(n, row)| {
+                let chunk = chunk.clone();
+                thread::spawn(move || {
+                    let guard = Guard::pin();
+                    let head = chunk.head(0, &guard);
+                    let newest = head.is_some_and(|v| v.row() == b"oldest");
+                    let me = writer(n as u64);
+                    let won = newest && chunk.install(0, head, &me, ROW, 1, row, &guard).is_some();
+                    if won {
+                        commit(&chunk, &me, Csn(2 + n as u64));
+                    }
+                    won
+                })
+            })
+            .collect();
+        let won: Vec<bool> = threads
+            .into_iter()
+            .map(|t| t.join().expect("ends"))
+            .collect();
+        assert_eq!(won.iter().filter(|w| **w).count(), 1);
+        let guard = Guard::pin();
+        let head = chunk.head(0, &guard).expect("a version");
+        assert_eq!(head.row(), if won[0] { b"a" } else { b"b" });
+        let below = head.next(&guard).expect("the one before");
+        assert_eq!(
+            (below.row(), below.next(&guard).is_none()),
+            (&b"oldest"[..], true)
+        );
+    });
+}
+
+/// Two snapshots see what they see, whatever others install, commit and stamp, and whatever two collectors unlink between
+/// and around them meanwhile.
+#[test]
+fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
+    explore(|chunk| {
+        let install = |csn: u64, chunk: &Chunk| {
+            let guard = Guard::pin();
+            let me = writer(csn);
+            let head = chunk.head(0, &guard);
+            chunk
+                .install(0, head, &me, ROW, 1, &[csn as u8], &guard)
+                .expect("nobody else writes");
+            drop(guard);
+            commit(chunk, &me, Csn(csn));
+        };
+        install(2, &chunk);
+        let write = {
+            let chunk = chunk.clone();
+            thread::spawn(move || (3..5).for_each(|csn| install(csn, &chunk)))
+        };
+        let collectors: Vec<_> = (0..2)
+            .map(|_| {
+                let chunk = chunk.clone();
+                thread::spawn(move || (0..2).for_each(|_| sweep(&chunk, &[2, 3])))
+            })
+            .collect();
+        for _ in 0..2 {
+            let guard = Guard::pin();
+            assert_eq!(see(&chunk, Csn(2), &guard), Some((Csn(1), &b"oldest"[..])));
+            assert_eq!(see(&chunk, Csn(3), &guard), Some((Csn(2), &[2][..])));
+        }
+        write.join().expect("ends");
+        collectors.into_iter().for_each(|c| c.join().expect("ends"));
+        sweep(&chunk, &[]);
+        let guard = Guard::pin();
+        let head = chunk.head(0, &guard).expect("a version");
+        assert_eq!((head.row(), head.next(&guard).is_none()), (&[4][..], true));
+        assert!(matches!(head.stamp(), Stamp::Committed(Csn(4))));
+    });
+}
+
+/// Undo takes away its own versions and nothing else, while a collector prunes the chain below and another writer waits
+/// for its turn.
+#[test]
+fn undo_meets_a_collector_and_the_next_writer() {
+    explore(|chunk| {
+        let guard = Guard::pin();
+        let first = writer(1);
+        let head = chunk.head(0, &guard);
+        let above = chunk.install(0, head, &first, ROW, 1, b"one", &guard);
+        chunk
+            .install(0, above, &first, ROW, 2, b"two", &guard)
+            .expect("its own row lock");
+        drop(guard);
+        let next = {
+            let chunk = chunk.clone();
+            thread::spawn(move || {
+                let me = writer(2);
+                loop {
+                    let guard = Guard::pin();
+                    let head = chunk.head(0, &guard).expect("a version");
+                    if matches!(head.stamp(), Stamp::Committed(_))
+                        && chunk
+                            .install(0, Some(head), &me, ROW, 1, b"next", &guard)
+                            .is_some()
+                    {
+                        break;
+                    }
+                    point();
+                }
+                commit(&chunk, &me, Csn(5));
+            })
+        };
+        let collector = {
+            let chunk = chunk.clone();
+            thread::spawn(move || (0..3).for_each(|_| sweep(&chunk, &[])))
+        };
+        for row in [b"two", b"one"] {
+            let guard = Guard::pin();
+            let popped = chunk.prune_lock().pop(0, &first, &guard);
+            assert_eq!(popped.map(VersionRef::row), Some(&row[..]));
+        }
+        first.state().aborted();
+        let guard = Guard::pin();
+        assert!(
+            chunk.prune_lock().pop(0, &first, &guard).is_none(),
+            "not another's"
+        );
+        drop(guard);
+        next.join().expect("ends");
+        collector.join().expect("ends");
+        assert_eq!(first.named.get(), 0, "its state can be freed");
+        let guard = Guard::pin();
+        assert_eq!(see(&chunk, Csn(9), &guard), Some((Csn(5), &b"next"[..])));
+    });
+}
+
+/// A deleted row is buried and its slot used again, while one that has read the tombstone wants to install above it: either
+/// the row stays, or the installation fails. It never ends up above a row that it has not read.
+#[test]
+fn burying_and_reuse_meet_who_has_read_the_tombstone() {
+    explore(|chunk| {
+        let guard = Guard::pin();
+        let deleter = writer(1);
+        let head = chunk.head(0, &guard);
+        chunk
+            .install(0, head, &deleter, Kind::Tombstone, 1, &[], &guard)
+            .expect("nobody else");
+        drop(guard);
+        commit(&chunk, &deleter, Csn(2));
+        let late = {
+            let chunk = chunk.clone();
+            thread::spawn(move || {
+                let guard = Guard::pin();
+                let head = chunk.head(0, &guard)?;
+                let read = head.kind();
+                let me = writer(2);
+                point();
+                let installed = chunk
+                    .install(0, Some(head), &me, ROW, 1, b"late", &guard)
+                    .is_some();
+                // What was read stays readable, buried or not.
+                assert!(read == head.kind());
+                if installed {
+                    commit(&chunk, &me, Csn(9));
+                }
+                Some((read, installed))
+            })
+        };
+        let guard = Guard::pin();
+        let tombstone = chunk
+            .head(0, &guard)
+            .filter(|v| v.kind() == Kind::Tombstone);
+        let buried = tombstone.is_some_and(|t| chunk.prune_lock().take_all(0, t, &guard));
+        if buried {
+            let reuser = writer(3);
+            let again = chunk.install(0, None, &reuser, ROW, 1, b"again", &guard);
+            if again.is_some() {
+                commit(&chunk, &reuser, Csn(4));
+            }
+        }
+        drop(guard);
+        let late = late.join().expect("ends");
+        let guard = Guard::pin();
+        let mut rows = Vec::new();
+        let mut at = chunk.head(0, &guard);
+        while let Some(version) = at {
+            rows.push(version.row());
+            at = version.next(&guard);
+        }
+        let expected: &[&[u8]] = match late {
+            // It came first: the row is not buried.
+            Some((Kind::Tombstone, true)) => &[b"late", b"", b"oldest"],
+            // It read the new row.
+            Some((_, true)) => &[b"late", b"again"],
+            Some((_, false)) | None => &[b"again"],
+        };
+        assert_eq!(rows, expected);
+        assert_eq!(buried, rows.last() == Some(&&b"again"[..]));
+    });
+}
