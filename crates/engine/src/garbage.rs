@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use foldhash::fast::FixedState;
 use logstead_types::{Csn, Rid, TableId};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::precommit::Buffers;
 use crate::snapshots::Bounds;
@@ -130,12 +130,12 @@ impl Garbage {
     }
 
     /// Sets a row aside until `single` is not in use any more.
-    fn hold(&mut self, single: u64, table: Arc<Table>, rid: Rid) {
+    fn hold(&mut self, single: u64, table: &Arc<Table>, rid: Rid) {
         if table.is_dropped() {
             return;
         }
         let rows = self.held.entry(single).or_default();
-        rows.insert((table.id(), rid), table);
+        rows.insert((table.id(), rid), table.clone());
     }
 
     /// Rows whose snapshot is gone are looked at again.
@@ -175,21 +175,25 @@ fn collect_rows(worker: &WorkerInner, bounds: &Bounds, budget: usize) -> bool {
     let mut again = worker.garbage.borrow_mut().release(bounds);
     let mut left = budget;
     while left > 0 {
-        let next = again
-            .pop()
-            .or_else(|| worker.garbage.borrow_mut().next(bounds, worker));
+        let looked_before = again.pop();
+        let is_again = looked_before.is_some();
+        let next = looked_before.or_else(|| worker.garbage.borrow_mut().next(bounds, worker));
         let Some((table, rid)) = next else {
             return false;
         };
         left -= 1;
         // A guard per row: the collector's own pin must not hold back what it frees.
         let guard = Guard::pin();
-        if let Err(Some(single)) = collect_row(worker, bounds, &table, rid, &guard) {
-            worker.garbage.borrow_mut().hold(single, table, rid);
+        let kept_by = collect_row(worker, bounds, &table, rid, is_again, &guard);
+        if !kept_by.is_empty() {
+            let mut garbage = worker.garbage.borrow_mut();
+            for single in kept_by {
+                garbage.hold(single, &table, rid);
+            }
         }
     }
     for (table, rid) in again {
-        worker.garbage.borrow_mut().hold(NEXT_STEP, table, rid);
+        worker.garbage.borrow_mut().hold(NEXT_STEP, &table, rid);
     }
     true
 }
@@ -205,17 +209,21 @@ fn csn_of(version: VersionRef<'_>) -> Option<Csn> {
 /// Versions unlinked in one step, still readable under the guard.
 type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
 
-/// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and what
-/// single snapshot kept something.
+/// Single snapshots that each keep a version of a row: it is looked at again when one of them is gone. `NEXT_STEP` if one must
+/// wait for time to pass.
+type KeptBy = SmallVec<[u64; 4]>;
+
+/// Unlinks what the bounds allow below the newest version. Tells whether some index key may be gone with it, and which
+/// single snapshots kept something.
 fn prune_chain<'g>(
     mut prune: Prune<'_>,
     slot: usize,
     bounds: &Bounds,
     guard: &'g Guard,
     dropped: &mut Dropped<'g>,
-) -> (bool, Result<(), Option<u64>>) {
+) -> (bool, KeptBy) {
     let mut keys_changed = false;
-    let mut kept_by = Ok(());
+    let mut kept_by = KeptBy::new();
     // The nearest newer committed version, which superseded the one looked at.
     let mut newer: Option<Csn> = None;
     prune.sweep(slot, guard, |version, may_go| {
@@ -240,10 +248,11 @@ fn prune_chain<'g>(
                 }
                 true
             }
-            Err(why) => {
-                // Where time must pass, what superseded it is looked at later; a snapshot is to be remembered.
-                if why.is_some() || kept_by.is_ok() {
-                    kept_by = Err(why);
+            Err(single) => {
+                // Each single sees one version of a row.
+                let single = single.unwrap_or(NEXT_STEP);
+                if !kept_by.contains(&single) {
+                    kept_by.push(single);
                 }
                 false
             }
@@ -286,30 +295,42 @@ fn drop_all(
     }
 }
 
-/// Cleans up one row. Tells what kept something: a single old snapshot, or time.
+/// Cleans up one row. Tells what single snapshots kept something.
 fn collect_row(
     worker: &WorkerInner,
     bounds: &Bounds,
     table: &Table,
     rid: Rid,
+    is_again: bool,
     guard: &Guard,
-) -> Result<(), Option<u64>> {
+) -> KeptBy {
     let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return Ok(());
+        return KeptBy::new();
     };
     let Some(head) = chunk.head(slot, guard) else {
-        return Ok(());
+        return KeptBy::new();
     };
+    let mut buried_after = None;
     if head.kind() == Kind::Tombstone
         && let Some(csn) = csn_of(head)
     {
-        bounds.gone(csn)?;
-        return bury(worker, table, rid, head, guard);
+        match bounds.gone(csn) {
+            Ok(()) => return bury(worker, table, rid, head, guard),
+            Err(single) => buried_after = Some(single.unwrap_or(NEXT_STEP)),
+        }
     }
     let mut dropped = Dropped::new();
-    let (keys_changed, kept_by) =
+    let (keys_changed, mut kept_by) =
         prune_chain(chunk.prune_lock(), slot, bounds, guard, &mut dropped);
     drop_all(worker, table, rid, keys_changed, &dropped, guard);
+    if let Some(single) = buried_after
+        && !kept_by.contains(&single)
+    {
+        kept_by.push(single);
+    }
+    // Of a row that is looked at for the first time, what superseded a version that must wait comes later itself. Of one
+    // that is looked at again it may have been.
+    kept_by.retain(|single| is_again || *single != NEXT_STEP);
     kept_by
 }
 
@@ -320,9 +341,9 @@ fn bury(
     rid: Rid,
     head: VersionRef<'_>,
     guard: &Guard,
-) -> Result<(), Option<u64>> {
+) -> KeptBy {
     let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return Ok(());
+        return KeptBy::new();
     };
     let mut chain = Dropped::new();
     let taken = {
@@ -336,9 +357,9 @@ fn bury(
     };
     if !taken {
         // Its writer has not stamped it yet.
-        return Err(Some(NEXT_STEP));
+        return smallvec![NEXT_STEP];
     }
     drop_all(worker, table, rid, true, &chain, guard);
     table.rows.free_rid(rid);
-    Ok(())
+    KeptBy::new()
 }

@@ -1,12 +1,19 @@
 //! Which snapshots are in use: what garbage collection must keep.
 //!
-//! A worker keeps its snapshots in order and publishes the two oldest. One that computes [`Bounds`] reads the CSN
-//! counter first and then what is published; one that takes a snapshot publishes the counter, then reads the counter
-//! again and uses that. Either the publication was seen, or the snapshot is at or above the counter that was read. What
-//! is published before the snapshot is known is a lower bound only; the oldest snapshot itself is published exactly.
+//! A worker publishes a lower bound of its snapshots (`rest`), and of those that last it publishes each by itself, exactly:
+//! such a single snapshot keeps only what it itself sees, and versions between it and everybody else are collected. There
+//! is room for [`SINGLES_MAX`] singles; beyond, the oldest of the others is the bound.
 //!
-//! Publishing two lets a single long-running snapshot per worker keep only what it itself can see: versions between
-//! it and everybody else are collected.
+//! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or at or
+//! above the CSN counter as whoever computes [`Bounds`] has read it. For:
+//! - Taking one publishes the counter as `rest` (unless a lower bound stands already), then reads the counter again and
+//!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the snapshot
+//!   is at or above the counter that was read.
+//! - A snapshot is put in a slot before `rest` is raised over it; bounds read `rest` before the slots. It stays in that slot
+//!   until it is released: one that moved could be missed in both.
+//!
+//! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`]) the
+//! worker puts those that are still there in slots and raises the bound.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -15,29 +22,54 @@ use logstead_commit::Horizon;
 use logstead_types::Csn;
 use smallvec::SmallVec;
 
+use crate::tree::interleave::point;
+
 const NONE: u64 = u64::MAX;
 
-/// The two oldest snapshots of a worker, readable by all.
+/// Snapshots of a worker that are published each by itself.
+const SINGLES_MAX: usize = 15;
+
+/// The snapshots of a worker, readable by all: two cache lines of its own.
 pub(crate) struct Published {
-    /// The oldest snapshot, exactly.
-    first: AtomicU64,
-    /// At or below every other snapshot.
-    second: AtomicU64,
+    /// At or below every snapshot that is not in a slot.
+    rest: AtomicU64,
+    singles: [AtomicU64; SINGLES_MAX],
 }
 
 impl Published {
     pub(crate) fn new() -> CachePadded<Published> {
         CachePadded::new(Published {
-            first: AtomicU64::new(NONE),
-            second: AtomicU64::new(NONE),
+            rest: AtomicU64::new(NONE),
+            singles: [const { AtomicU64::new(NONE) }; SINGLES_MAX],
         })
     }
 }
 
-/// A worker's snapshots in use: oldest first, with how many use each.
-#[derive(Default)]
+/// A snapshot in use.
+struct Live {
+    snapshot: u64,
+    uses: u32,
+    /// Its slot, if it has one.
+    slot: Option<u8>,
+}
+
+/// A worker's snapshots in use, oldest first.
 pub(crate) struct Snapshots {
-    live: Vec<(u64, u32)>,
+    live: Vec<Live>,
+    /// What is published as `rest`.
+    rest: u64,
+    /// Which slots are taken.
+    slots: u16,
+}
+
+impl Default for Snapshots {
+    fn default() -> Snapshots {
+        Snapshots {
+            live: Vec::new(),
+            rest: NONE,
+            slots: 0,
+        }
+    }
 }
 
 impl Snapshots {
@@ -50,54 +82,83 @@ impl Snapshots {
     #[inline]
     fn take(&mut self, published: &Published, counter: impl Fn() -> Csn) -> Csn {
         let conservative = counter().0;
-        if let Some((newest, count)) = self.live.last_mut()
-            && *newest == conservative
+        point();
+        if let Some(newest) = self.live.last_mut()
+            && newest.snapshot == conservative
         {
-            *count += 1;
+            newest.uses += 1;
             return Csn(conservative);
         }
-        // As the second it is a lower bound of everything but the first, so it may lie below the snapshot that comes of
-        // it. As the first it would be taken for the very snapshot, and what is between the two would be collected.
-        if self.live.len() <= 1 {
-            published.second.store(conservative, Ordering::SeqCst);
+        if self.rest > conservative {
+            self.set_rest(conservative, published);
         }
         fence(Ordering::SeqCst);
+        point();
         let snapshot = counter();
-        if self.live.is_empty() {
-            // First before second: a reader reads them the other way round, so it never misses both.
-            published.first.store(snapshot.0, Ordering::SeqCst);
-            published.second.store(NONE, Ordering::SeqCst);
-        }
         match self.live.last_mut() {
-            Some((newest, count)) if *newest == snapshot.0 => *count += 1,
-            _ => self.live.push((snapshot.0, 1)),
+            Some(newest) if newest.snapshot == snapshot.0 => newest.uses += 1,
+            _ => self.live.push(Live {
+                snapshot: snapshot.0,
+                uses: 1,
+                slot: None,
+            }),
         }
         snapshot
     }
 
+    fn set_rest(&mut self, rest: u64, published: &Published) {
+        self.rest = rest;
+        published.rest.store(rest, Ordering::SeqCst);
+    }
+
+    fn find(&self, snapshot: Csn) -> Option<usize> {
+        self.live
+            .binary_search_by_key(&snapshot.0, |live| live.snapshot)
+            .ok()
+    }
+
     /// One more use of a snapshot in use.
     pub(crate) fn share(&mut self, snapshot: Csn) {
-        if let Ok(at) = self.live.binary_search_by_key(&snapshot.0, |(s, _)| *s) {
-            self.live[at].1 += 1;
+        if let Some(at) = self.find(snapshot) {
+            self.live[at].uses += 1;
         }
     }
 
     /// One use less.
     #[inline]
     pub(crate) fn release(&mut self, snapshot: Csn, published: &Published) {
-        let Ok(at) = self.live.binary_search_by_key(&snapshot.0, |(s, _)| *s) else {
+        let Some(at) = self.find(snapshot) else {
             return;
         };
-        self.live[at].1 -= 1;
-        if self.live[at].1 > 0 {
+        self.live[at].uses -= 1;
+        if self.live[at].uses > 0 {
             return;
         }
-        self.live.remove(at);
-        if at <= 1 {
-            let nth = |n: usize| self.live.get(n).map_or(NONE, |(s, _)| *s);
-            // First before second: a reader reads them the other way round, so it never misses one.
-            published.first.store(nth(0), Ordering::SeqCst);
-            published.second.store(nth(1), Ordering::SeqCst);
+        if let Some(slot) = self.live.remove(at).slot {
+            self.slots &= !(1 << slot);
+            published.singles[usize::from(slot)].store(NONE, Ordering::SeqCst);
+        }
+        if self.live.is_empty() && self.rest != NONE {
+            self.set_rest(NONE, published);
+        }
+    }
+
+    /// Puts snapshots that have lasted in slots, and raises the bound to the oldest that finds none.
+    pub(crate) fn publish(&mut self, published: &Published) {
+        let mut rest = NONE;
+        for live in self.live.iter_mut().filter(|l| l.slot.is_none()) {
+            let slot = self.slots.trailing_ones() as usize;
+            let Some(single) = published.singles.get(slot) else {
+                rest = live.snapshot;
+                break;
+            };
+            single.store(live.snapshot, Ordering::SeqCst);
+            point();
+            self.slots |= 1 << slot;
+            live.slot = Some(slot as u8);
+        }
+        if rest != self.rest {
+            self.set_rest(rest, published);
         }
     }
 }
@@ -105,7 +166,7 @@ impl Snapshots {
 /// What garbage collection may drop. Bounds that have grown old stay right: they only keep more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
-    /// Snapshots that are each the oldest of a worker, below `rest`.
+    /// Snapshots published by themselves, below `rest`, in order.
     singles: SmallVec<[u64; 8]>,
     /// Every other snapshot, now and later, is at or above this.
     rest: u64,
@@ -123,14 +184,18 @@ impl Bounds {
         };
         fence(Ordering::SeqCst);
         for worker in published {
-            bounds.rest = bounds.rest.min(worker.second.load(Ordering::SeqCst));
-            let first = worker.first.load(Ordering::SeqCst);
-            if first != NONE {
-                bounds.singles.push(first);
-            }
+            point();
+            // Before the slots: see the invariant.
+            bounds.rest = bounds.rest.min(worker.rest.load(Ordering::SeqCst));
+            let singles = worker.singles.iter().map(|single| {
+                point();
+                single.load(Ordering::SeqCst)
+            });
+            bounds.singles.extend(singles.filter(|s| *s != NONE));
         }
         let rest = bounds.rest;
         bounds.singles.retain(|s| *s < rest);
+        bounds.singles.sort_unstable();
         bounds
     }
 
@@ -141,9 +206,11 @@ impl Bounds {
         if newer.0 >= self.rest || newer.0 >= self.horizon {
             return Err(None);
         }
-        match self.singles.iter().find(|s| csn.0 < **s && **s <= newer.0) {
-            None => Ok(()),
-            Some(single) => Err(Some(*single)),
+        // The oldest single that sees it, if it does not see what superseded it.
+        let above = self.singles.partition_point(|s| *s <= csn.0);
+        match self.singles.get(above) {
+            Some(single) if *single <= newer.0 => Err(Some(*single)),
+            _ => Ok(()),
         }
     }
 
@@ -161,18 +228,15 @@ impl Bounds {
 
     /// Is the snapshot still in use?
     pub(crate) fn holds(&self, single: u64) -> bool {
-        single >= self.rest || self.singles.contains(&single)
+        single >= self.rest || self.singles.binary_search(&single).is_ok()
     }
 
     /// The oldest snapshot in use, or what the next one will be.
     pub(crate) fn oldest(&self) -> Csn {
         Csn(self
             .singles
-            .iter()
-            .copied()
-            .min()
-            .unwrap_or(self.rest)
-            .min(self.rest))
+            .first()
+            .map_or(self.rest, |single| self.rest.min(*single)))
     }
 }
 
@@ -193,6 +257,7 @@ mod tests {
         let mut snapshots = Snapshots::default();
         let old = snapshots.acquire(&horizon, &published[0]);
         assert_eq!(old, Csn(10));
+        snapshots.publish(&published[0]);
         for _ in 0..20 {
             tick(&horizon);
         }
@@ -240,8 +305,105 @@ mod tests {
             tick(&horizon);
         }
         let bounds = Bounds::read(&horizon, &published);
+        assert_eq!(
+            bounds.droppable(Csn(9), Csn(11)),
+            Err(None),
+            "until it has a slot, everything from before it was taken on stays"
+        );
+        snapshots.publish(&published[0]);
+        let bounds = Bounds::read(&horizon, &published);
         assert_eq!(bounds.droppable(Csn(11), Csn(15)), Err(Some(12)));
         assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
+    }
+
+    /// In every order in which bounds are computed while snapshots are taken, put in slots and released: no bounds allow to
+    /// drop what a snapshot in use sees.
+    #[test]
+    fn bounds_never_pass_over_a_snapshot_in_use() {
+        use std::sync::{Arc, Mutex};
+
+        use shuttle::scheduler::RandomScheduler;
+        use shuttle::{Config, Runner, thread};
+
+        use crate::tree::interleave::set_hook;
+
+        let runner = Runner::new(RandomScheduler::new(4_000), Config::default());
+        runner.run(|| {
+            set_hook(Some(thread::yield_now));
+            let horizon = Arc::new(Horizon::new(1, Csn(10)));
+            let published = Arc::new([Published::new(), Published::new()]);
+            let computed = Arc::new(Mutex::new(Vec::<Bounds>::new()));
+            let workers: Vec<_> = (0..2)
+                .map(|n| {
+                    let (horizon, published) = (horizon.clone(), published.clone());
+                    let computed = computed.clone();
+                    thread::spawn(move || {
+                        let mut snapshots = Snapshots::default();
+                        let safe = |snapshot: Csn| {
+                            for bounds in &*computed.lock().expect("nobody panics") {
+                                let dropped = bounds.droppable(Csn(snapshot.0 - 1), snapshot);
+                                assert!(dropped.is_err(), "{snapshot:?} is seen: {bounds:?}");
+                            }
+                        };
+                        let first = snapshots.acquire(&horizon, &published[n]);
+                        tick(&horizon);
+                        snapshots.publish(&published[n]);
+                        let second = snapshots.acquire(&horizon, &published[n]);
+                        safe(first);
+                        snapshots.release(first, &published[n]);
+                        tick(&horizon);
+                        let third = snapshots.acquire(&horizon, &published[n]);
+                        snapshots.publish(&published[n]);
+                        safe(second);
+                        snapshots.release(second, &published[n]);
+                        safe(third);
+                    })
+                })
+                .collect();
+            for _ in 0..3 {
+                let bounds = Bounds::read(&horizon, &*published);
+                computed.lock().expect("nobody panics").push(bounds);
+            }
+            workers.into_iter().for_each(|w| w.join().expect("ends"));
+            set_hook(None);
+        });
+    }
+
+    /// Many old snapshots of one worker keep one version each, those that find no slot keep all that is younger; each that
+    /// goes makes room, whatever the order.
+    #[test]
+    fn many_old_snapshots_keep_one_version_each() {
+        let horizon = Horizon::new(1, Csn(10));
+        let published = [Published::new()];
+        let mut snapshots = Snapshots::default();
+        let mut taken: Vec<Csn> = (0..SINGLES_MAX + 3)
+            .map(|_| {
+                let snapshot = snapshots.acquire(&horizon, &published[0]);
+                (0..4).for_each(|_| tick(&horizon));
+                snapshot
+            })
+            .collect();
+        snapshots.publish(&published[0]);
+        let newest = horizon.counter();
+        let kept = |snapshots: &mut Snapshots| -> usize {
+            snapshots.publish(&published[0]);
+            let bounds = Bounds::read(&horizon, &published);
+            (9..newest.0 - 1)
+                .filter(|csn| bounds.droppable(Csn(*csn), Csn(csn + 1)).is_err())
+                .count()
+        };
+        let beyond = (newest.0 - taken[SINGLES_MAX].0) as usize;
+        assert_eq!(kept(&mut snapshots), SINGLES_MAX + beyond);
+        // From the middle, so that slots are used again out of order.
+        for left in (1..taken.len()).rev() {
+            let gone = taken.remove(left / 2);
+            snapshots.release(gone, &published[0]);
+            if left <= SINGLES_MAX {
+                assert_eq!(kept(&mut snapshots), left);
+            }
+        }
+        snapshots.release(taken[0], &published[0]);
+        assert_eq!(kept(&mut snapshots), 0);
     }
 
     #[test]

@@ -109,6 +109,8 @@ impl WorkerInner {
     }
 
     pub(crate) fn refresh_bounds(&self) {
+        let published = &self.inner().published[usize::from(self.id.0)];
+        self.snapshots.borrow_mut().publish(published);
         *self.bounds.borrow_mut() = self.inner().bounds();
         self.commits_until_bounds.set(COMMITS_PER_BOUNDS);
     }

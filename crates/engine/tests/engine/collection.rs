@@ -1,6 +1,9 @@
 //! What is collected, and when.
 
-use logstead_engine::{FlushMode, Isolation};
+use std::sync::Arc;
+
+use logstead_engine::{FlushMode, Guard, Isolation, Txn, Worker};
+use logstead_types::TableId;
 
 use crate::world::*;
 
@@ -94,4 +97,199 @@ fn garbage_of_a_worker_that_went_is_adopted() {
     drop(second);
     while worker.collect_garbage(10) {}
     assert_eq!(world.by_key.entry_count(), 0);
+}
+
+/// Versions of all accounts that are still linked, by the engine's count.
+fn live_versions(world: &World) -> u64 {
+    let stats = world.engine.stats();
+    stats.versions_installed - stats.versions_collected
+}
+
+/// Updates every account `rounds` times, each time in a transaction of its own, with what a server does beside it.
+fn churn(world: &World, worker: &Worker, accounts: i64, rounds: i64) {
+    for round in 0..rounds {
+        for k in 1..=accounts {
+            let mut txn = worker.begin(Isolation::ReadCommitted);
+            world
+                .update(&mut txn, k, |_| round * 100 + k)
+                .expect("update");
+            commit(txn);
+        }
+        worker.flush(FlushMode::Inline);
+        while worker.collect_garbage(64) {}
+    }
+}
+
+/// However many old snapshots there are, on one worker and on others, each keeps one version of each row and no more: with
+/// transactions that idle, and with views of cursors that outlive their statements.
+#[test]
+fn old_snapshots_keep_one_version_each_wherever_they_are() {
+    const ACCOUNTS: i64 = 5;
+    let (world, worker) = World::with_accounts(2, ACCOUNTS);
+    let other = world.engine.worker(logstead_types::WorkerId(1));
+    let mut olds: Vec<(Txn, i64)> = Vec::new();
+    let mut views = Vec::new();
+    let mut cursors = other.begin(Isolation::ReadCommitted);
+    for n in 0..8 {
+        let of = if n % 2 == 0 { &worker } else { &other };
+        let mut old = of.begin(Isolation::RepeatableRead);
+        let sum = world.scan(&mut old).iter().map(|(_, b)| b).sum();
+        olds.push((old, sum));
+        cursors.begin_statement();
+        views.push((cursors.view(), sum));
+        cursors.end_statement();
+        // The worker that idles tends its own, as a server's does.
+        while other.collect_garbage(64) {}
+        churn(&world, &worker, ACCOUNTS, 20);
+    }
+    let kept = live_versions(&world);
+    assert!(
+        kept <= 9 * ACCOUNTS as u64,
+        "{kept} versions, 8 old ones and the newest of each row"
+    );
+    assert_eq!(world.by_key.entry_count() as i64, ACCOUNTS);
+    assert!(world.by_balance.entry_count() <= kept as usize);
+    // Every one of them sees what it saw.
+    for (old, sum) in &mut olds {
+        assert_eq!(world.scan(old).iter().map(|(_, b)| b).sum::<i64>(), *sum);
+    }
+    for (view, sum) in &mut views {
+        cursors.swap_view(view);
+        assert_eq!(
+            world.scan(&mut cursors).iter().map(|(_, b)| b).sum::<i64>(),
+            *sum
+        );
+        cursors.swap_view(view);
+    }
+    // Half of them end, from the middle; then all. The garbage is the busy worker's, whoever held it.
+    olds.drain(2..6);
+    views.drain(2..6);
+    while other.collect_garbage(64) {}
+    while worker.collect_garbage(64) {}
+    let kept = live_versions(&world);
+    assert!(
+        kept <= 5 * ACCOUNTS as u64,
+        "{kept} versions, 4 old ones and the newest of each row"
+    );
+    drop((olds, views));
+    cursors.abort();
+    while other.collect_garbage(64) {}
+    while worker.collect_garbage(64) {}
+    assert_eq!(live_versions(&world), ACCOUNTS as u64);
+    assert_eq!(world.by_balance.entry_count() as i64, ACCOUNTS);
+}
+
+/// T1: a rid is not used again before the delete that freed it is below the horizon.
+#[test]
+fn t1_a_rid_is_reused_only_below_the_horizon() {
+    let (world, worker) = World::with_accounts(1, 3);
+    let mut delete = worker.begin(Isolation::ReadCommitted);
+    let freed = world.rid(&mut delete, 2);
+    world.delete(&mut delete, 2).expect("delete");
+    commit(delete);
+    while worker.collect_garbage(64) {}
+    let mut insert = worker.begin(Isolation::ReadCommitted);
+    let rid = insert.insert(&world.table, &row(9, 9)).expect("insert");
+    assert_ne!(rid, freed, "a crash now would bring the deleted row back");
+    insert.abort();
+    worker.flush(FlushMode::Inline);
+    while worker.collect_garbage(64) {}
+    let mut insert = worker.begin(Isolation::ReadCommitted);
+    let reused: Vec<_> = (10..12)
+        .map(|k| insert.insert(&world.table, &row(k, 9)).expect("insert"))
+        .collect();
+    assert!(reused.contains(&freed), "{freed:?} of {reused:?}");
+}
+
+/// T1: an update that is not durable keeps the version and the index entry it superseded.
+#[test]
+fn t1_versions_and_entries_stay_until_what_superseded_them_is_durable() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |_| 7).expect("update");
+    commit(txn);
+    while worker.collect_garbage(64) {}
+    assert_eq!(
+        (live_versions(&world), world.by_balance.entry_count()),
+        (2, 2)
+    );
+    worker.flush(FlushMode::Inline);
+    while worker.collect_garbage(64) {}
+    assert_eq!(
+        (live_versions(&world), world.by_balance.entry_count()),
+        (1, 1)
+    );
+}
+
+/// T1: what was read in a part that was rolled back, or rejected by its reader, counts all the same.
+#[test]
+fn t1_reads_of_a_rolled_back_savepoint_and_rejected_rows_count() {
+    let (world, worker) = World::with_accounts(1, 2);
+    let mut write = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut write, 2, |_| 7).expect("update");
+    let written = commit(write);
+    let mut reader = worker.begin(Isolation::ReadCommitted);
+    let savepoint = reader.savepoint();
+    reader.begin_statement();
+    // A predicate would reject it; the answer depends on it all the same.
+    assert_eq!(world.get(&mut reader, 2), Some(7));
+    reader.rollback_to(savepoint);
+    let receipt = commit(reader);
+    assert_eq!(receipt.waits_for, written.waits_for);
+    assert!(!world.engine.is_committed(receipt.waits_for));
+    // A key that is taken by nobody any more: the refusal's opposite rests on the tombstone as well.
+    let mut delete = worker.begin(Isolation::ReadCommitted);
+    world.delete(&mut delete, 1).expect("delete");
+    let deleted = commit(delete);
+    let mut insert = worker.begin(Isolation::ReadCommitted);
+    let savepoint = insert.savepoint();
+    insert.insert(&world.table, &row(1, 5)).expect("free");
+    insert.rollback_to(savepoint);
+    assert_eq!(commit(insert).waits_for, deleted.waits_for);
+}
+
+/// What one worker deleted or dropped is freed though that worker idles, once it tends its garbage; and a dropped table's
+/// rows are let go of whatever old snapshot there is.
+#[test]
+fn a_dropped_table_is_not_kept_by_garbage_or_old_snapshots() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let memory = world.engine.memory();
+    let id = TableId(20_100);
+    let table = world.engine.create_table(id);
+    let mut fill = worker.begin(Isolation::ReadCommitted);
+    let rids: Vec<_> = (0..2_000)
+        .map(|k| fill.insert(&table, &row(k, k)).expect("insert"))
+        .collect();
+    commit(fill);
+    worker.flush(FlushMode::Inline);
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    old.snapshot();
+    while worker.collect_garbage(64) {}
+    let mut change = worker.begin(Isolation::ReadCommitted);
+    for rid in &rids {
+        let guard = Guard::pin();
+        let version = change.read(&table, *rid, &guard).expect("a row").version;
+        change.delete(&table, *rid, version).expect("delete");
+    }
+    commit(change);
+    worker.flush(FlushMode::Inline);
+    while worker.collect_garbage(64) {}
+    let held = memory.used_bytes();
+    let weak = Arc::downgrade(&table);
+    drop(table);
+    assert!(
+        weak.upgrade().is_some(),
+        "the old snapshot still holds its rows for collection"
+    );
+    world.engine.drop_table(id);
+    worker.collect_garbage(64);
+    assert!(weak.upgrade().is_none());
+    for _ in 0..20_000 {
+        if memory.used_bytes() + 100_000 < held {
+            return;
+        }
+        worker.collect_garbage(64);
+        std::thread::sleep(std::time::Duration::from_micros(500));
+    }
+    panic!("{} of {held} bytes are still in use", memory.used_bytes());
 }
