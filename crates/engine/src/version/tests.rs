@@ -101,7 +101,10 @@ fn two_installers_one_wins() {
                     let head = chunk.head(0, &guard);
                     let newest = head.is_some_and(|v| v.row() == b"oldest");
                     let me = writer(n as u64);
-                    let won = newest && chunk.install(0, head, &me, ROW, 1, row, &guard).is_some();
+                    let won = newest
+                        && chunk
+                            .install(0, head, &me, ROW, RowLock::NoKeyUpdate, 1, row, &guard)
+                            .is_some();
                     if won {
                         commit(&chunk, &me, Csn(2 + n as u64));
                     }
@@ -135,7 +138,16 @@ fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
             let me = writer(csn);
             let head = chunk.head(0, &guard);
             chunk
-                .install(0, head, &me, ROW, 1, &[csn as u8], &guard)
+                .install(
+                    0,
+                    head,
+                    &me,
+                    ROW,
+                    RowLock::NoKeyUpdate,
+                    1,
+                    &[csn as u8],
+                    &guard,
+                )
                 .expect("nobody else writes");
             drop(guard);
             commit(chunk, &me, Csn(csn));
@@ -174,9 +186,27 @@ fn undo_meets_a_collector_and_the_next_writer() {
         let guard = Guard::pin();
         let first = writer(1);
         let head = chunk.head(0, &guard);
-        let above = chunk.install(0, head, &first, ROW, 1, b"one", &guard);
+        let above = chunk.install(
+            0,
+            head,
+            &first,
+            ROW,
+            RowLock::NoKeyUpdate,
+            1,
+            b"one",
+            &guard,
+        );
         chunk
-            .install(0, above, &first, ROW, 2, b"two", &guard)
+            .install(
+                0,
+                above,
+                &first,
+                ROW,
+                RowLock::NoKeyUpdate,
+                2,
+                b"two",
+                &guard,
+            )
             .expect("its own row lock");
         drop(guard);
         let next = {
@@ -188,7 +218,16 @@ fn undo_meets_a_collector_and_the_next_writer() {
                     let head = chunk.head(0, &guard).expect("a version");
                     if matches!(head.stamp(), Stamp::Committed(_))
                         && chunk
-                            .install(0, Some(head), &me, ROW, 1, b"next", &guard)
+                            .install(
+                                0,
+                                Some(head),
+                                &me,
+                                ROW,
+                                RowLock::NoKeyUpdate,
+                                1,
+                                b"next",
+                                &guard,
+                            )
                             .is_some()
                     {
                         break;
@@ -231,7 +270,16 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
         let deleter = writer(1);
         let head = chunk.head(0, &guard);
         chunk
-            .install(0, head, &deleter, Kind::Tombstone, 1, &[], &guard)
+            .install(
+                0,
+                head,
+                &deleter,
+                Kind::Tombstone,
+                RowLock::Update,
+                1,
+                &[],
+                &guard,
+            )
             .expect("nobody else");
         drop(guard);
         commit(&chunk, &deleter, Csn(2));
@@ -244,7 +292,16 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
                 let me = writer(2);
                 point();
                 let installed = chunk
-                    .install(0, Some(head), &me, ROW, 1, b"late", &guard)
+                    .install(
+                        0,
+                        Some(head),
+                        &me,
+                        ROW,
+                        RowLock::NoKeyUpdate,
+                        1,
+                        b"late",
+                        &guard,
+                    )
                     .is_some();
                 // What was read stays readable, buried or not.
                 assert!(read == head.kind());
@@ -261,7 +318,16 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
         let buried = tombstone.is_some_and(|t| chunk.prune_lock().take_all(0, t, &guard));
         if buried {
             let reuser = writer(3);
-            let again = chunk.install(0, None, &reuser, ROW, 1, b"again", &guard);
+            let again = chunk.install(
+                0,
+                None,
+                &reuser,
+                ROW,
+                RowLock::NoKeyUpdate,
+                1,
+                b"again",
+                &guard,
+            );
             if again.is_some() {
                 commit(&chunk, &reuser, Csn(4));
             }
