@@ -79,7 +79,7 @@ impl Client for Silent {
     fn no_data(&mut self) {}
     fn parameter_description(&mut self, _types: &[u32]) {}
     fn portal_suspended(&mut self) {}
-    fn command_complete(&mut self, _tag: &str) {
+    fn command_complete(&mut self, _tag: &dyn std::fmt::Display) {
         self.done += 1;
     }
     fn empty_query(&mut self) {}
@@ -202,7 +202,7 @@ fn a_prepared_point_select() {
         }
         assert_eq!(world.client.rows, 20);
         let most = counts[10..].iter().max();
-        assert!(most <= Some(&4), "{counts:?}");
+        assert!(most <= Some(&1), "{counts:?}");
     });
 }
 
@@ -217,7 +217,7 @@ fn a_prepared_update_by_key() {
             counts.push(world.run("u", &[Some(b"1"), Some(b"42")]).await);
         }
         let most = counts[10..].iter().max();
-        assert!(most <= Some(&7), "{counts:?}");
+        assert!(most <= Some(&4), "{counts:?}");
     });
 }
 
@@ -231,7 +231,7 @@ fn a_plain_point_select_is_neither_parsed_nor_planned() {
         }
         assert_eq!(world.client.rows, 20);
         let most = counts[10..].iter().max();
-        assert!(most <= Some(&7), "{counts:?}");
+        assert!(most <= Some(&6), "{counts:?}");
         // Parsing alone takes more than that.
         assert!(counts[0] > 100, "{counts:?}");
     });

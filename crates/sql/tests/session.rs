@@ -76,8 +76,8 @@ impl Client for Script {
     fn portal_suspended(&mut self) {
         self.said.push("suspended".to_owned());
     }
-    fn command_complete(&mut self, tag: &str) {
-        self.said.push(tag.to_owned());
+    fn command_complete(&mut self, tag: &dyn std::fmt::Display) {
+        self.said.push(tag.to_string());
     }
     fn empty_query(&mut self) {
         self.said.push("empty".to_owned());

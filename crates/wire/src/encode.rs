@@ -3,6 +3,8 @@
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
 
 use logstead_sql::error::Fields;
+use std::fmt::Display;
+use std::io::Write;
 
 /// Starts a message of `kind`; returns the position for [`end`].
 #[inline]
@@ -69,9 +71,11 @@ pub fn ready_for_query(out: &mut Vec<u8>, status: u8) {
 }
 
 /// CommandComplete.
-pub fn command_complete(out: &mut Vec<u8>, tag: &str) {
+pub fn command_complete(out: &mut Vec<u8>, tag: &dyn Display) {
     let at = begin(out, b'C');
-    put_str(out, tag);
+    // Writing to a vector does not fail.
+    let _written = write!(out, "{tag}");
+    out.push(0);
     end(out, at);
 }
 

@@ -14,6 +14,7 @@ use logstead_sql::session::{Client, ConnectionLost, CopyInput, LocalFuture, Sess
 use logstead_sql::value::Datum;
 use logstead_sql::{Result, SqlError};
 use logstead_types::SqlState;
+use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -217,7 +218,7 @@ impl Client for Link {
         encode::portal_suspended(&mut self.output);
     }
 
-    fn command_complete(&mut self, tag: &str) {
+    fn command_complete(&mut self, tag: &dyn Display) {
         encode::command_complete(&mut self.output, tag);
     }
 

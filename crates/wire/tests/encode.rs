@@ -66,7 +66,7 @@ fn descriptions_and_statuses() {
         ("TimeZone", "UTC")
     );
     out.clear();
-    encode::command_complete(&mut out, "INSERT 0 1");
+    encode::command_complete(&mut out, &"INSERT 0 1");
     let message: response::CommandComplete = read(&out);
     assert_eq!(message.tag, "INSERT 0 1");
     out.clear();

@@ -4,6 +4,7 @@ use super::context::SessionContext;
 use crate::error::{Fields, SqlError};
 use crate::exec::RowSink;
 use crate::plan::OutputColumn;
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -42,8 +43,8 @@ pub trait Client: RowSink {
     fn parameter_description(&mut self, types: &[u32]);
     /// A row limit was reached.
     fn portal_suspended(&mut self);
-    /// A statement is done.
-    fn command_complete(&mut self, tag: &str);
+    /// A statement is done. The tag is written where it goes, not into a string.
+    fn command_complete(&mut self, tag: &dyn Display);
     /// A statement was empty.
     fn empty_query(&mut self);
     /// Something failed.

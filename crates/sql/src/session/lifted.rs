@@ -122,7 +122,7 @@ impl Session {
         if self.block == Block::None {
             self.commit().await?;
         }
-        client.command_complete(&run::tag(plan.command, rows));
+        client.command_complete(&run::Tag(plan.command, rows));
         self.worker.step();
         Ok(true)
     }

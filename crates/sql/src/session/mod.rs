@@ -384,7 +384,7 @@ impl Session {
             ));
         }
         let rows = self.run_to_end(&plan, &[], client).await?;
-        Ok(Reply::Tag(run::tag(plan.command, rows)))
+        Ok(Reply::Tag(run::Tag(plan.command, rows).to_string()))
     }
 
     /// Describes and runs a plan; the number of rows given or written.

@@ -1,7 +1,7 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
 use super::client::Client;
-use super::run::Ran;
+use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
@@ -35,7 +35,7 @@ pub struct BindRequest<'a> {
 
 pub(super) struct Portal {
     pub(super) statement: Rc<Statement>,
-    pub(super) params: Vec<Datum>,
+    pub(super) params: SmallVec<[Datum; 4]>,
     pub(super) formats: SmallVec<[i16; 4]>,
     pub(super) state: PortalState,
 }
@@ -45,7 +45,7 @@ pub(super) enum PortalState {
     /// In the middle of its rows.
     Running {
         plan: Rc<CachedPlan>,
-        execution: Box<Execution>,
+        execution: Execution,
     },
     /// The rest of its rows was taken into memory: another statement has moved the transaction on.
     Buffered {
@@ -142,7 +142,7 @@ impl Session {
                 format!("cursor \"{}\" already exists", request.portal),
             ));
         }
-        let mut params = Vec::with_capacity(request.values.len());
+        let mut params = SmallVec::with_capacity(request.values.len());
         for (i, (bytes, ty)) in request.values.iter().zip(&promise.param_types).enumerate() {
             let binary = match request.formats {
                 [] => false,
@@ -230,7 +230,7 @@ impl Session {
             PortalState::Ready if portal.statement.is_query() => {
                 let plan = self.prepare_run(&portal.statement).await?;
                 client.start_rows(&plan.columns, &portal.formats);
-                let execution = Box::new(Execution::new(Arc::clone(&plan.prepared)));
+                let execution = Execution::new(Arc::clone(&plan.prepared));
                 self.resume(plan, execution, &portal, true, rows_max, client)
                     .await?
             }
@@ -273,7 +273,7 @@ impl Session {
                         format!("portal \"{name}\" cannot be run"),
                     ));
                 }
-                client.command_complete(&super::run::tag(plan.command, 0));
+                client.command_complete(&Tag(plan.command, 0));
                 PortalState::Done
             }
             PortalState::Done => {
@@ -296,7 +296,7 @@ impl Session {
     async fn resume(
         &mut self,
         plan: Rc<CachedPlan>,
-        mut execution: Box<Execution>,
+        mut execution: Execution,
         portal: &Portal,
         first: bool,
         rows_max: u64,
@@ -314,7 +314,7 @@ impl Session {
             .await?
         {
             Ran::Done { rows } => {
-                client.command_complete(&super::run::tag(plan.command, rows));
+                client.command_complete(&Tag(plan.command, rows));
                 Ok(PortalState::Done)
             }
             Ran::Suspended => {
@@ -368,7 +368,7 @@ impl Session {
                 .await?;
                 let tag = match (plan.command, progress) {
                     (Command::Select, _) => None,
-                    (command, Progress::Done { rows }) => Some(super::run::tag(command, rows)),
+                    (command, Progress::Done { rows }) => Some(Tag(command, rows).to_string()),
                     _ => return Err(SqlError::internal("a portal did not come to its end")),
                 };
                 portal.state = PortalState::Buffered {
@@ -425,7 +425,10 @@ pub(super) fn send_buffered(
             return Ok(PortalState::Buffered { columns, rows, tag });
         }
     }
-    client.command_complete(&tag.unwrap_or_else(|| super::run::tag(Command::Select, sent)));
+    match tag {
+        Some(tag) => client.command_complete(&tag),
+        None => client.command_complete(&Tag(Command::Select, sent)),
+    }
     Ok(PortalState::Done)
 }
 

@@ -1,7 +1,7 @@
 //! PREPARE, EXECUTE, DEALLOCATE.
 
 use super::client::Client;
-use super::run::{Ran, tag};
+use super::run::{Ran, Tag};
 use super::statement::Statement;
 use super::transaction::fold;
 use super::{Reply, Session};
@@ -146,7 +146,7 @@ impl Session {
             Ran::Done { rows } => rows,
             Ran::Suspended => 0,
         };
-        Ok(Reply::Tag(tag(plan.command, rows)))
+        Ok(Reply::Tag(Tag(plan.command, rows).to_string()))
     }
 
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.

@@ -14,6 +14,7 @@ use crate::plan::Command;
 use crate::value::Datum;
 use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
 use logstead_types::SqlState;
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -256,12 +257,19 @@ fn command_name(command: Command) -> &'static str {
     }
 }
 
-/// The command tag of a planned statement.
-pub(super) fn tag(command: Command, rows: u64) -> String {
-    match command {
-        Command::Select => format!("SELECT {rows}"),
-        Command::Insert => format!("INSERT 0 {rows}"),
-        Command::Update => format!("UPDATE {rows}"),
-        Command::Delete => format!("DELETE {rows}"),
+/// The command tag of a planned statement: what it was, and how many rows.
+#[derive(Clone, Copy)]
+pub(super) struct Tag(pub(super) Command, pub(super) u64);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tag(command, rows) = self;
+        let name = match command {
+            Command::Select => "SELECT",
+            Command::Insert => "INSERT 0",
+            Command::Update => "UPDATE",
+            Command::Delete => "DELETE",
+        };
+        write!(f, "{name} {rows}")
     }
 }
