@@ -263,11 +263,12 @@ impl<'g> Locked<'g> {
         image
     }
 
-    /// Puts in an entry that fits and is not there; `place` is where it belongs. An inner page's link to what is above
+    /// Puts in an entry that is not there; `fit` has said how it fits at `place`. An inner page's link to what is above
     /// it is put in with it.
     pub(super) fn insert(
         &mut self,
         place: Place,
+        fit: Fit,
         entry: &[u8],
         link: Option<Taken<Page>>,
         usage: &Arc<Usage>,
@@ -275,9 +276,9 @@ impl<'g> Locked<'g> {
     ) {
         self.changed = true;
         let meta = self.meta();
-        match self.fit(place, entry, usage, pin) {
+        match fit {
             Fit::InPlace => self.insert_in_place(meta, place.at, entry, usage, pin),
-            fit => {
+            Fit::Rebuilt | Fit::No => {
                 assert!(fit == Fit::Rebuilt, "who inserts has asked for room");
                 let image = self.with(place, entry, usage, pin);
                 let (low, high) = self.fences(pin);

@@ -58,7 +58,7 @@ use blob::Usage;
 use cell::{Cell, Pin, Taken};
 use edit::{Fit, Locked};
 use latch::{Latch, Restart, Version, pause};
-use page::{Page, RID_BYTES};
+use page::{Page, Place, RID_BYTES};
 
 use crate::memory::Memory;
 
@@ -195,8 +195,9 @@ impl Tree {
             if place.exact {
                 return;
             }
-            if leaf.fit(place, entry, &self.usage, &pin) != Fit::No {
-                leaf.insert(place, entry, None, &self.usage, &pin);
+            let fit = leaf.fit(place, entry, &self.usage, &pin);
+            if fit != Fit::No {
+                leaf.insert(place, fit, entry, None, &self.usage, &pin);
                 return;
             }
             drop(leaf);
@@ -220,15 +221,34 @@ impl Tree {
         loop {
             // The key's lock, held to the end.
             let mut home = self.lock_leaf(key, &pin);
+            let meta = home.meta();
+            let first = home.find(meta, key, &pin);
             let mut others: SmallVec<[u64; 8]> = SmallVec::new();
-            if self.rids_in(&home, key, &pin, &mut others) {
-                self.rids_beyond(&home, key, &pin, &mut others);
-            }
-            // The leaf the entry belongs to, if it is another one: to the right of the key's.
-            let mut other_leaf = (!home.covers(entry, &pin)).then(|| self.lock_leaf(entry, &pin));
+            let mut other_leaf = None;
+            // Mostly there is no entry of the key and one of a higher key follows, which says it all.
+            let next = (first.at < meta.count).then(|| home.slot(first.at));
+            let alone = next.is_some_and(|slot| home.rid_of_key(meta, slot, key, &pin).is_none());
+            let place = if alone {
+                Place {
+                    at: first.at,
+                    exact: false,
+                }
+            } else {
+                if self.rids_in(&home, first.at, key, &pin, &mut others) {
+                    self.rids_beyond(&home, key, &pin, &mut others);
+                }
+                // The leaf the entry belongs to, if it is another one: to the right of the key's.
+                other_leaf = (!home.covers(entry, &pin)).then(|| self.lock_leaf(entry, &pin));
+                let leaf = other_leaf.as_ref().unwrap_or(&home);
+                leaf.find(leaf.meta(), entry, &pin)
+            };
             let leaf = other_leaf.as_mut().unwrap_or(&mut home);
-            let place = leaf.find(leaf.meta(), entry, &pin);
-            if !place.exact && leaf.fit(place, entry, &self.usage, &pin) == Fit::No {
+            let fit = if place.exact {
+                Fit::InPlace
+            } else {
+                leaf.fit(place, entry, &self.usage, &pin)
+            };
+            if fit == Fit::No {
                 // Before anybody is judged: from here on nothing may fail.
                 drop(other_leaf);
                 drop(home);
@@ -239,7 +259,7 @@ impl Tree {
                 judge(rid)?;
             }
             if !place.exact {
-                leaf.insert(place, entry, None, &self.usage, &pin);
+                leaf.insert(place, fit, entry, None, &self.usage, &pin);
             }
             return Ok(());
         }
@@ -249,12 +269,13 @@ impl Tree {
     fn rids_in(
         &self,
         leaf: &Locked<'_>,
+        first: usize,
         key: &[u8],
         pin: &Pin,
         rids: &mut SmallVec<[u64; 8]>,
     ) -> bool {
         let meta = leaf.meta();
-        for at in leaf.find(meta, key, pin).at..meta.count {
+        for at in first..meta.count {
             match leaf.rid_of_key(meta, leaf.slot(at), key, pin) {
                 Some(rid) => rids.push(rid),
                 None => return false,

@@ -43,7 +43,7 @@ pub(super) const HEAP_END: usize = WORDS * 8;
 /// Longer entries are kept outside the page, so that a page always has room for several.
 pub(super) const INLINE_BYTES_MAX: usize = HEAP_END / 8;
 /// Children of an inner page at most.
-pub(super) const LINKS_MAX: usize = 256;
+pub(super) const LINKS_MAX: usize = WORDS / 2;
 /// Bytes of an entry that are in its slot.
 pub(super) const HEAD_BYTES: usize = 4;
 /// Bytes of a rid at the end of an entry.
@@ -364,6 +364,30 @@ impl Page {
         let head = slot.head().to_be_bytes();
         out.extend_from_slice(&head[..slot.length().min(HEAD_BYTES)]);
         self.copy(slot.offset(), slot.heap_bytes(), out);
+    }
+
+    /// Stores `length` bytes of the heap at the beginning of `out`, which has up to seven bytes more to spare.
+    #[inline]
+    fn load(&self, offset: usize, length: usize, out: &mut [u8]) {
+        for (n, bytes) in out.chunks_exact_mut(8).enumerate().take(length.div_ceil(8)) {
+            bytes.copy_from_slice(&self.eight(offset + n * 8).to_be_bytes());
+        }
+    }
+
+    /// Stores the first bytes of the prefix at the beginning of `out`, and something behind them.
+    #[inline]
+    pub(super) fn load_prefix(&self, length: usize, out: &mut [u8]) {
+        self.load(HEAP_END - length, length, out);
+    }
+
+    /// Stores what comes after the prefix, of one that is no blob, at the beginning of `out`, and something behind it.
+    /// `out` has eight bytes to spare.
+    #[inline]
+    pub(super) fn load_suffix(&self, slot: Slot, out: &mut [u8]) {
+        if let Some((head, rest)) = out.split_first_chunk_mut::<HEAD_BYTES>() {
+            *head = slot.head().to_be_bytes();
+            self.load(slot.offset(), slot.heap_bytes(), rest);
+        }
     }
 
     /// Appends the whole entry.

@@ -95,14 +95,15 @@ impl Tree {
         let at = page.split_point(&image, entry, pin);
         let middle = self.middle(&page, &image, at, entry);
         let link_place = parent.find(parent.meta(), &middle, pin);
-        if parent.fit(link_place, &middle, &self.usage, pin) == Fit::No {
+        let fit = parent.fit(link_place, &middle, &self.usage, pin);
+        if fit == Fit::No {
             drop(page);
             drop(parent);
             self.split(&middle, level + 1, pin)?;
             return Err(Restart);
         }
         let right = self.move_right(&mut page, &image, at, &middle, pin);
-        parent.insert(link_place, &middle, Some(right), &self.usage, pin);
+        parent.insert(link_place, fit, &middle, Some(right), &self.usage, pin);
         Ok(())
     }
 
@@ -130,7 +131,8 @@ impl Tree {
             let mut root = root.lock_now()?;
             root.put_links(self.root.take(pin), pin);
             let first = root.find(root.meta(), &middle, pin);
-            root.insert(first, &middle, Some(right), &self.usage, pin);
+            let fit = root.fit(first, &middle, &self.usage, pin);
+            root.insert(first, fit, &middle, Some(right), &self.usage, pin);
         }
         self.root.put(boxed(root), pin);
         Ok(())

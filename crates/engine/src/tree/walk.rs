@@ -39,24 +39,29 @@ impl Entries {
         self.ends.truncate(count);
     }
 
-    /// Appends entries of a page, `at` after `at`. The prefix is put together once and copied from there on.
+    #[cfg(test)]
+    pub(super) fn push(&mut self, entry: &[u8]) {
+        self.bytes.extend_from_slice(entry);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Appends entries of a page, `at` after `at`.
     #[inline]
     fn take(&mut self, page: &Page, meta: Meta, ats: impl Iterator<Item = usize>, pin: &Pin) {
-        let mut prefix = None;
+        /// Entries up to this length are put together here and copied at once.
+        const SHORT: usize = 64;
+        // The prefix stays at the beginning from one entry to the next.
+        let mut short = [0; SHORT + 8];
+        let prefix = meta.prefix.min(SHORT);
+        page.load_prefix(prefix, &mut short);
         for at in ats {
             let slot = page.slot(at);
-            let start = self.bytes.len();
-            match prefix {
-                Some(from) if !slot.is_blob() => {
-                    self.bytes.extend_from_within(from..from + meta.prefix);
-                    page.copy_suffix(slot, &mut self.bytes);
-                }
-                _ => {
-                    page.copy_entry(meta, slot, pin, &mut self.bytes);
-                    if !slot.is_blob() && self.bytes.len() - start >= meta.prefix {
-                        prefix = Some(start);
-                    }
-                }
+            if !slot.is_blob() && meta.prefix + slot.length() <= SHORT {
+                page.load_suffix(slot, &mut short[prefix..]);
+                self.bytes
+                    .extend_from_slice(&short[..prefix + slot.length()]);
+            } else {
+                page.copy_entry(meta, slot, pin, &mut self.bytes);
             }
             self.ends.push(self.bytes.len());
         }

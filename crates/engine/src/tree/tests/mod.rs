@@ -1,6 +1,8 @@
 //! The tree against a sorted set, by one thread and by many, and under a scheduler that tries out interleavings.
 
+mod measure;
 mod model;
+#[cfg(debug_assertions)]
 mod races;
 mod threads;
 
