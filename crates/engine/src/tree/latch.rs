@@ -12,6 +12,44 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::interleave;
 
+/// The atomic a latch is made of, so that the model checker can run the very code that ships.
+pub(super) trait Word: Sized {
+    fn new(value: u64) -> Self;
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    /// Replaces `from` by `to` (Acquire); false if it held something else.
+    fn swap_if(&self, from: u64, to: u64) -> bool;
+    fn fence(order: Ordering);
+    /// Lets others go on.
+    fn pause(spins: &mut u32);
+}
+
+impl Word for AtomicU64 {
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        AtomicU64::load(self, order)
+    }
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        AtomicU64::store(self, value, order);
+    }
+    #[inline]
+    fn swap_if(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+    #[inline]
+    fn fence(order: Ordering) {
+        fence(order);
+    }
+    fn pause(spins: &mut u32) {
+        pause(spins);
+    }
+}
+
 const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const STEP: u64 = 4;
@@ -25,11 +63,11 @@ pub(super) struct Restart;
 pub(super) struct Version(u64);
 
 /// A version word.
-pub(super) struct Latch(AtomicU64);
+pub(super) struct Latch<W: Word = AtomicU64>(W);
 
-impl Latch {
-    pub(super) const fn new() -> Latch {
-        Latch(AtomicU64::new(0))
+impl<W: Word> Latch<W> {
+    pub(super) fn new() -> Latch<W> {
+        Latch(W::new(0))
     }
 
     /// The version to read under, after waiting while a writer has it. Who holds a lock must not wait for what is
@@ -55,7 +93,7 @@ impl Latch {
             if word & LOCKED == 0 {
                 return Ok(Version(word));
             }
-            pause(&mut spins);
+            W::pause(&mut spins);
         }
     }
 
@@ -63,7 +101,7 @@ impl Latch {
     #[inline]
     pub(super) fn check(&self, version: Version) -> Result<(), Restart> {
         interleave::point();
-        fence(Ordering::Acquire);
+        W::fence(Ordering::Acquire);
         if self.0.load(Ordering::Relaxed) == version.0 {
             Ok(())
         } else {
@@ -75,17 +113,11 @@ impl Latch {
     #[inline]
     pub(super) fn lock(&self, version: Version) -> Result<(), Restart> {
         interleave::point();
-        match self.0.compare_exchange(
-            version.0,
-            version.0 | LOCKED,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        ) {
-            Ok(_) => {
-                fence(Ordering::Release);
-                Ok(())
-            }
-            Err(_) => Err(Restart),
+        if self.0.swap_if(version.0, version.0 | LOCKED) {
+            W::fence(Ordering::Release);
+            Ok(())
+        } else {
+            Err(Restart)
         }
     }
 
@@ -128,5 +160,121 @@ pub(super) fn pause(spins: &mut u32) {
         std::thread::yield_now();
     } else {
         std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU64 as LoomU64;
+
+    use super::*;
+
+    impl Word for LoomU64 {
+        fn new(value: u64) -> Self {
+            LoomU64::new(value)
+        }
+        fn load(&self, order: Ordering) -> u64 {
+            LoomU64::load(self, order)
+        }
+        fn store(&self, value: u64, order: Ordering) {
+            LoomU64::store(self, value, order);
+        }
+        fn swap_if(&self, from: u64, to: u64) -> bool {
+            self.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        }
+        fn fence(order: Ordering) {
+            loom::sync::atomic::fence(order);
+        }
+        fn pause(_: &mut u32) {
+            loom::thread::yield_now();
+        }
+    }
+
+    /// A page of two words that are always equal.
+    #[derive(Clone)]
+    struct Pair {
+        latch: Arc<Latch<LoomU64>>,
+        words: Arc<[LoomU64; 2]>,
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            Pair {
+                latch: Arc::new(Latch::new()),
+                words: Arc::new([LoomU64::new(0), LoomU64::new(0)]),
+            }
+        }
+
+        fn read(&self) -> [u64; 2] {
+            [0, 1].map(|at| self.words[at].load(Ordering::Relaxed))
+        }
+
+        /// Adds one to both; false if somebody else was quicker.
+        fn add(&self) -> bool {
+            let Ok(version) = self.latch.read() else {
+                return false;
+            };
+            if self.latch.lock(version).is_err() {
+                return false;
+            }
+            let [a, b] = self.read();
+            assert_eq!(a, b, "under the lock nobody else writes");
+            self.words[0].store(a + 1, Ordering::Relaxed);
+            self.words[1].store(b + 1, Ordering::Relaxed);
+            self.latch.unlock(version, true, false);
+            true
+        }
+    }
+
+    /// Whatever the memory model allows: what a reader believes was never half written.
+    #[test]
+    fn a_version_that_stands_means_that_nothing_was_torn() {
+        loom::model(|| {
+            let pair = Pair::new();
+            let writer = {
+                let pair = pair.clone();
+                loom::thread::spawn(move || pair.add())
+            };
+            if let Ok(version) = pair.latch.read() {
+                let [a, b] = pair.read();
+                if pair.latch.check(version).is_ok() {
+                    assert_eq!(a, b);
+                }
+            }
+            assert!(writer.join().expect("writes"));
+        });
+    }
+
+    /// Two writers: none overwrites what the other has written, and a version is never the same again.
+    #[test]
+    fn writers_see_each_other_s_words() {
+        loom::model(|| {
+            let pair = Pair::new();
+            let before = pair.latch.read();
+            let writer = {
+                let pair = pair.clone();
+                loom::thread::spawn(move || u64::from(pair.add()))
+            };
+            let mine = u64::from(pair.add());
+            let both = mine + writer.join().expect("writes");
+            assert_eq!(pair.read(), [both, both]);
+            assert!(both >= 1 && pair.latch.read() != before);
+        });
+    }
+
+    /// Who has noted a page's version before it left the tree does not believe it after.
+    #[test]
+    fn an_obsolete_page_is_not_believed() {
+        let latch = Latch::<AtomicU64>::new();
+        let version = latch.read().expect("new");
+        latch.lock(version).expect("free");
+        assert_eq!(latch.lock_now(), Err(Restart));
+        latch.unlock(version, true, true);
+        assert_eq!(latch.check(version), Err(Restart));
+        assert_eq!(latch.read(), Err(Restart));
+        assert_eq!(latch.lock_now(), Err(Restart));
+        assert!(!latch.is_idle());
     }
 }

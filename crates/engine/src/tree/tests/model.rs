@@ -268,3 +268,26 @@ fn memory_is_counted_and_given_back() {
     }
     assert!(taken > bare);
 }
+
+/// Who has found a page before it was merged away does not believe it and does not lock it after.
+#[test]
+fn a_page_merged_away_is_left_alone() {
+    let wide = |n: u64| {
+        let mut text = vec![b'a' + n as u8];
+        text.resize(460, b'x');
+        entry(&key(&text), n)
+    };
+    let tree = tree();
+    (0..10).for_each(|n| tree.insert(&wide(n)));
+    let pin = Pin::new();
+    let last = wide(9);
+    let found = tree.find(Goal::At(&last, Side::From), 0, &pin);
+    let found = found.unwrap_or_else(|_| panic!("nobody else is here"));
+    (0..8).for_each(|n| tree.remove_if(&wide(n), || true));
+    assert_eq!(tree.check().expect("in order").leaves, 1);
+    assert!(found.page.latch.check(found.version).is_err());
+    assert!(found.page.lock(found.version).is_err());
+    assert!(found.page.latch.read().is_err());
+    assert!(found.page.lock_now().is_err());
+    assert_eq!(up(&tree), [wide(8), wide(9)]);
+}
