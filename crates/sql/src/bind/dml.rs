@@ -445,7 +445,11 @@ impl Binder<'_> {
                 Some(predicate) => (predicate, "PREDICATE"),
                 None => (marked, "INDEX"),
             };
-            let bound = super::bind_scalar_text(text, relation, self.cx, what);
+            let own = crate::plan::PlanContext {
+                param_types: &[],
+                ..*self.cx
+            };
+            let bound = super::bind_scalar_text(text, relation, &own, what);
             let bound = bound.map_err(|mut error| {
                 error.fields_mut().position = at;
                 error

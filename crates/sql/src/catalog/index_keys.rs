@@ -38,7 +38,12 @@ pub(crate) fn bind(
     index: &IndexDef,
     cx: &PlanContext<'_>,
 ) -> Result<BoundIndex> {
-    let read = |text: &str, what: &str| crate::bind::bind_scalar_text(text, relation, cx, what);
+    // The statement's parameters are none of the index's.
+    let own = PlanContext {
+        param_types: &[],
+        ..*cx
+    };
+    let read = |text: &str, what: &str| crate::bind::bind_scalar_text(text, relation, &own, what);
     let keys = index.columns.iter().map(|column| match &column.key {
         IndexKey::Column(position) => Ok(Expr::Column(*position, column.ty(relation))),
         IndexKey::Expression { text, .. } => read(text, "INDEX"),

@@ -11,6 +11,8 @@ pub enum StatementKind {
     Ddl(&'static str),
     /// ALTER SEQUENCE, which the grammar library lacks: the catalog. The statement is a placeholder.
     AlterSequence(Box<AlterSequence>),
+    /// REINDEX and ALTER INDEX, as far as the grammar library lacks them: the catalog. The statement is a placeholder.
+    Index(Box<IndexCommand>),
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION.
     Transaction,
     /// SET, SHOW, RESET, DISCARD.
@@ -25,12 +27,48 @@ pub enum StatementKind {
     Cursor,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
-    /// VACUUM, ANALYZE, REINDEX, CLUSTER, CHECKPOINT: nothing to do. The command tag; the statement is a placeholder.
+    /// VACUUM, ANALYZE, CLUSTER, CHECKPOINT, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
     Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,
     /// Known SQL that is not supported, by name: answered with 0A000.
     Unsupported(&'static str),
+}
+
+/// REINDEX, ALTER INDEX.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum IndexCommand {
+    Reindex {
+        table: bool,
+        name: ast::ObjectName,
+        concurrently: bool,
+    },
+    Rename {
+        if_exists: bool,
+        name: ast::ObjectName,
+        new: ast::ObjectName,
+    },
+    Set {
+        if_exists: bool,
+        name: ast::ObjectName,
+        options: Vec<ast::SqlOption>,
+    },
+    Reset {
+        if_exists: bool,
+        name: ast::ObjectName,
+        options: Vec<String>,
+    },
+}
+
+impl IndexCommand {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            IndexCommand::Reindex { .. } => "REINDEX",
+            _ => "ALTER INDEX",
+        }
+    }
 }
 
 /// ALTER SEQUENCE.

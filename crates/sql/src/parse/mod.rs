@@ -7,13 +7,14 @@
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
 mod create_as;
+mod index_commands;
 mod kind;
 mod locking;
 mod position;
 mod rewrite;
 mod sequence_options;
 
-pub use kind::{AlterSequence, StatementKind};
+pub use kind::{AlterSequence, IndexCommand, StatementKind};
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;

@@ -15,6 +15,7 @@ pub(super) struct Notes {
     overriding_system: bool,
     overriding_user: bool,
     no_data: bool,
+    concurrently: bool,
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
@@ -33,6 +34,19 @@ pub(super) fn without_grammar(
     text: &str,
     tokens: &[TokenWithSpan],
 ) -> Result<Option<(Statement, StatementKind)>> {
+    let command = if is_word(tokens.first(), "reindex") {
+        super::index_commands::reindex(text, tokens)?
+    } else if words(tokens, 0, &["alter", "index"]) {
+        super::index_commands::alter(text, tokens)?
+    } else {
+        None
+    };
+    if let Some(command) = command {
+        return Ok(Some((
+            Statement::UnlockTables,
+            StatementKind::Index(Box::new(command)),
+        )));
+    }
     let tag = if is_word(tokens.first(), "vacuum") {
         "VACUUM"
     } else if is_word(tokens.first(), "analyze") || is_word(tokens.first(), "analyse") {
@@ -117,6 +131,7 @@ pub(super) fn rewrite(
         match word.keyword {
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
             Keyword::CONCURRENTLY if words(&tokens, 0, &["drop", "index"]) && at == 2 => {
+                notes.concurrently = true;
                 tokens.remove(at);
                 continue;
             }
@@ -334,7 +349,8 @@ fn conflict_target(text: &str, tokens: &mut Vec<TokenWithSpan>, open: usize) {
 }
 
 /// Puts into the tree what [`rewrite`] took out. The tree has no place for OVERRIDING, so two flags of other dialects
-/// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE. So does `transient` WITH NO DATA.
+/// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE. So does `transient` WITH NO DATA, and
+/// `purge` DROP INDEX CONCURRENTLY.
 pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
     if let Statement::Insert(insert) = statement {
         insert.overwrite = notes.overriding_system;
@@ -342,6 +358,9 @@ pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
     }
     if let Statement::CreateTable(table) = statement {
         table.transient = notes.no_data;
+    }
+    if let Statement::Drop { purge, .. } = statement {
+        *purge = notes.concurrently;
     }
 }
 

@@ -35,7 +35,7 @@ pub use signals::{Signals, shutting_down};
 
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
-use crate::parse::StatementKind;
+use crate::parse::{IndexCommand, StatementKind};
 use crate::plan::OutputColumn;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
@@ -443,6 +443,28 @@ impl Session {
             {
                 "DISCARD ALL"
             }
+            StatementKind::Index(command)
+                if matches!(
+                    **command,
+                    IndexCommand::Reindex {
+                        concurrently: true,
+                        ..
+                    }
+                ) =>
+            {
+                "REINDEX CONCURRENTLY"
+            }
+            StatementKind::Ddl(_) => match &*parsed.statement {
+                ast::Statement::CreateIndex(create) if create.concurrently => {
+                    "CREATE INDEX CONCURRENTLY"
+                }
+                ast::Statement::Drop {
+                    object_type: ast::ObjectType::Index,
+                    purge: true,
+                    ..
+                } => "DROP INDEX CONCURRENTLY",
+                _ => return Ok(()),
+            },
             _ => return Ok(()),
         };
         let message = if self.block != Block::None {

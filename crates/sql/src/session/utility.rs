@@ -61,7 +61,7 @@ impl Session {
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) => {
+            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) | StatementKind::Index(_) => {
                 self.ddl(&parsed, &statement.text.text, client).await
             }
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
@@ -105,6 +105,7 @@ impl Session {
         if context.read_only.get() {
             let tag = match &parsed.kind {
                 StatementKind::Ddl(tag) => tag,
+                StatementKind::Index(command) => command.tag(),
                 _ => "ALTER SEQUENCE",
             };
             return Err(SqlError::new(

@@ -125,6 +125,29 @@ pub(super) async fn execute(
     cx.update_relation(changed).await.map(drop)
 }
 
+/// Whether every stored value of the old type is one of the new type as it stands: rows and index entries stay.
+fn keeps_bytes(old: SqlType, new: SqlType) -> bool {
+    // Type modifiers of varchar and numeric count from 4.
+    const HEADER: i32 = 4;
+    let unlimited = new.typmod < HEADER;
+    match (old.oid, new.oid) {
+        (oid::TEXT | oid::VARCHAR, oid::TEXT) => true,
+        (oid::TEXT, oid::VARCHAR) => unlimited,
+        (oid::VARCHAR, oid::VARCHAR) => {
+            unlimited || (old.typmod >= HEADER && new.typmod >= old.typmod)
+        }
+        (oid::NUMERIC, oid::NUMERIC) => {
+            let scale = |ty: SqlType| (ty.typmod - HEADER) & 0x7ff;
+            let precision = |ty: SqlType| (ty.typmod - HEADER) >> 16;
+            unlimited
+                || (old.typmod >= HEADER
+                    && scale(old) == scale(new)
+                    && precision(new) >= precision(old))
+        }
+        _ => false,
+    }
+}
+
 async fn set_type(
     name: &str,
     position: usize,
@@ -214,6 +237,12 @@ async fn set_type(
         sequence::check_column_type(owned, ty, cx)?;
     }
     let (schema, indexes) = (changed.schema, changed.indexes.clone());
+    if using.is_none() && keeps_bytes(old, ty) {
+        for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
+            cx.update_index(schema, IndexDef::clone(index)).await?;
+        }
+        return cx.update_relation(changed).await.map(drop);
+    }
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
         let value = func::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {

@@ -5,14 +5,16 @@ use super::columns::{
 };
 use super::expressions::{bound_default, eval};
 use super::objects::{name_taken, no_relation};
-use super::{DdlContext, alter_column, constraints, create_table, index, rewrite, sequence};
+use super::{
+    DdlContext, alter_column, constraints, create_table, index, rewrite, sequence, using_index,
+};
 use crate::catalog::change::Change;
 use crate::catalog::print;
 use crate::catalog::sequence::SequenceSession;
 use crate::catalog::text::{columns_in, fold};
 use crate::catalog::{ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::plan::walk;
 use crate::value::{Datum, Oid};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
@@ -154,6 +156,14 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             Ok(())
         }
         Op::AddConstraint {
+            constraint: ast::TableConstraint::PrimaryKeyUsingIndex(using),
+            ..
+        } => using_index::add(true, using, table, cx).await,
+        Op::AddConstraint {
+            constraint: ast::TableConstraint::UniqueUsingIndex(using),
+            ..
+        } => using_index::add(false, using, table, cx).await,
+        Op::AddConstraint {
             constraint,
             not_valid,
         } => {
@@ -282,7 +292,8 @@ async fn add_column(
             _ => None,
         };
         match default {
-            None | Some(Expr::Const(..)) => {
+            // One value for all rows that are there: they are read with it, and stay as they are.
+            default if !default.as_ref().is_some_and(walk::is_volatile) => {
                 let missing = default
                     .as_ref()
                     .map_or(Ok(Datum::Null), |d| eval(cx, d, &[]))?;
@@ -304,6 +315,7 @@ async fn add_column(
                 }
                 cx.update_relation(changed).await?;
             }
+            None => {}
             Some(default) => {
                 rewrite::rewrite(cx, table, changed, |cx, mut row| {
                     let value = eval(cx, &default, &row)?;

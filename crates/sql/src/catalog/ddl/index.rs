@@ -13,7 +13,7 @@ use crate::catalog::text::fold;
 use crate::catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind, calls, index_keys};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse;
+use crate::parse::{self, IndexCommand};
 use crate::value::Oid;
 use logstead_engine::TableLock;
 use logstead_types::{IndexId, SqlState};
@@ -306,22 +306,166 @@ fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
     storage_options(&options.collect::<Result<Vec<_>>>()?)
 }
 
-/// Runs ALTER INDEX.
+/// OID of an index by name; `None` (with a notice) if it does not exist and need not.
+fn find_index(
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Oid>> {
+    let (schema, plain) = calls::name_parts(name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+        if if_exists {
+            let message = format!("relation \"{plain}\" does not exist, skipping");
+            cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+            return Ok(None);
+        }
+        return Err(no_relation(name));
+    };
+    if !catalog.index_tables.contains_key(&oid) {
+        return Err(wrong_kind(&plain, "an index"));
+    }
+    Ok(Some(oid))
+}
+
+/// Runs ALTER INDEX as the grammar library knows it.
 pub(super) async fn alter(
     name: &ast::ObjectName,
     operation: &ast::AlterIndexOperation,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
-    let (schema, plain) = calls::name_parts(name)?;
+    match find_index(name, false, cx)? {
+        Some(oid) => rename(oid, index_name, cx).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs ALTER INDEX and REINDEX.
+pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        IndexCommand::Rename {
+            if_exists,
+            name,
+            new,
+        } => match find_index(name, *if_exists, cx)? {
+            Some(oid) => rename(oid, new, cx).await,
+            None => Ok(()),
+        },
+        IndexCommand::Set {
+            if_exists,
+            name,
+            options,
+        } => {
+            let new = storage_options(options)?;
+            change_options(name, *if_exists, cx, |all| {
+                all.retain(|o| !new.iter().any(|n| option_name(n) == option_name(o)));
+                all.extend(new);
+            })
+            .await
+        }
+        IndexCommand::Reset {
+            if_exists,
+            name,
+            options,
+        } => {
+            change_options(name, *if_exists, cx, |all| {
+                all.retain(|o| !options.iter().any(|n| n == option_name(o)));
+            })
+            .await
+        }
+        IndexCommand::Reindex {
+            table: false, name, ..
+        } => {
+            let Some(oid) = find_index(name, false, cx)? else {
+                return Ok(());
+            };
+            let table = cx.catalog()?.index_tables.get(&oid).copied();
+            reindex(table.ok_or_else(|| no_relation(name))?, Some(oid), cx).await
+        }
+        IndexCommand::Reindex {
+            table: true, name, ..
+        } => {
+            let (schema, plain) = calls::name_parts(name)?;
+            let catalog = cx.catalog()?;
+            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+            let oid = found.ok_or_else(|| no_relation(name))?;
+            match catalog.relations.get(&oid).map(|r| &r.kind) {
+                Some(RelationKind::Table) => reindex(oid, None, cx).await,
+                Some(RelationKind::Virtual(_)) => Ok(()),
+                _ => Err(wrong_kind(&plain, "a table or materialized view")),
+            }
+        }
+    }
+}
+
+fn option_name(option: &str) -> &str {
+    option.split('=').next().unwrap_or_default()
+}
+
+async fn change_options(
+    name: &ast::ObjectName,
+    if_exists: bool,
+    cx: &mut DdlContext<'_>,
+    change: impl FnOnce(&mut Vec<String>),
+) -> Result<()> {
+    let Some(oid) = find_index(name, if_exists, cx)? else {
+        return Ok(());
+    };
     let catalog = cx.catalog()?;
-    let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
+    let table = catalog.index_tables.get(&oid).copied();
+    let Some((table, _)) = cx
+        .lock_table(table.unwrap_or_default(), TableLock::Exclusive)
+        .await?
+    else {
         return Err(no_relation(name));
     };
-    if !catalog.index_tables.contains_key(&oid) {
-        return Err(wrong_kind(&plain, "an index"));
+    let index = table.indexes.iter().find(|i| i.oid == oid);
+    let index = IndexDef::clone(index.ok_or_else(|| no_relation(name))?);
+    let mut all = cx
+        .catalog()?
+        .notes
+        .options
+        .get(&oid)
+        .cloned()
+        .unwrap_or_default();
+    change(&mut all);
+    cx.state.push(Change::Options(oid, all));
+    cx.update_index(table.schema, index).await
+}
+
+/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked.
+async fn reindex(table: Oid, only: Option<Oid>, cx: &mut DdlContext<'_>) -> Result<()> {
+    let gone = || {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            "the table was dropped meanwhile",
+        )
+    };
+    let (relation, storage) = cx
+        .lock_table(table, TableLock::Read)
+        .await?
+        .ok_or_else(gone)?;
+    let mut renewed = Vec::new();
+    for old in &relation.indexes {
+        if only.is_none_or(|oid| oid == old.oid) {
+            let mut new = IndexDef::clone(old);
+            new.storage = IndexId(cx.new_oid()?);
+            let new = Arc::new(new);
+            cx.attach(&relation, &new).await?;
+            renewed.push((Arc::clone(old), new));
+        }
     }
-    rename(oid, index_name, cx).await
+    // Nobody uses the old ones while they go: who holds the table has planned with them.
+    cx.lock_table(table, TableLock::Exclusive)
+        .await?
+        .ok_or_else(gone)?;
+    for (old, new) in renewed {
+        cx.update_index(relation.schema, IndexDef::clone(&new))
+            .await?;
+        cx.state.detached(Arc::clone(&storage), old);
+    }
+    Ok(())
 }
 
 /// Renames an index, and the constraint it serves.

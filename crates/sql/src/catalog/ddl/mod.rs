@@ -24,6 +24,7 @@ mod rewrite;
 mod sequence;
 mod state;
 mod typed;
+mod using_index;
 
 pub use state::DdlState;
 
@@ -90,6 +91,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let StatementKind::AlterSequence(alter) = &parsed.kind {
         sequence::alter(alter, cx).await?;
         return Ok("ALTER SEQUENCE".to_owned());
+    }
+    if let StatementKind::Index(command) = &parsed.kind {
+        index::command(command, cx).await?;
+        return Ok(command.tag().to_owned());
     }
     match &*parsed.statement {
         Statement::CreateTable(table) if table.query.is_some() => {

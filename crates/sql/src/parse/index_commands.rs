@@ -1,0 +1,105 @@
+//! REINDEX and ALTER INDEX, which the grammar library lacks in the main.
+
+use super::kind::IndexCommand;
+use super::position::{error_at_token, parse_error};
+use super::rewrite::{is_word, words};
+use crate::catalog::text::fold;
+use crate::error::Result;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+fn parsed<T>(
+    text: &str,
+    tokens: &[TokenWithSpan],
+    parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+) -> Result<T> {
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens.to_vec());
+    let value =
+        parse(&mut parser).map_err(|error| parse_error(text, &error, &parser.peek_token()))?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        return Err(error_at_token(text, &rest));
+    }
+    Ok(value)
+}
+
+/// REINDEX of an index or a table; `None` for whole schemas and databases.
+pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
+    let mut at = 1;
+    let mut concurrently = false;
+    if matches!(tokens.get(at).map(|t| &t.token), Some(Token::LParen)) {
+        while let Some(token) = tokens.get(at) {
+            at += 1;
+            concurrently |= is_word(Some(token), "concurrently");
+            if token.token == Token::RParen {
+                break;
+            }
+        }
+    }
+    let table = is_word(tokens.get(at), "table");
+    if !table && !is_word(tokens.get(at), "index") {
+        return Ok(None);
+    }
+    at += 1;
+    if is_word(tokens.get(at), "concurrently") {
+        concurrently = true;
+        at += 1;
+    }
+    let name = parsed(text, tokens.get(at..).unwrap_or_default(), |p| {
+        p.parse_object_name(false)
+    })?;
+    Ok(Some(IndexCommand::Reindex {
+        table,
+        name,
+        concurrently,
+    }))
+}
+
+/// ALTER INDEX ... SET, RESET, RENAME.
+pub(super) fn alter(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
+    let if_exists = words(tokens, 2, &["if", "exists"]);
+    let start = if if_exists { 4 } else { 2 };
+    let action = (start..tokens.len()).find(|at| {
+        ["set", "reset", "rename"]
+            .iter()
+            .any(|word| *at > start && is_word(tokens.get(*at), word))
+    });
+    let Some(action) = action else {
+        return Ok(None);
+    };
+    let name = parsed(text, &tokens[start..action], |p| p.parse_object_name(false))?;
+    let rest = &tokens[action..];
+    if words(rest, 0, &["rename", "to"]) {
+        let new = parsed(text, &rest[2..], |p| p.parse_object_name(false))?;
+        return Ok(Some(IndexCommand::Rename {
+            if_exists,
+            name,
+            new,
+        }));
+    }
+    if !matches!(rest.get(1).map(|t| &t.token), Some(Token::LParen)) {
+        return Ok(None);
+    }
+    if is_word(rest.first(), "set") {
+        let options = parsed(text, rest, |p| p.parse_options(Keyword::SET))?;
+        return Ok(Some(IndexCommand::Set {
+            if_exists,
+            name,
+            options,
+        }));
+    }
+    let options = parsed(text, &rest[1..], |p| {
+        p.expect_token(&Token::LParen)?;
+        let names = p.parse_comma_separated(Parser::parse_identifier)?;
+        p.expect_token(&Token::RParen)?;
+        Ok(names.iter().map(fold).collect())
+    })?;
+    Ok(Some(IndexCommand::Reset {
+        if_exists,
+        name,
+        options,
+    }))
+}
