@@ -192,6 +192,11 @@ fn single_operations_and_loading() {
     assert!(results.loads[0].log_bytes > 5000 * 100);
 }
 
+fn read(path: &std::path::Path) -> String {
+    let bytes = Env::real().files.read(path).expect("was written");
+    String::from_utf8(bytes).expect("is text")
+}
+
 /// Stops a run when it has begun.
 struct StopAt(Arc<AtomicBool>, &'static str);
 
@@ -218,7 +223,7 @@ fn an_interrupted_run_gives_what_there_is() {
     let mut progress = StopAt(Arc::clone(&stop), "running");
     let results = run(&options(line), &Env::real(), &stop, &mut progress).expect("has results");
     assert!(results.interrupted());
-    assert!(results.outcomes[0].measured.total().whole.len() > 0);
+    assert!(!results.outcomes[0].measured.total().whole.is_empty());
     assert_eq!(results.broken().count(), 0, "{:?}", results.broken().next());
     assert!(results.text().contains("INTERRUPTED"));
 
@@ -241,8 +246,8 @@ fn reports_name_machine_configuration_and_commit() {
     let results = ran(&line);
     results.write_files(&Env::real()).expect("writes");
     let text = results.text();
-    let json = std::fs::read_to_string(json).expect("was written");
-    let html = std::fs::read_to_string(html).expect("was written");
+    let json = read(&json);
+    let html = read(&html);
     assert_eq!((&json, &html), (&results.json(), &results.html()));
     for report in [&text, &json, &html] {
         for named in [

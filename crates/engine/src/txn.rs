@@ -149,9 +149,9 @@ pub struct Txn {
     pub(crate) uses_reserve: bool,
 }
 
-/// The chain got a new head while it was walked.
+/// While a chain was walked, a newer version may have been committed.
 #[derive(Debug, PartialEq, Eq)]
-struct HeadMoved;
+struct Superseded;
 
 /// What is at the newest end of a row that is to be written.
 #[derive(Clone, Copy)]
@@ -403,21 +403,32 @@ impl Txn {
         self.track_newest_row(table.id(), rid, from);
         loop {
             let head = table.rows.head(rid, guard);
-            if let Ok(found) = self.newest_below(table, rid, head, guard) {
+            if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
                 return found;
             }
         }
     }
 
-    /// The newest version of a chain whose head was `head`, or an error if the head has moved meanwhile.
+    /// The newest version of a chain whose head was `head`; an error if one may have become newest meanwhile.
+    ///
+    /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While the
+    /// chain is walked a writer that was running may write the row once more, which moves the head, or commit after its
+    /// newest version was passed over. So both are looked at again once a version is found committed. `passed` is called
+    /// after a version of a running transaction was passed over.
     fn newest_below<'g>(
         &mut self,
         table: &Table,
         rid: Rid,
         head: Option<VersionRef<'g>>,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, HeadMoved> {
+        mut passed: impl FnMut(),
+    ) -> Result<Option<Row<'g>>, Superseded> {
+        let is_committed = |version: VersionRef<'g>| match version.stamp() {
+            Stamp::Committed(_) => true,
+            Stamp::Writer(state) => state.committed().is_some(),
+        };
         let mut at = head;
+        let mut running: Option<VersionRef<'g>> = None;
         while let Some(version) = at {
             at = version.next(guard);
             if version.kind() == Kind::LockOnly {
@@ -430,13 +441,15 @@ impl Txn {
                     Stamp::Committed(csn) => csn,
                     Stamp::Writer(state) => match state.settled() {
                         Some(csn) => csn,
-                        None => continue,
+                        None => {
+                            running.get_or_insert(version);
+                            passed();
+                            continue;
+                        }
                     },
                 };
-                // Its writer may have been running when the head was read, have written the row once more, and have
-                // committed since: then this is not what it left, but has the same CSN.
-                if table.rows.head(rid, guard) != head {
-                    return Err(HeadMoved);
+                if table.rows.head(rid, guard) != head || running.is_some_and(is_committed) {
+                    return Err(Superseded);
                 }
                 self.examined_newest(csn);
                 VersionId::committed(csn)
