@@ -1,7 +1,8 @@
-//! Savepoints: what was written after one is undone in reverse order, row locks included, and waiters are woken. The
-//! DSN does not go back: what rolled-back work examined still counts as read (T1).
+//! Savepoints: what was written after one is undone in reverse order, row and table locks included, and waiters are woken.
+//! The DSN does not go back: what rolled-back work examined still counts as read (T1).
 
-use crate::txn::{Outcome, Txn};
+use crate::table_lock::Held;
+use crate::txn::{HeldTable, Outcome, Txn};
 use crate::version::Guard;
 
 /// A savepoint of a transaction.
@@ -14,6 +15,7 @@ pub(crate) struct Savepoint {
     writes: usize,
     log_bytes: usize,
     hooks: usize,
+    table_locks: usize,
 }
 
 impl Txn {
@@ -30,11 +32,12 @@ impl Txn {
             writes,
             log_bytes,
             hooks: self.hooks.len(),
+            table_locks: self.tables_since.len(),
         });
         id
     }
 
-    /// Undoes everything after the savepoint, which stays, as do table locks. Later savepoints are gone. False if there
+    /// Undoes everything after the savepoint, which stays. Later savepoints are gone. False if there
     /// is no such savepoint any more.
     pub fn rollback_to(&mut self, id: SavepointId) -> bool {
         let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else {
@@ -45,6 +48,7 @@ impl Txn {
             writes,
             log_bytes,
             hooks,
+            table_locks,
             ..
         } = self.savepoints[at];
         self.pass_turn();
@@ -56,6 +60,7 @@ impl Txn {
         if let Some(work) = &self.work {
             work.writer.state().wake();
         }
+        self.unlock_tables_to(table_locks);
         true
     }
 
@@ -66,6 +71,17 @@ impl Txn {
         };
         self.savepoints.truncate(at);
         true
+    }
+
+    /// Gives back the table locks taken since `count` were.
+    fn unlock_tables_to(&mut self, count: usize) {
+        let (id, worker) = (self.id(), self.worker.id);
+        for (at, lock) in self.tables_since.drain(count..) {
+            let HeldTable { table, held } = &mut self.tables[at];
+            let gone = Held::one(lock);
+            *held = held.without(gone);
+            table.locks.release(id, worker, gone);
+        }
     }
 
     /// Undoes writes, newest first, until `writes` are left.

@@ -1,10 +1,10 @@
-//! Table locks, held to the end of the transaction.
+//! Table locks, held to the end of the transaction or until it rolls back to a savepoint before.
 //!
-//! Read and Write (what statements take) cost one atomic addition on a counter of the worker's own and one look at a
-//! flag. Share and Exclusive (what DDL takes) raise the flag, which sends everybody else to the mutex, and add up the
+//! Weak ones (what statements take) cost one atomic addition on a counter of the worker's own and one look at a
+//! flag. Strong ones (what DDL and LOCK TABLE take) raise the flag, which sends everybody else to the mutex, and add up the
 //! counters. One side publishes then looks, so does the other: one of them sees the other.
 //!
-//! A lock that cannot be had is an *intent*: it keeps the flag up, so that new Read and Write locks queue behind it
+//! A lock that cannot be had is an *intent*: it keeps the flag up, so that new weak locks queue behind it
 //! (those who hold a lock of the table already do not, or they would wait for themselves).
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,65 +16,103 @@ use parking_lot::Mutex;
 
 use crate::state::TxnId;
 
-/// How a table is locked.
+/// How a table is locked: PostgreSQL's eight modes, weakest first. The first three are weak: statements take them, and they
+/// never conflict among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableLock {
-    /// Rows are read; conflicts with Exclusive.
+    /// Rows are read (ACCESS SHARE).
     Read,
-    /// Rows are written; conflicts with Share and Exclusive.
+    /// Rows are locked (ROW SHARE).
+    RowShare,
+    /// Rows are written (ROW EXCLUSIVE).
     Write,
-    /// Nobody writes rows; conflicts with Write and Exclusive.
+    /// One at a time, beside readers and writers (SHARE UPDATE EXCLUSIVE).
+    ShareUpdateExclusive,
+    /// Nobody writes rows (SHARE).
     Share,
-    /// Nobody else uses the table.
+    /// Nobody else writes rows or keeps others from it (SHARE ROW EXCLUSIVE).
+    ShareRowExclusive,
+    /// Others only read rows (EXCLUSIVE).
+    ReadersOnly,
+    /// Nobody else uses the table (ACCESS EXCLUSIVE).
     Exclusive,
 }
 
+/// By mode, the modes it conflicts with: bit n for the n-th.
+const CONFLICTS: [u8; 8] = [
+    0b1000_0000,
+    0b1100_0000,
+    0b1111_0000,
+    0b1111_1000,
+    0b1110_1100,
+    0b1111_1100,
+    0b1111_1110,
+    0b1111_1111,
+];
+const WEAK: [TableLock; 3] = [TableLock::Read, TableLock::RowShare, TableLock::Write];
+
 impl TableLock {
-    fn is_strong(self) -> bool {
-        self >= TableLock::Share
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    fn conflicting(self) -> u8 {
+        CONFLICTS[self as usize]
+    }
+
+    /// Is it one of those that conflict with weak ones or themselves?
+    pub(crate) fn is_strong(self) -> bool {
+        self > TableLock::Write
     }
 
     /// Do two transactions' locks conflict?
     pub(crate) fn conflicts(self, other: TableLock) -> bool {
-        use TableLock::{Exclusive, Share, Write};
-        matches!(
-            (self, other),
-            (Exclusive, _) | (_, Exclusive) | (Share, Write) | (Write, Share)
-        )
+        self.conflicting() & other.bit() != 0
     }
 }
 
 /// What one transaction holds of one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
-    read: bool,
-    write: bool,
-    share: bool,
-    exclusive: bool,
-}
+pub(crate) struct Held(u8);
 
 impl Held {
-    fn any(self) -> bool {
-        self.read || self.write || self.share || self.exclusive
+    pub(crate) fn one(lock: TableLock) -> Held {
+        Held(lock.bit())
     }
 
+    fn has(self, lock: TableLock) -> bool {
+        self.0 & lock.bit() != 0
+    }
+
+    pub(crate) fn any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Keeps something held out all that `lock` would?
     #[inline]
     pub(crate) fn covers(self, lock: TableLock) -> bool {
-        self.exclusive
-            || match lock {
-                TableLock::Read => self.any(),
-                TableLock::Write => self.write,
-                TableLock::Share => self.share,
-                TableLock::Exclusive => false,
+        if self.has(lock) {
+            return true;
+        }
+        let mut left = self.0;
+        while left != 0 {
+            let held = left.trailing_zeros() as usize;
+            if lock.conflicting() & !CONFLICTS[held] == 0 {
+                return true;
             }
+            left &= left - 1;
+        }
+        false
     }
 
     /// Does what is held stand against `lock` of another transaction?
     pub(crate) fn conflicts(self, lock: TableLock) -> bool {
-        (self.read && TableLock::Read.conflicts(lock))
-            || (self.write && TableLock::Write.conflicts(lock))
-            || (self.share && TableLock::Share.conflicts(lock))
-            || (self.exclusive && TableLock::Exclusive.conflicts(lock))
+        lock.conflicting() & self.0 != 0
+    }
+
+    /// Without what was given back.
+    pub(crate) fn without(self, gone: Held) -> Held {
+        Held(self.0 & !gone.0)
     }
 }
 
@@ -126,12 +164,9 @@ fn wake(wakers: Vec<Waker>) {
     }
 }
 
-/// Read and Write locks taken on one worker.
+/// Weak locks taken on one worker, by mode.
 #[derive(Default)]
-struct Weak {
-    read: AtomicU32,
-    write: AtomicU32,
-}
+struct Weak([AtomicU32; WEAK.len()]);
 
 /// The locks of one table.
 pub(crate) struct TableLocks {
@@ -157,12 +192,7 @@ impl TableLocks {
     }
 
     fn counter(&self, worker: WorkerId, lock: TableLock) -> &AtomicU32 {
-        let weak = &self.weak[usize::from(worker.0)];
-        if lock == TableLock::Read {
-            &weak.read
-        } else {
-            &weak.write
-        }
+        &self.weak[usize::from(worker.0)].0[lock as usize]
     }
 
     /// Takes `lock` or says who stands against it. A refused strong lock stays behind as an intent until it is taken
@@ -207,12 +237,7 @@ impl TableLocks {
     }
 
     fn note(held: &mut Held, lock: TableLock) {
-        match lock {
-            TableLock::Read => held.read = true,
-            TableLock::Write => held.write = true,
-            TableLock::Share => held.share = true,
-            TableLock::Exclusive => held.exclusive = true,
-        }
+        held.0 |= lock.bit();
     }
 
     fn acquire_strong(
@@ -227,15 +252,13 @@ impl TableLocks {
             strong.intents.push((txn, lock));
             self.strong_count.fetch_add(1, Ordering::SeqCst);
         }
-        let (mut readers, mut writers) = (0u32, 0u32);
-        for weak in &self.weak {
-            readers += weak.read.load(Ordering::SeqCst);
-            writers += weak.write.load(Ordering::SeqCst);
-        }
-        readers -= u32::from(held.read).min(readers);
-        writers -= u32::from(held.write).min(writers);
+        let in_the_way = |weak: TableLock| {
+            let counters = self.weak.iter().map(|w| &w.0[weak as usize]);
+            let count: u32 = counters.map(|c| c.load(Ordering::SeqCst)).sum();
+            lock.conflicts(weak) && count > u32::from(held.has(weak))
+        };
+        let weak_in_the_way = WEAK.into_iter().any(in_the_way);
         let holder = strong.stands_against(txn, lock, false);
-        let weak_in_the_way = writers > 0 || (lock == TableLock::Exclusive && readers > 0);
         if holder.is_some() || weak_in_the_way {
             return Err(Refused {
                 holder,
@@ -262,23 +285,22 @@ impl TableLocks {
         }
     }
 
-    /// Gives back everything `txn` holds.
+    /// Gives back what `txn` holds of it, or a part of that.
     #[inline]
     pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: Held) {
-        if held.read {
-            self.counter(worker, TableLock::Read)
-                .fetch_sub(1, Ordering::SeqCst);
-        }
-        if held.write {
-            self.counter(worker, TableLock::Write)
-                .fetch_sub(1, Ordering::SeqCst);
+        for lock in WEAK {
+            if held.has(lock) {
+                self.counter(worker, lock).fetch_sub(1, Ordering::SeqCst);
+            }
         }
         if self.strong_count.load(Ordering::SeqCst) == 0 {
             return;
         }
         let mut strong = self.strong.lock();
         let before = strong.holders.len();
-        strong.holders.retain(|(t, _)| *t != txn);
+        strong
+            .holders
+            .retain(|(t, lock)| *t != txn || !held.has(*lock));
         let gone = before - strong.holders.len();
         self.strong_count.fetch_sub(gone as u32, Ordering::SeqCst);
         let woken = strong.released(gone == 0);
@@ -371,6 +393,40 @@ mod tests {
                 .is_ok()
         );
         assert_eq!(locks.strong_count.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn conflicts_are_symmetric_and_as_postgresqls() {
+        const ALL: [TableLock; 8] = [
+            TableLock::Read,
+            TableLock::RowShare,
+            TableLock::Write,
+            TableLock::ShareUpdateExclusive,
+            TableLock::Share,
+            TableLock::ShareRowExclusive,
+            TableLock::ReadersOnly,
+            TableLock::Exclusive,
+        ];
+        let counts: Vec<u32> = ALL.iter().map(|l| l.conflicting().count_ones()).collect();
+        assert_eq!(counts, [1, 2, 4, 5, 5, 6, 7, 8]);
+        for a in ALL {
+            for b in ALL {
+                assert_eq!(a.conflicts(b), b.conflicts(a), "{a:?} {b:?}");
+                // What the table says is what happens, whoever comes first.
+                let locks = TableLocks::new(2);
+                let (mut of_a, mut of_b) = (Held::default(), Held::default());
+                assert!(locks.acquire(A, W, a, &mut of_a).is_ok());
+                let got = locks.acquire(B, WorkerId(1), b, &mut of_b);
+                assert_eq!(got.is_err(), a.conflicts(b), "{a:?} {b:?}");
+                let covered = of_a.covers(b);
+                assert!(!covered || b.conflicting() & !a.conflicting() == 0);
+                assert!(a != b || covered);
+                locks.give_up(B);
+                locks.release(B, WorkerId(1), of_b);
+                locks.release(A, W, of_a);
+                assert_eq!(locks.strong_count.load(Ordering::SeqCst), 0);
+            }
+        }
     }
 
     #[test]

@@ -142,6 +142,8 @@ pub struct Txn {
     pub(crate) hooks: Vec<Box<dyn FnOnce(Outcome)>>,
     pub(crate) savepoints: Vec<Savepoint>,
     pub(crate) savepoints_made: u32,
+    /// Table locks taken since the first savepoint, by position in `tables`.
+    pub(crate) tables_since: Vec<(usize, TableLock)>,
     /// Its place in the queue of a row that it waits for, or is to try now.
     pub(crate) turn: Option<Turn>,
     pub(crate) ended: bool,
@@ -183,6 +185,7 @@ impl Txn {
             hooks: Vec::new(),
             savepoints: Vec::new(),
             savepoints_made: 0,
+            tables_since: Vec::new(),
             uses_reserve: false,
             turn: None,
             ended: false,
@@ -700,7 +703,7 @@ impl Txn {
         }
     }
 
-    /// Locks a table until the transaction ends. A lock that covers what is held already is an upgrade.
+    /// Locks a table until the transaction ends or rolls back to a savepoint before. A lock that covers what is held already is an upgrade.
     #[inline]
     pub fn lock_table(&mut self, table: &Arc<Table>, lock: TableLock) -> Result<(), WriteError> {
         let id = self.id;
@@ -719,16 +722,20 @@ impl Txn {
                 self.tables.len() - 1
             }
         };
+        let held_before = self.tables[at].held;
         match table
             .locks
             .acquire(id, worker, lock, &mut self.tables[at].held)
         {
             Ok(()) => {
+                if self.tables[at].held != held_before && !self.savepoints.is_empty() {
+                    self.tables_since.push((at, lock));
+                }
                 self.give_up_intent();
                 Ok(())
             }
             Err(refused) => {
-                if lock >= TableLock::Share {
+                if lock.is_strong() {
                     if self.intent.as_ref().is_some_and(|t| !Arc::ptr_eq(t, table)) {
                         self.give_up_intent();
                     }

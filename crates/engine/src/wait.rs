@@ -401,10 +401,10 @@ impl WaitGraph {
             } if !table.locks.holds_since(*releases) => return SmallVec::new(),
             Cause::Table { table, lock, .. } => (table.id(), *lock),
         };
-        let weak = lock < TableLock::Share;
+        let weak = !lock.is_strong();
         let holds_some = nodes
             .get(&id)
-            .is_some_and(|n| n.held.iter().any(|(t, _)| *t == table));
+            .is_some_and(|n| n.held.iter().any(|(t, held)| *t == table && held.any()));
         nodes
             .iter()
             .filter(|(other, node)| {
@@ -416,7 +416,7 @@ impl WaitGraph {
                 let ahead = weak
                     && !holds_some
                     && matches!(&node.cause, Cause::Table { table: t, lock: l, .. }
-                        if t.id() == table && *l >= TableLock::Share && l.conflicts(lock));
+                        if t.id() == table && l.is_strong() && l.conflicts(lock));
                 **other != id && (holds || ahead)
             })
             .map(|(other, _)| *other)

@@ -119,6 +119,43 @@ fn upgrades_of_table_locks_deadlock_and_strong_locks_wait_for_weak_ones() {
     c.lock_table(&world.table, TableLock::Read).expect("free");
 }
 
+#[test]
+fn rolling_back_to_a_savepoint_gives_table_locks_back() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut a = worker.begin(Isolation::ReadCommitted);
+    a.lock_table(&world.table, TableLock::Write).expect("free");
+    let savepoint = a.savepoint();
+    a.lock_table(&world.table, TableLock::Exclusive)
+        .expect("alone");
+    let mut b = worker.begin(Isolation::ReadCommitted);
+    let bell = Arc::new(Bell::default());
+    let mut b_waits = Box::pin(blocker(b.lock_table(&world.table, TableLock::Read)).wait(&mut b));
+    assert!(poll(b_waits.as_mut(), &bell).is_pending());
+    assert!(a.rollback_to(savepoint));
+    assert!(bell.rings() > 0);
+    assert!(poll(b_waits.as_mut(), &bell).is_ready());
+    drop(b_waits);
+    b.lock_table(&world.table, TableLock::Read).expect("free");
+    let kept = b.lock_table(&world.table, TableLock::Share);
+    assert!(
+        kept.is_err(),
+        "what was taken before the savepoint is still held"
+    );
+    b.begin_statement();
+    // Taken again, and this time kept.
+    a.lock_table(&world.table, TableLock::ShareUpdateExclusive)
+        .expect("beside a reader");
+    assert!(a.release(savepoint));
+    assert!(
+        b.lock_table(&world.table, TableLock::ShareUpdateExclusive)
+            .is_err()
+    );
+    b.begin_statement();
+    commit(a);
+    b.lock_table(&world.table, TableLock::Exclusive)
+        .expect("all given back");
+}
+
 /// T13: the one who waits is idle; whoever moves the horizon wakes it.
 #[test]
 fn t13_acknowledgment_comes_when_the_horizon_passes() {

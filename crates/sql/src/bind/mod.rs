@@ -215,6 +215,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) session_dependent: bool,
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
+    pub(crate) tables_locked: Vec<Arc<Relation>>,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
     depth: usize,
@@ -247,6 +248,7 @@ impl<'a> Binder<'a> {
             session_dependent: false,
             tables_read: Vec::new(),
             tables_written: Vec::new(),
+            tables_locked: Vec::new(),
             literals: Vec::new(),
             depth: 0,
         }
@@ -352,6 +354,14 @@ impl<'a> Binder<'a> {
         self.read_only = false;
         if !self.tables_written.iter().any(|r| r.oid == relation.oid) {
             self.tables_written.push(relation.clone());
+        }
+    }
+
+    /// Rows of it are locked, which takes a transaction that may write.
+    pub(crate) fn locks_rows(&mut self, relation: &Arc<Relation>) {
+        self.read_only = false;
+        if !self.tables_locked.iter().any(|r| r.oid == relation.oid) {
+            self.tables_locked.push(relation.clone());
         }
     }
 

@@ -597,7 +597,7 @@ impl Binder<'_> {
                         format!("{name} cannot be applied to the nullable side of an outer join"),
                     ));
                 }
-                self.writes(&table);
+                self.locks_rows(&table);
                 self.give_row_id(rel);
                 match marks.iter_mut().find(|m| m.rel == rel) {
                     Some(mark) => {
@@ -633,7 +633,7 @@ fn check_locking(block: &Select, name: &str) -> Result<()> {
         "DISTINCT clause"
     } else if grouping.is_some_and(|g| !g.keys.is_empty()) {
         "GROUP BY clause"
-    } else if grouping.is_some_and(|g| !g.having.is_empty()) {
+    } else if grouping.is_some_and(|g| !g.having.is_empty() || g.aggregates.is_empty()) {
         "HAVING clause"
     } else if grouping.is_some() {
         "aggregate functions"

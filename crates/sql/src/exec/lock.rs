@@ -174,6 +174,10 @@ impl LockState {
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone) => return Ok(Locked::No),
                 Err(WriteError::SelfModified) => return Ok(Locked::Yes),
+                // PostgreSQL tells a delete apart only where the row was to be written.
+                Err(WriteError::SerializationDelete) => {
+                    return Err(write_failed(&WriteError::Serialization));
+                }
                 Err(error) => return Err(write_failed(&error)),
             }
         }

@@ -47,6 +47,8 @@ pub struct Planned {
     pub tables_read: Vec<Arc<Relation>>,
     /// Stored tables written or whose rows are locked, each once: to be locked for writing.
     pub tables_written: Vec<Arc<Relation>>,
+    /// Stored tables of which rows are only locked.
+    pub tables_locked: Vec<Arc<Relation>>,
     /// Version of the catalog it was planned with.
     pub catalog_version: u64,
     /// Calls volatile functions.
@@ -89,6 +91,7 @@ pub fn plan_statement(
     }
     let param_types = binder.finish_params()?;
     let written = binder.tables_written;
+    let locked = binder.tables_locked;
     let mut read = binder.tables_read;
     read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
     Ok(Planned {
@@ -98,6 +101,7 @@ pub fn plan_statement(
         command,
         tables_read: read,
         tables_written: written,
+        tables_locked: locked,
         catalog_version: cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,

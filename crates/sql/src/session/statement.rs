@@ -194,6 +194,7 @@ impl Session {
             Vec::with_capacity(planned.tables_read.len() + planned.tables_written.len());
         for (relations, lock) in [
             (&planned.tables_written, TableLock::Write),
+            (&planned.tables_locked, TableLock::RowShare),
             (&planned.tables_read, TableLock::Read),
         ] {
             for relation in relations {

@@ -151,16 +151,13 @@ impl Session {
         use ast::LockTableMode as Mode;
         let mode = match request.lock_mode {
             Some(Mode::AccessShare) => TableLock::Read,
-            Some(Mode::RowShare | Mode::RowExclusive) => TableLock::Write,
+            Some(Mode::RowShare) => TableLock::RowShare,
+            Some(Mode::RowExclusive) => TableLock::Write,
+            Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
             Some(Mode::Share) => TableLock::Share,
-            // Stronger than asked where there is no mode in between.
-            Some(
-                Mode::ShareUpdateExclusive
-                | Mode::ShareRowExclusive
-                | Mode::Exclusive
-                | Mode::AccessExclusive,
-            )
-            | None => TableLock::Exclusive,
+            Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
+            Some(Mode::Exclusive) => TableLock::ReadersOnly,
+            Some(Mode::AccessExclusive) | None => TableLock::Exclusive,
         };
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);

@@ -124,6 +124,12 @@ pub static TABLE: &[Setting] = &[
         "Sets the display format for date and time values; ISO only.",
     )),
     session(
+        "deadlock_timeout",
+        MS,
+        "1s",
+        "Accepted for clients that set it; a deadlock is found at once.",
+    ),
+    session(
         "default_table_access_method",
         Kind::Enum(&["heap"]),
         "heap",
