@@ -76,6 +76,7 @@ impl Session {
                     catalog: &catalog,
                     engine: &self.engine,
                     cancel: &self.cancel,
+                    events: &mut logstead_sql::ri::Events::default(),
                     work_mem_bytes: 4 << 20,
                 };
                 let mut execution = Execution::new(Arc::new(prepare(planned.plan)));
@@ -94,6 +95,7 @@ impl Session {
                     search_path: &path,
                     notices: &mut Vec::new(),
                     cancel: &self.cancel,
+                    events: &mut logstead_sql::ri::Events::default(),
                     work_mem_bytes: 4 << 20,
                     text,
                 };

@@ -1,6 +1,7 @@
 //! UPDATE and DELETE: assignments, and the source rows both work on.
 
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
+use super::judged::Change;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::setop::is_default;
@@ -185,12 +186,14 @@ impl Binder<'_> {
         let assignments = self.assignments(&update.assignments, &relation)?;
         let returning = self.returning_items(update.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
-        let assignments = assignments
+        let assignments: Vec<_> = assignments
             .into_iter()
             .map(|(position, value)| (position, changed.whole.resolve(value)))
             .collect();
         let (returning, columns) = place_returning(returning, &changed.visible);
         let checks = super::standalone::checks(self, &relation)?;
+        let positions = changed_positions(&assignments);
+        let rules = self.rules(&relation, &Change::Update(positions))?;
         let (rows, cost) = (
             changed.source.rows,
             changed.source.cost + changed.source.rows * 0.05,
@@ -201,6 +204,7 @@ impl Binder<'_> {
             assignments,
             recheck: changed.recheck,
             checks,
+            rules,
             returning,
         }));
         Ok(Plan {
@@ -247,6 +251,7 @@ impl Binder<'_> {
         let returning = self.returning_items(delete.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
+        let rules = self.rules(&relation, &Change::Delete)?;
         let (rows, cost) = (
             changed.source.rows,
             changed.source.cost + changed.source.rows * 0.05,
@@ -255,6 +260,7 @@ impl Binder<'_> {
             table: relation,
             source: changed.source,
             recheck: changed.recheck,
+            rules,
             returning,
         }));
         Ok(Plan {
@@ -354,6 +360,10 @@ impl Binder<'_> {
             whole,
         })
     }
+}
+
+fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
+    assignments.iter().map(|(position, _)| *position).collect()
 }
 
 /// Source rows of UPDATE and DELETE.

@@ -1,5 +1,6 @@
 //! INSERT with ON CONFLICT, and what all data-modifying statements share.
 
+use super::judged::Change;
 use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::Output;
 use super::scope::NsItem;
@@ -178,6 +179,12 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
+        let also_updated: Vec<usize> = conflict
+            .iter()
+            .filter_map(|c| c.update.as_ref())
+            .flat_map(|u| u.assignments.iter().map(|(p, _)| *p))
+            .collect();
+        let rules = self.rules(&relation, &Change::Insert(also_updated))?;
         let (returning, columns) = match &insert.returning {
             None => (None, Vec::new()),
             Some(items) => {
@@ -194,6 +201,7 @@ impl Binder<'_> {
             values: full,
             checks,
             conflict,
+            rules,
             returning,
         }));
         Ok(Plan {

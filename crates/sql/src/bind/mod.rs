@@ -18,6 +18,7 @@ mod dml;
 mod expr;
 mod from;
 mod function;
+mod judged;
 mod literal;
 mod names;
 mod operator;
@@ -36,7 +37,8 @@ pub use deparse::expr_to_sql;
 pub use names::fold_ident;
 pub(crate) use names::index_column_name;
 pub use standalone::{
-    bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, plan_copy_from,
+    bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, insert_rules,
+    plan_copy_from,
 };
 pub use types::sql_type;
 

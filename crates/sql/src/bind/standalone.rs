@@ -1,5 +1,6 @@
 //! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
 
+use super::judged::Change;
 use super::{Binder, Clause, Frame};
 use crate::catalog::{ConstraintKind, Relation};
 use crate::error::{Result, SqlError};
@@ -7,6 +8,7 @@ use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::parse;
 use crate::plan::{Check, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
+use crate::ri::RuleSet;
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
@@ -163,6 +165,14 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
     Ok(out)
 }
 
+/// What rows inserted into a relation leave to be judged. The caller locks the tables that its foreign keys reference.
+pub fn insert_rules(
+    relation: &Arc<Relation>,
+    cx: &PlanContext<'_>,
+) -> Result<Option<Arc<RuleSet>>> {
+    Binder::new(cx, "").rules(relation, &Change::Insert(Vec::new()))
+}
+
 /// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
 /// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The source
 /// plan is a placeholder of no rows.
@@ -198,12 +208,14 @@ pub fn plan_copy_from(
         cost: 0.0,
     };
     let checks = checks(&mut binder, relation)?;
+    let rules = binder.rules(relation, &Change::Insert(Vec::new()))?;
     Ok(Insert {
         table: relation.clone(),
         source,
         values,
         checks,
         conflict: None,
+        rules,
         returning: None,
     })
 }

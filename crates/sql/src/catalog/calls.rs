@@ -6,7 +6,8 @@
 use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, role_name, role_oid};
 use super::text::{fold, quote_ident, split_qualified};
 use super::{
-    Catalog, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, VirtualContext,
+    Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind,
+    Timing, VirtualContext,
 };
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, info};
@@ -48,7 +49,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     let catalog = cx.catalog;
     Ok(match name {
         "pg_get_indexdef" => index_text(catalog, args, &cx.session.search_path()),
-        "pg_get_constraintdef" => constraint_text(catalog, args),
+        "pg_get_constraintdef" => constraint_text(catalog, args, &cx.session.search_path()),
         "pg_get_expr" => match text_arg(args, 0) {
             Some(stored) => {
                 let shown = default_shown(catalog, stored, &cx.session.search_path());
@@ -340,7 +341,12 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
 }
 
 /// The constraint as `ALTER TABLE ... ADD CONSTRAINT` would spell it.
-pub(crate) fn constraint_definition(table: &Relation, constraint: &Constraint) -> String {
+pub(crate) fn constraint_definition(
+    catalog: &Catalog,
+    path: &[String],
+    table: &Relation,
+    constraint: &Constraint,
+) -> String {
     let keys = |index: Oid| {
         let index = table.indexes.iter().find(|i| i.oid == index);
         let keys = index.into_iter().flat_map(|i| i.columns.iter());
@@ -348,14 +354,58 @@ pub(crate) fn constraint_definition(table: &Relation, constraint: &Constraint) -
             .collect::<Vec<_>>()
             .join(", ")
     };
-    match &constraint.kind {
+    let mut out = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({text})"),
         ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
         ConstraintKind::Unique(index) => format!("UNIQUE ({})", keys(*index)),
+        ConstraintKind::Foreign(key) => foreign_definition(catalog, path, table, key),
+    };
+    match constraint.timing {
+        Timing::Immediate => {}
+        Timing::Deferrable => out.push_str(" DEFERRABLE"),
+        Timing::Deferred => out.push_str(" DEFERRABLE INITIALLY DEFERRED"),
     }
+    if !constraint.validated {
+        out.push_str(" NOT VALID");
+    }
+    out
 }
 
-fn constraint_text(catalog: &Catalog, args: &[Datum]) -> Datum {
+fn foreign_definition(
+    catalog: &Catalog,
+    path: &[String],
+    table: &Relation,
+    key: &ForeignKey,
+) -> String {
+    let list = |relation: &Relation, positions: &[usize]| {
+        let names = positions.iter().filter_map(|p| relation.columns.get(*p));
+        names
+            .map(|c| quote_ident(&c.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let parent = catalog.relations.get(&key.table);
+    let mut out = format!(
+        "FOREIGN KEY ({}) REFERENCES {}({})",
+        list(table, &key.columns),
+        relation_text(catalog, key.table, path).unwrap_or_default(),
+        parent.map_or_else(String::new, |p| list(p, &key.referenced))
+    );
+    if key.full {
+        out.push_str(" MATCH FULL");
+    }
+    for (when, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+        if action != Action::NoAction {
+            out.push_str(&format!(" ON {when} {}", action.words()));
+        }
+    }
+    if !key.set_columns.is_empty() {
+        out.push_str(&format!(" ({})", list(table, &key.set_columns)));
+    }
+    out
+}
+
+fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
     let Some(wanted) = oid_arg(args, 0) else {
         return Datum::Null;
     };
@@ -364,9 +414,14 @@ fn constraint_text(catalog: &Catalog, args: &[Datum]) -> Datum {
         if let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted) {
             return match &constraint.kind {
                 ConstraintKind::Check(stored) if pretty => {
-                    text(format!("CHECK ({})", super::print::pretty(stored)))
+                    let tail = if constraint.validated {
+                        ""
+                    } else {
+                        " NOT VALID"
+                    };
+                    text(format!("CHECK ({}){tail}", super::print::pretty(stored)))
                 }
-                _ => text(constraint_definition(table, constraint)),
+                _ => text(constraint_definition(catalog, path, table, constraint)),
             };
         }
     }

@@ -27,6 +27,8 @@ pub struct IndexDef {
     pub primary: bool,
     /// NULLS NOT DISTINCT: two rows with NULL in a key column conflict.
     pub nulls_not_distinct: bool,
+    /// Of a deferrable constraint: writes do not judge its keys, which may stand twice until the constraint is due.
+    pub deferrable: bool,
     /// Key columns.
     pub columns: Vec<IndexColumn>,
     /// INCLUDE: positions of columns that are no part of the key. Rows are in memory: nothing is stored for them.
@@ -132,6 +134,11 @@ fn is_call(text: &str) -> bool {
 }
 
 impl IndexDef {
+    /// Does every statement find at most one row with a key?
+    pub fn holds_keys_once(&self) -> bool {
+        self.unique && !self.deferrable
+    }
+
     /// Positions of the key, if it consists of columns alone.
     pub fn positions(&self) -> Option<Vec<usize>> {
         self.columns.iter().map(IndexColumn::position).collect()

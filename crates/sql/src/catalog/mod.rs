@@ -9,6 +9,7 @@
 
 pub mod calls;
 mod change;
+mod constraint;
 pub mod ddl;
 mod index_def;
 pub(crate) mod index_keys;
@@ -20,6 +21,7 @@ mod store;
 mod stored;
 pub mod text;
 
+pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub use store::CatalogStore;
@@ -51,6 +53,8 @@ pub struct Catalog {
     pub names: HashMap<(Oid, String), Oid>,
     /// Index OID to the OID of its table.
     pub index_tables: HashMap<Oid, Oid>,
+    /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
+    pub referencing: HashMap<Oid, Vec<Oid>>,
     /// What planning does not need.
     pub notes: Notes,
 }
@@ -144,28 +148,6 @@ pub struct Column {
     pub missing: Datum,
 }
 
-/// A table constraint.
-#[derive(Clone, Debug)]
-pub struct Constraint {
-    /// `pg_constraint.oid`.
-    pub oid: Oid,
-    /// Name.
-    pub name: String,
-    /// What it demands.
-    pub kind: ConstraintKind,
-}
-
-/// Kinds of constraint.
-#[derive(Clone, Debug)]
-pub enum ConstraintKind {
-    /// CHECK, as SQL text.
-    Check(String),
-    /// PRIMARY KEY through this index.
-    PrimaryKey(Oid),
-    /// UNIQUE through this index.
-    Unique(Oid),
-}
-
 /// Definition of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
@@ -254,6 +236,7 @@ impl Catalog {
             relations: HashMap::new(),
             names: HashMap::new(),
             index_tables: HashMap::new(),
+            referencing: HashMap::new(),
             notes: Notes::default(),
         };
         for table in pg_catalog::tables() {
@@ -272,6 +255,12 @@ impl Catalog {
                 .insert((relation.schema, index.name.clone()), index.oid);
             self.index_tables.insert(index.oid, relation.oid);
         }
+        for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
+            let tables = self.referencing.entry(key.table).or_default();
+            if !tables.contains(&relation.oid) {
+                tables.push(relation.oid);
+            }
+        }
         self.relations.insert(relation.oid, relation);
     }
 
@@ -285,6 +274,29 @@ impl Catalog {
             self.forget_name(old.schema, &index.name, index.oid);
             self.index_tables.remove(&index.oid);
         }
+        for key in old.constraints.iter().filter_map(|c| c.foreign()) {
+            if let Some(tables) = self.referencing.get_mut(&key.table) {
+                tables.retain(|table| *table != oid);
+                if tables.is_empty() {
+                    self.referencing.remove(&key.table);
+                }
+            }
+        }
+    }
+
+    /// The foreign keys that reference a table, with the tables they belong to, oldest first.
+    pub fn references_to(&self, table: Oid) -> Vec<(&Arc<Relation>, &Arc<Constraint>)> {
+        let Some(tables) = self.referencing.get(&table) else {
+            return Vec::new();
+        };
+        let mut found: Vec<_> = tables
+            .iter()
+            .filter_map(|child| self.relations.get(child))
+            .flat_map(|child| child.constraints.iter().map(move |c| (child, c)))
+            .filter(|(_, c)| c.foreign().is_some_and(|key| key.table == table))
+            .collect();
+        found.sort_unstable_by_key(|(_, c)| c.oid);
+        found
     }
 
     /// A name goes only if it still means this object: two changes may be applied in either order.

@@ -313,7 +313,9 @@ pub(crate) fn attach_index(
     catalog: &Arc<Catalog>,
 ) -> Result<()> {
     let keys = RowKeys::new(relation, index, catalog)?;
-    engine.create_index(table, index.storage, index.unique, Arc::new(keys));
+    // A deferrable constraint judges when it is due: see `crate::ri`.
+    let unique = index.holds_keys_once();
+    engine.create_index(table, index.storage, unique, Arc::new(keys));
     Ok(())
 }
 

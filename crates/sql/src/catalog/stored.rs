@@ -7,8 +7,8 @@
 //! that two transactions that create one name meet there.
 
 use super::{
-    Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation, RelationKind,
-    SequenceDef,
+    Action, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
+    Relation, RelationKind, SequenceDef, Timing,
 };
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, stored};
@@ -344,35 +344,119 @@ fn read_column(r: &mut Reader<'_>) -> Result<Column> {
     })
 }
 
+fn write_positions(w: &mut Writer, positions: &[usize]) {
+    w.list(positions, |w, p| {
+        w.u16(u16::try_from(*p).unwrap_or(u16::MAX))
+    });
+}
+
+/// Kinds in capitals carry what the others have by default: a timing, or that rows may break a CHECK.
 fn write_constraint(w: &mut Writer, c: &Constraint) {
+    let plain = c.timing == Timing::Immediate;
     w.u32(c.oid);
     w.bytes(c.name.as_bytes());
     match &c.kind {
         ConstraintKind::Check(text) => {
-            w.u8(b'c');
+            w.u8(if c.validated { b'c' } else { b'C' });
             w.bytes(text.as_bytes());
         }
         ConstraintKind::PrimaryKey(index) => {
-            w.u8(b'p');
+            w.u8(if plain { b'p' } else { b'P' });
             w.u32(*index);
         }
         ConstraintKind::Unique(index) => {
-            w.u8(b'u');
+            w.u8(if plain { b'u' } else { b'U' });
             w.u32(*index);
         }
+        ConstraintKind::Foreign(key) => {
+            w.u8(b'F');
+            w.u8(u8::from(key.full) | u8::from(c.validated) << 1);
+            w.u32(key.table);
+            w.u32(key.index);
+            for action in [key.on_update, key.on_delete] {
+                w.u8(action.code() as u8);
+            }
+            for positions in [&key.columns, &key.referenced, &key.set_columns] {
+                write_positions(w, positions);
+            }
+        }
     }
+    let timed = matches!(c.kind, ConstraintKind::Foreign(_))
+        || (!plain && !matches!(c.kind, ConstraintKind::Check(_)));
+    if timed {
+        w.u8(match c.timing {
+            Timing::Immediate => 0,
+            Timing::Deferrable => 1,
+            Timing::Deferred => 2,
+        });
+    }
+}
+
+fn read_foreign(r: &mut Reader<'_>) -> Result<(ForeignKey, bool)> {
+    let flags = r.u8()?;
+    let (table, index) = (r.u32()?, r.u32()?);
+    let action = |r: &mut Reader<'_>| {
+        Action::of_code(r.u8()?).ok_or_else(|| corrupt("unknown action of a foreign key"))
+    };
+    let (on_update, on_delete) = (action(r)?, action(r)?);
+    let positions = |r: &mut Reader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
+    let (columns, referenced) = (positions(r)?, positions(r)?);
+    let set_columns = positions(r)?;
+    if columns.is_empty() || columns.len() != referenced.len() {
+        return Err(corrupt(
+            "a foreign key of no columns, or of different numbers",
+        ));
+    }
+    let key = ForeignKey {
+        columns,
+        table,
+        referenced,
+        index,
+        on_update,
+        on_delete,
+        set_columns,
+        full: flags & 1 != 0,
+    };
+    Ok((key, flags & 2 != 0))
 }
 
 fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
     let oid = r.u32()?;
     let name = r.str()?;
-    let kind = match r.u8()? {
+    let code = r.u8()?;
+    let mut validated = true;
+    let kind = match code {
         b'c' => ConstraintKind::Check(r.str()?),
-        b'p' => ConstraintKind::PrimaryKey(r.u32()?),
-        b'u' => ConstraintKind::Unique(r.u32()?),
+        b'C' => {
+            validated = false;
+            ConstraintKind::Check(r.str()?)
+        }
+        b'p' | b'P' => ConstraintKind::PrimaryKey(r.u32()?),
+        b'u' | b'U' => ConstraintKind::Unique(r.u32()?),
+        b'F' => {
+            let (key, valid) = read_foreign(r)?;
+            validated = valid;
+            ConstraintKind::Foreign(Box::new(key))
+        }
         _ => return Err(corrupt("unknown kind of constraint")),
     };
-    Ok(Constraint { oid, name, kind })
+    let timing = if matches!(code, b'P' | b'U' | b'F') {
+        match r.u8()? {
+            0 => Timing::Immediate,
+            1 => Timing::Deferrable,
+            2 => Timing::Deferred,
+            _ => return Err(corrupt("unknown timing of a constraint")),
+        }
+    } else {
+        Timing::Immediate
+    };
+    Ok(Constraint {
+        oid,
+        name,
+        kind,
+        timing,
+        validated,
+    })
 }
 
 /// Definition of a table or sequence, without its indexes.
@@ -416,7 +500,8 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
     w.u32(index.table);
     w.u8(u8::from(index.unique)
         | u8::from(index.primary) << 1
-        | u8::from(index.nulls_not_distinct) << 2);
+        | u8::from(index.nulls_not_distinct) << 2
+        | u8::from(index.deferrable) << 3);
     let position = |p: usize| u16::try_from(p).unwrap_or(EXPRESSION);
     w.list(&index.columns, |w, c| {
         w.u16(c.position().map_or(EXPRESSION, position));
@@ -520,6 +605,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let predicate = r.opt(Reader::str)?;
             let options = r.list(Reader::str)?;
             let (unique, primary) = (flags & 1 != 0, flags & 2 != 0);
+            let deferrable = flags & 8 != 0;
             let name = row.key.name.clone();
             StoredRelation::Index(
                 IndexDef {
@@ -530,6 +616,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                     unique,
                     primary,
                     nulls_not_distinct: flags & 4 != 0,
+                    deferrable,
                     columns,
                     include,
                     predicate,

@@ -10,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::plan::Node;
+use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
 use logstead_engine::{Engine, Index, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
@@ -33,6 +34,8 @@ pub struct ExecContext<'a> {
     pub engine: &'a Engine,
     /// Set to end the statement.
     pub cancel: &'a Cancel,
+    /// Constraints the transaction has still to judge.
+    pub events: &'a mut Events,
     /// `work_mem`: an operator may hold [`MEMORY_FACTOR`] times as much.
     pub work_mem_bytes: usize,
 }
@@ -180,6 +183,7 @@ pub(crate) struct Storage<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) cancel: &'a Cancel,
+    pub(crate) events: &'a mut Events,
 }
 
 /// The executor's context. `'a` is also the lifetime of the plan being run.
@@ -215,6 +219,7 @@ impl<'a> Cx<'a> {
                 engine: cx.engine,
                 catalog: cx.catalog,
                 cancel: cx.cancel,
+                events: cx.events,
             }),
             params: cx.params,
             session: cx.session,
@@ -261,6 +266,16 @@ impl<'a> Cx<'a> {
     pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
         self.txn()?.pass_turn();
         Ok(Outcome::Skipped)
+    }
+
+    /// Where a written row's events go.
+    pub(crate) fn queue(&mut self) -> Result<Queue<'_>> {
+        let storage = self.storage()?;
+        Ok(Queue {
+            txn: storage.txn,
+            engine: storage.engine,
+            events: storage.events,
+        })
     }
 
     /// Storage of a table.

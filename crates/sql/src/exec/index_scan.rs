@@ -165,7 +165,7 @@ fn start<'a>(
     reverse: bool,
     cx: &mut Cx<'a>,
 ) -> Result<At> {
-    if index.unique && range.whole_key(index.columns.len()).is_some() {
+    if index.holds_keys_once() && range.whole_key(index.columns.len()).is_some() {
         let mut key = Vec::with_capacity(32);
         for (i, probe) in range.equal.iter().enumerate() {
             let Probe::Value(expr) = probe else { continue };

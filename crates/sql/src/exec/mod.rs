@@ -24,6 +24,7 @@ mod keytable;
 mod lock;
 mod operator;
 mod point;
+mod referential;
 mod scan;
 mod setop;
 mod sort;
@@ -37,6 +38,8 @@ mod write;
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub(crate) use eval::columns_read;
 pub use eval::eval;
+pub use referential::judge_deferred;
+pub(crate) use referential::validate;
 pub use stats::{NodeStats, children};
 pub use stored::StoredColumn;
 pub use write::Inserter;
@@ -229,6 +232,32 @@ impl Execution {
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
+        let result = self.run_on(cx, rows_max, out).await;
+        if cx.events.has_due()
+            && result.is_ok()
+            && self.has_written()
+            && let Err(error) = referential::judge_due(cx).await
+        {
+            self.state = State::Done;
+            return Err(error);
+        }
+        result
+    }
+
+    /// Has a statement that writes rows written all of them?
+    fn has_written(&self) -> bool {
+        match &self.state {
+            State::General(general) => general.ended,
+            State::Key | State::Direct(_) | State::Done => true,
+        }
+    }
+
+    async fn run_on(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        rows_max: u64,
+        out: &mut dyn RowSink,
+    ) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         match &mut self.state {
             State::Done => Ok(Progress::Done { rows: 0 }),
@@ -241,7 +270,7 @@ impl Execution {
                     }
                     _ => {
                         self.state = general(&prepared);
-                        Box::pin(self.run(cx, rows_max, out)).await
+                        Box::pin(self.run_on(cx, rows_max, out)).await
                     }
                 }
             }
@@ -288,9 +317,13 @@ impl Execution {
             self.state = general(&prepared);
         }
         match &mut self.state {
-            State::General(general) => general.run_ahead(&prepared, cx, self.measure).await,
-            _ => Ok(()),
+            State::General(general) => general.run_ahead(&prepared, cx, self.measure).await?,
+            _ => return Ok(()),
         }
+        if cx.events.has_due() {
+            referential::judge_due(cx).await?;
+        }
+        Ok(())
     }
 }
 

@@ -84,7 +84,8 @@ fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
     };
     let mut key = range.whole_key(index.columns.len())?;
     let plain = key.all(|expr| columns_read(expr, &mut Vec::new()));
-    (index.unique && scan.filter.is_none() && plain).then_some((scan, index, range))
+    let whole = index.holds_keys_once() && scan.filter.is_none();
+    (whole && plain).then_some((scan, index, range))
 }
 
 /// Looks for a statement by key.

@@ -1,5 +1,6 @@
 //! Which part of the server handles a statement.
 
+use super::constraints::{AlterConstraint, SetConstraints};
 use sqlparser::ast::{self, Statement};
 
 /// Who handles a statement, and under which command tag where the statement alone decides it.
@@ -13,6 +14,10 @@ pub enum StatementKind {
     AlterSequence(Box<AlterSequence>),
     /// REINDEX and ALTER INDEX, as far as the grammar library lacks them: the catalog. The statement is a placeholder.
     Index(Box<IndexCommand>),
+    /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
+    AlterConstraint(Box<AlterConstraint>),
+    /// SET CONSTRAINTS; the statement is a placeholder.
+    SetConstraints(Box<SetConstraints>),
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION.
     Transaction,
     /// SET, SHOW, RESET, DISCARD.

@@ -6,6 +6,7 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+pub(crate) mod constraints;
 mod create_as;
 mod index_commands;
 mod kind;
@@ -14,6 +15,7 @@ mod position;
 mod rewrite;
 mod sequence_options;
 
+pub use constraints::{AlterConstraint, SetConstraints};
 pub use kind::{AlterSequence, IndexCommand, StatementKind};
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};

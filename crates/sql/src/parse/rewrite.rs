@@ -16,6 +16,7 @@ pub(super) struct Notes {
     overriding_user: bool,
     no_data: bool,
     concurrently: bool,
+    set_columns: super::constraints::SetColumns,
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
@@ -68,6 +69,12 @@ pub(super) fn without_grammar(
             Statement::UnlockTables,
             StatementKind::AlterSequence(Box::new(alter)),
         )));
+    } else if words(tokens, 0, &["set", "constraints"]) && tokens.len() > 2 {
+        let kind = super::constraints::set_constraints(text, tokens)?;
+        return Ok(Some((Statement::UnlockTables, kind)));
+    } else if words(tokens, 0, &["alter", "table"]) {
+        let kind = super::constraints::alter_constraint(text, tokens)?;
+        return Ok(kind.map(|kind| (Statement::UnlockTables, kind)));
     } else if is_word(tokens.first(), "move") {
         return Ok(Some((Statement::UnlockTables, StatementKind::Cursor)));
     } else {
@@ -87,6 +94,7 @@ pub(super) fn rewrite(
     super::sequence_options::sort_all(&mut tokens);
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
+        set_columns: super::constraints::take_set_columns(&mut tokens)?,
         ..Notes::default()
     };
     if is_word(tokens.first(), "table") {
@@ -362,6 +370,7 @@ pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
     if let Statement::Drop { purge, .. } = statement {
         *purge = notes.concurrently;
     }
+    super::constraints::put_set_columns(statement, &notes.set_columns);
 }
 
 fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence> {

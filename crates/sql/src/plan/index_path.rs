@@ -627,7 +627,7 @@ fn match_path(
         .product();
     let mut found = (rows * share).max(1.0);
     let (mut equal_columns, mut lookups) = (0, 1.0);
-    let unique_at = |columns: usize| path.index.unique && columns == path.targets.len();
+    let unique_at = |columns: usize| path.index.holds_keys_once() && columns == path.targets.len();
     for (at, target) in path.targets.iter().enumerate() {
         let equal = all().find_map(|(i, u)| match u {
             Indexable::Compare(t, Comparison::Eq, key) if t == target => {
@@ -766,7 +766,7 @@ fn order_of(path: &Path, item: &Item<'_>, range: &KeyRange, wish: &Wish) -> Opti
         }
         let Some(at) = columns.next() else {
             // Past the whole key of a unique index nothing is left to order, unless NULLs make keys equal.
-            let decided = path.index.unique
+            let decided = path.index.holds_keys_once()
                 && (path.index.nulls_not_distinct
                     || path.targets.iter().enumerate().all(|(at, target)| {
                         item.never_null(*target)

@@ -25,6 +25,7 @@ pub use statement::{Command, PlanContext, Planned, plan_statement};
 use crate::catalog::{IndexDef, Relation, VirtualTable};
 use crate::expr::Expr;
 use crate::func::{Aggregate, Function};
+use crate::ri::RuleSet;
 use crate::value::SqlType;
 use logstead_engine::RowLock;
 use std::sync::Arc;
@@ -426,6 +427,8 @@ pub struct Insert {
     pub checks: Vec<Check>,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
+    /// What has to be judged once rows are written; `None` for most tables.
+    pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the stored full row.
     pub returning: Option<Vec<Expr>>,
 }
@@ -462,6 +465,8 @@ pub struct Update {
     pub recheck: Option<Expr>,
     /// CHECK constraints, over the new full row.
     pub checks: Vec<Check>,
+    /// As for [`Insert`].
+    pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the new full row followed by the source row's other columns.
     pub returning: Option<Vec<Expr>>,
 }
@@ -475,6 +480,8 @@ pub struct Delete {
     pub source: Plan,
     /// As for [`Update`].
     pub recheck: Option<Expr>,
+    /// As for [`Insert`].
+    pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the old full row followed by the source row's other columns.
     pub returning: Option<Vec<Expr>>,
 }

@@ -268,6 +268,7 @@ impl Session {
     ) -> Result<Reply> {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
+        let engine = self.worker.instance.engine.clone();
         // The table is locked before the plan is trusted, as for any statement.
         let (catalog, relation) = loop {
             let catalog = self.catalog()?;
@@ -292,6 +293,14 @@ impl Session {
                 None => return Err(SqlError::internal("no transaction")),
             };
             guarded(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
+            // So are the tables it references.
+            for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
+                if let Some(parent) = catalog.relations.get(&key.table)
+                    && let Some(table) = engine.table(parent.storage)
+                {
+                    guarded(&signals, limits, lock(open_txn, &table, TableLock::Read)).await?;
+                }
+            }
             if Arc::ptr_eq(&catalog, &self.catalog()?) {
                 break (catalog, relation);
             }
@@ -301,7 +310,6 @@ impl Session {
         let mut reader = reader(&relation, &positions, format)?;
         self.settle_suspended().await?;
         let context = Rc::clone(&self.context);
-        let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&catalog));
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
@@ -343,6 +351,7 @@ impl Session {
                 catalog: &catalog,
                 engine: &engine,
                 cancel: signals.statement(),
+                events: &mut open.events,
                 work_mem_bytes: usize::MAX >> 8,
             };
             while reader.next(end, &context)? {
@@ -364,6 +373,18 @@ impl Session {
                 }
             }
         }
+        let open = self.transaction()?;
+        let mut cx = ExecContext {
+            txn: &mut open.txn,
+            params: &[],
+            session: &*context,
+            catalog: &catalog,
+            engine: &engine,
+            cancel: signals.statement(),
+            events: &mut open.events,
+            work_mem_bytes: usize::MAX >> 8,
+        };
+        guarded(&signals, limits, inserter.finish(&mut cx)).await?;
         Ok(Reply::Tag(format!("COPY {rows}")))
     }
 
@@ -402,6 +423,7 @@ impl Session {
             values,
             checks: bind::check_exprs(relation, &cx)?,
             conflict: None,
+            rules: bind::insert_rules(relation, &cx)?,
             returning: None,
         };
         Ok(Plan {

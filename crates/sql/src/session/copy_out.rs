@@ -146,6 +146,7 @@ impl Session {
                 catalog: &plan.catalog,
                 engine: &engine,
                 cancel: signals.statement(),
+                events: &mut open.events,
                 work_mem_bytes,
             };
             let mut sink = Lines {

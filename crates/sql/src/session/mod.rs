@@ -22,6 +22,7 @@ mod portal;
 mod prepared;
 mod run;
 mod set;
+mod set_constraints;
 mod signals;
 mod statement;
 mod transaction;

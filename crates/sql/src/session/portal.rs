@@ -358,6 +358,7 @@ impl Session {
                     catalog: &plan.catalog,
                     engine: &engine,
                     cancel: signals.statement(),
+                    events: &mut open.events,
                     work_mem_bytes: usize::MAX >> 8,
                 };
                 let progress = super::run::guarded(

@@ -6,9 +6,10 @@
 use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, Statement};
-use super::transaction::Block;
+use super::transaction::{Block, Open};
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::exec::{CancelReason, ExecContext, Execution, Progress};
+use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
 use crate::func::Context;
 use crate::plan::Command;
 use crate::value::Datum;
@@ -183,7 +184,12 @@ impl Session {
         context.catalog.replace(Arc::clone(&plan.catalog));
         if first {
             self.settle_suspended().await?;
-            self.transaction()?.txn.begin_statement();
+            let in_block = !self.savepoints.is_empty();
+            let open = self.transaction()?;
+            open.txn.begin_statement();
+            if !in_block {
+                open.events.compact();
+            }
         }
         if let Some(limit_us) = i64::try_from(limits.statement_ms)
             .ok()
@@ -205,6 +211,7 @@ impl Session {
                 catalog: &plan.catalog,
                 engine: &engine,
                 cancel: signals.statement(),
+                events: &mut open.events,
                 work_mem_bytes,
             };
             let sink: &mut dyn crate::exec::RowSink = &mut *client;
@@ -225,6 +232,33 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Judges deferred constraints: all of them, or those that SET CONSTRAINTS has just made immediate.
+    pub(super) async fn judge(
+        &mut self,
+        open: &mut Open,
+        catalog: &Arc<Catalog>,
+        all: bool,
+        altered: bool,
+    ) -> Result<()> {
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        let engine = self.worker.instance.engine.clone();
+        context.catalog.replace(Arc::clone(catalog));
+        open.txn.depends_on(catalog.csn);
+        let mut cx = ExecContext {
+            txn: &mut open.txn,
+            params: &[],
+            session: &*context,
+            catalog,
+            engine: &engine,
+            cancel: signals.statement(),
+            events: &mut open.events,
+            work_mem_bytes: usize::MAX >> 8,
+        };
+        guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await
     }
 
     /// Sends a full batch. Outside a block it is final, so it waits until what it contains is Committed; inside a block

@@ -10,6 +10,7 @@ use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
 use crate::exec;
+use crate::ri::{Events, Mark};
 use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
 use logstead_types::{Csn, SqlState};
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -41,7 +42,9 @@ pub(super) struct Open {
     /// Catalog changes made by this transaction.
     pub(super) ddl: DdlState,
     /// The engine's savepoints, one per entry of `Session::savepoints`.
-    savepoints: Vec<SavepointId>,
+    savepoints: Vec<(SavepointId, Mark)>,
+    /// Constraints it has still to judge.
+    pub(super) events: Events,
 }
 
 /// A named savepoint.
@@ -85,12 +88,13 @@ impl Session {
             let mut savepoints = Vec::new();
             // Savepoints made before the first statement.
             for _ in &self.savepoints {
-                savepoints.push(txn.savepoint());
+                savepoints.push((txn.savepoint(), Mark::default()));
             }
             self.open = Some(Open {
                 txn,
                 ddl: DdlState::default(),
                 savepoints,
+                events: Events::default(),
             });
         }
         self.open
@@ -139,8 +143,15 @@ impl Session {
         if depends_on > Csn::ZERO {
             open.txn.depends_on(depends_on);
         }
+        let judged = self.judge_deferred(&mut open).await;
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
+        if let Err(error) = judged {
+            open.txn.abort();
+            self.context.settings.borrow_mut().rollback();
+            self.context.refresh_style();
+            return Err(error);
+        }
         match open.txn.precommit().await {
             Ok(receipt) => {
                 self.waits_for = self.waits_for.max(receipt.waits_for);
@@ -154,6 +165,23 @@ impl Session {
                 Err(commit_error(error))
             }
         }
+    }
+
+    /// What COMMIT has still to judge, before the transaction draws its CSN.
+    async fn judge_deferred(&mut self, open: &mut Open) -> Result<()> {
+        if !open.events.has_deferred() {
+            return Ok(());
+        }
+        let altered = open.ddl.has_changes();
+        let store = &self.worker.instance.store;
+        let catalog = if altered {
+            open.ddl.catalog(store, &self.context.database)?
+        } else {
+            store
+                .current_by_oid(self.database)
+                .ok_or_else(|| SqlError::internal("the database is gone"))?
+        };
+        self.judge(open, &catalog, true, altered).await
     }
 
     /// Rolls everything back and leaves the block.
@@ -204,10 +232,11 @@ impl Session {
 
     fn undo_to(&mut self, index: usize) {
         if let Some(open) = &mut self.open
-            && let Some(id) = open.savepoints.get(index).copied()
+            && let Some((id, mark)) = open.savepoints.get(index).cloned()
         {
             open.savepoints.truncate(index + 1);
             open.txn.rollback_to(id);
+            open.events.rollback_to(&mark);
         }
     }
 
@@ -314,7 +343,7 @@ impl Session {
                 }
                 if let Some(open) = &mut self.open {
                     let savepoint = open.txn.savepoint();
-                    open.savepoints.push(savepoint);
+                    open.savepoints.push((savepoint, open.events.mark()));
                 }
                 self.context.settings.borrow_mut().savepoint();
                 self.savepoints.push(Savepoint {
@@ -329,7 +358,7 @@ impl Session {
                 }
                 let index = self.find_savepoint(name)?;
                 if let Some(open) = &mut self.open
-                    && let Some(id) = open.savepoints.get(index).copied()
+                    && let Some((id, _)) = open.savepoints.get(index).cloned()
                 {
                     open.savepoints.truncate(index);
                     open.txn.release(id);

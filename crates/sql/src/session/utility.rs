@@ -61,9 +61,11 @@ impl Session {
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
-            StatementKind::Ddl(_) | StatementKind::AlterSequence(_) | StatementKind::Index(_) => {
-                self.ddl(&parsed, &statement.text.text, client).await
-            }
+            StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
+            StatementKind::Ddl(_)
+            | StatementKind::AlterSequence(_)
+            | StatementKind::AlterConstraint(_)
+            | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
     }
@@ -106,6 +108,7 @@ impl Session {
             let tag = match &parsed.kind {
                 StatementKind::Ddl(tag) => tag,
                 StatementKind::Index(command) => command.tag(),
+                StatementKind::AlterConstraint(_) => "ALTER TABLE",
                 _ => "ALTER SEQUENCE",
             };
             return Err(SqlError::new(
@@ -121,6 +124,7 @@ impl Session {
             let mut cx = DdlContext {
                 txn: &mut open.txn,
                 state: &mut open.ddl,
+                events: &mut open.events,
                 store: &store,
                 worker: &worker,
                 session: &*context,

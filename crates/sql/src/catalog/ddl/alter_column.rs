@@ -3,7 +3,7 @@
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
 use super::expressions::{bound, bound_default, default_text, eval};
-use super::{DdlContext, create_table, index, rewrite, sequence};
+use super::{DdlContext, create_table, foreign, index, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
 use crate::catalog::{ConstraintKind, IndexDef, Relation};
@@ -254,5 +254,5 @@ async fn set_type(
     for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
         cx.update_index(schema, IndexDef::clone(index)).await?;
     }
-    Ok(())
+    foreign::recheck(cx, table.oid, position).await
 }

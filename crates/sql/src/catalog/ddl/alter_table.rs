@@ -1,12 +1,14 @@
 //! ALTER TABLE.
 
 use super::columns::{
-    COLUMNS_MAX, NewSequence, check_column_name, new_column, new_constraint, storage_options,
+    COLUMNS_MAX, NewKind, NewSequence, check_column_name, new_column, new_constraint,
+    storage_options,
 };
-use super::expressions::{bound_default, eval};
+use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
-    DdlContext, alter_column, constraints, create_table, index, rewrite, sequence, using_index,
+    DdlContext, alter_column, constraints, create_table, foreign, index, rewrite, sequence,
+    using_index,
 };
 use crate::catalog::change::Change;
 use crate::catalog::print;
@@ -90,6 +92,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
     if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
         return Err(no_relation(&alter.name));
     }
+    cx.refuse_pending(oid, "ALTER TABLE")?;
     for operation in &alter.operations {
         let table = cx
             .catalog()?
@@ -167,14 +170,28 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             constraint,
             not_valid,
         } => {
-            if *not_valid {
-                return Err(SqlError::unsupported("NOT VALID"));
+            let mut new = new_constraint(constraint)?;
+            new.not_valid = *not_valid;
+            if new.not_valid && !matches!(new.kind, NewKind::Check(_) | NewKind::Foreign(_)) {
+                let what = match new.kind {
+                    NewKind::Primary(_) => "PRIMARY KEY",
+                    _ => "UNIQUE",
+                };
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("{what} constraints cannot be marked NOT VALID"),
+                ));
             }
-            constraints::add(cx, table.oid, vec![new_constraint(constraint)?], false).await
+            constraints::add(cx, table.oid, vec![new], false).await
         }
         Op::DropConstraint {
-            if_exists, name, ..
-        } => drop_constraint(&fold(name), *if_exists, table, cx).await,
+            if_exists,
+            name,
+            drop_behavior,
+        } => {
+            let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
+            drop_constraint(&fold(name), *if_exists, cascade, table, cx).await
+        }
         Op::RenameColumn {
             old_column_name,
             new_column_name,
@@ -218,23 +235,63 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         }
         // All tables are logged, and nothing replicates them: both hold already.
         Op::SetLogged | Op::SetUnlogged | Op::ReplicaIdentity { .. } => Ok(()),
-        Op::ValidateConstraint { name } => {
-            let name = fold(name);
-            if table.constraints.iter().any(|c| c.name == name) {
-                return Ok(());
-            }
-            Err(no_constraint(&name, &table.name))
-        }
+        Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
         Op::DisableRowLevelSecurity | Op::NoForceRowLevelSecurity => Ok(()),
         other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
     }
 }
 
-fn no_constraint(name: &str, table: &str) -> SqlError {
+/// 42704 for a constraint of a table.
+pub(super) fn no_constraint(name: &str, table: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
     )
+}
+
+/// VALIDATE CONSTRAINT: looks at the rows that NOT VALID left alone.
+async fn validate_constraint(
+    name: &str,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some(at) = table.constraints.iter().position(|c| c.name == name) else {
+        return Err(no_constraint(name, &table.name));
+    };
+    let Some(constraint) = table.constraints.get(at) else {
+        return Err(no_constraint(name, &table.name));
+    };
+    match &constraint.kind {
+        ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_) => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
+                    table.name
+                ),
+            ));
+        }
+        _ if constraint.validated => return Ok(()),
+        ConstraintKind::Check(text) => {
+            let catalog = cx.catalog()?;
+            let condition = bound(
+                cx,
+                &catalog,
+                table,
+                &crate::parse::parse_expr(text)?,
+                "CHECK",
+            )?;
+            rewrite::validate_check(cx, table, &condition, name).await?;
+        }
+        ConstraintKind::Foreign(_) => foreign::validate(cx, table, constraint).await?,
+    }
+    let mut changed = Relation::clone(table);
+    if let Some(slot) = changed.constraints.get_mut(at) {
+        let mut copy = crate::catalog::Constraint::clone(slot);
+        copy.validated = true;
+        *slot = Arc::new(copy);
+    }
+    cx.update_relation(changed).await.map(drop)
 }
 
 /// The next schema version of a table.
@@ -380,6 +437,19 @@ async fn drop_column(
         check_column_name(name)?;
         return Err(no_column(name, &table.name));
     };
+    // Foreign keys of the column itself go with it; those of others that need it are in the way.
+    let own = |c: &crate::catalog::Constraint| {
+        c.foreign()
+            .is_some_and(|key| key.columns.contains(&position))
+    };
+    let needed = foreign::dependents(cx, |child, constraint, key| {
+        key.table == table.oid
+            && key.referenced.contains(&position)
+            && !(child.oid == table.oid && own(constraint))
+    })?;
+    let what = format!("column {name} of table {}", table.name);
+    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    let table = &constraints::relation(cx, table.oid)?;
     let mut changed = Relation::clone(table);
     let involved: Vec<_> = table
         .indexes
@@ -395,6 +465,7 @@ async fn drop_column(
             !involved.iter().any(|i| i.oid == *index)
         }
         ConstraintKind::Check(text) => !columns_in(text, table).contains(&position),
+        ConstraintKind::Foreign(_) => !own(c),
     });
     if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
         sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
@@ -415,6 +486,7 @@ async fn drop_column(
 async fn drop_constraint(
     name: &str,
     skip: bool,
+    cascade: bool,
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -432,9 +504,13 @@ async fn drop_constraint(
     if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = constraint.kind
         && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
     {
+        let needed = foreign::dependents(cx, |_, _, key| key.index == oid)?;
+        let what = format!("constraint {name} on table {}", table.name);
+        let on = format!("index {}", index.name);
+        foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;
         cx.delete_index(table, index).await?;
     }
-    let mut changed = Relation::clone(table);
+    let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);
     changed.constraints.retain(|c| c.name != name);
     cx.update_relation(changed).await.map(drop)
 }

@@ -2,9 +2,10 @@
 
 use super::DdlContext;
 use super::expressions::default_text;
+use super::foreign::NewForeign;
 use crate::bind;
-use crate::catalog::Column;
 use crate::catalog::text::fold;
+use crate::catalog::{Column, Timing};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -17,12 +18,31 @@ pub(super) const COLUMNS_MAX: usize = 1_600;
 pub(super) struct NewConstraint {
     pub(super) name: Option<String>,
     pub(super) kind: NewKind,
+    pub(super) timing: Timing,
+    /// NOT VALID: rows stored already are not looked at.
+    pub(super) not_valid: bool,
+}
+
+impl NewConstraint {
+    fn new(name: Option<String>, kind: NewKind) -> NewConstraint {
+        NewConstraint {
+            name,
+            kind,
+            timing: Timing::Immediate,
+            not_valid: false,
+        }
+    }
+
+    fn timed(self, timing: Timing) -> NewConstraint {
+        NewConstraint { timing, ..self }
+    }
 }
 
 pub(super) enum NewKind {
     Primary(Vec<String>),
     Unique(Vec<String>),
     Check(Box<ast::Expr>),
+    Foreign(Box<NewForeign>),
 }
 
 /// A sequence that a column owns: serial or identity.
@@ -100,15 +120,23 @@ fn check_collation(name: &ast::ObjectName) -> Result<()> {
     ))
 }
 
-fn deferrable(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
-    match characteristics {
-        Some(c)
-            if c.deferrable == Some(true)
-                || c.initially == Some(ast::DeferrableInitial::Deferred) =>
-        {
-            Err(SqlError::unsupported("DEFERRABLE constraint"))
-        }
-        _ => Ok(()),
+/// When a constraint with these words is judged.
+pub(super) fn timing(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<Timing> {
+    let Some(words) = characteristics else {
+        return Ok(Timing::Immediate);
+    };
+    if words.enforced.is_some() {
+        return Err(SqlError::unsupported("ENFORCED"));
+    }
+    let deferred = words.initially == Some(ast::DeferrableInitial::Deferred);
+    match words.deferrable {
+        Some(false) if deferred => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+        )),
+        _ if deferred => Ok(Timing::Deferred),
+        Some(true) => Ok(Timing::Deferrable),
+        _ => Ok(Timing::Immediate),
     }
 }
 
@@ -181,31 +209,28 @@ pub(super) fn new_column(
                 new.column.default = default_text(expr, ty, cx)?;
             }
             ast::ColumnOption::PrimaryKey(key) => {
-                deferrable(key.characteristics.as_ref())?;
                 let kind = NewKind::Primary(vec![name.clone()]);
-                new.constraints.push(NewConstraint {
-                    name: constraint_name,
-                    kind,
-                });
+                let timing = timing(key.characteristics.as_ref())?;
+                new.constraints
+                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
             ast::ColumnOption::Unique(key) => {
-                deferrable(key.characteristics.as_ref())?;
                 nulls_distinct(key)?;
                 let kind = NewKind::Unique(vec![name.clone()]);
-                new.constraints.push(NewConstraint {
-                    name: constraint_name,
-                    kind,
-                });
+                let timing = timing(key.characteristics.as_ref())?;
+                new.constraints
+                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
             ast::ColumnOption::Check(check) => {
                 let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
-                new.constraints.push(NewConstraint {
-                    name,
-                    kind: NewKind::Check(check.expr.clone()),
-                });
+                new.constraints
+                    .push(NewConstraint::new(name, NewKind::Check(check.expr.clone())));
             }
-            ast::ColumnOption::ForeignKey(_) => {
-                return Err(super::unsupported_all("foreign key constraints"));
+            ast::ColumnOption::ForeignKey(key) => {
+                let kind = NewKind::Foreign(Box::new(NewForeign::read(key, Some(&name))?));
+                let timing = timing(key.characteristics.as_ref())?;
+                new.constraints
+                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
             ast::ColumnOption::Collation(collation) => check_collation(collation)?,
             ast::ColumnOption::Generated {
@@ -269,37 +294,30 @@ fn key_names(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
 pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewConstraint> {
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
-            deferrable(key.characteristics.as_ref())?;
+            let timing = timing(key.characteristics.as_ref())?;
             if !key.include.is_empty() {
                 return Err(SqlError::unsupported("INCLUDE"));
             }
-            let name = key.name.as_ref().map(fold);
-            Ok(NewConstraint {
-                name,
-                kind: NewKind::Primary(key_names(&key.columns)?),
-            })
+            let kind = NewKind::Primary(key_names(&key.columns)?);
+            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }
         ast::TableConstraint::Unique(key) => {
-            deferrable(key.characteristics.as_ref())?;
+            let timing = timing(key.characteristics.as_ref())?;
             nulls_distinct(key)?;
             if !key.include.is_empty() {
                 return Err(SqlError::unsupported("INCLUDE"));
             }
-            let name = key.name.as_ref().map(fold);
-            Ok(NewConstraint {
-                name,
-                kind: NewKind::Unique(key_names(&key.columns)?),
-            })
+            let kind = NewKind::Unique(key_names(&key.columns)?);
+            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }
-        ast::TableConstraint::Check(check) => {
-            let name = check.name.as_ref().map(fold);
-            Ok(NewConstraint {
-                name,
-                kind: NewKind::Check(check.expr.clone()),
-            })
-        }
-        ast::TableConstraint::ForeignKey(_) => {
-            Err(super::unsupported_all("foreign key constraints"))
+        ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
+            check.name.as_ref().map(fold),
+            NewKind::Check(check.expr.clone()),
+        )),
+        ast::TableConstraint::ForeignKey(key) => {
+            let kind = NewKind::Foreign(Box::new(NewForeign::read(key, None)?));
+            let timing = timing(key.characteristics.as_ref())?;
+            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }
         other => Err(SqlError::unsupported(format!("table constraint {other}"))),
     }

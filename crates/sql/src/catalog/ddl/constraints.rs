@@ -4,7 +4,7 @@ use super::columns::{NewConstraint, NewKind};
 use super::expressions::{bound_check, check_text};
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::name_taken;
-use super::{DdlContext, rewrite};
+use super::{DdlContext, foreign, rewrite};
 use crate::catalog::pg_catalog::operator_class;
 use crate::catalog::text::columns_of;
 use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation};
@@ -74,6 +74,7 @@ pub(super) fn key_index(
     name: String,
     table: u32,
     primary: bool,
+    deferrable: bool,
     positions: &[usize],
 ) -> IndexDef {
     let columns = positions.iter().map(|p| IndexColumn::of(*p)).collect();
@@ -85,6 +86,7 @@ pub(super) fn key_index(
         unique: true,
         primary,
         nulls_not_distinct: false,
+        deferrable,
         columns,
         include: Vec::new(),
         predicate: None,
@@ -92,7 +94,7 @@ pub(super) fn key_index(
 }
 
 /// Adds constraints to the stored table `oid`; `fresh` if it is new and has no rows. Order as PostgreSQL's: checks, then keys,
-/// the primary key first.
+/// the primary key first, then foreign keys.
 pub(super) async fn add(
     cx: &mut DdlContext<'_>,
     oid: u32,
@@ -105,6 +107,9 @@ pub(super) async fn add(
     for check in checks {
         add_check(cx, oid, check, fresh).await?;
     }
+    let (foreign, keys): (Vec<_>, Vec<_>) = keys
+        .into_iter()
+        .partition(|c| matches!(c.kind, NewKind::Foreign(_)));
     let (primary, unique): (Vec<_>, Vec<_>) = keys
         .into_iter()
         .partition(|c| matches!(c.kind, NewKind::Primary(_)));
@@ -138,10 +143,14 @@ pub(super) async fn add(
         seen.push((names.clone(), named));
         add_key(cx, oid, key, fresh).await?;
     }
+    for key in foreign {
+        foreign::add(cx, oid, key, fresh).await?;
+    }
     Ok(())
 }
 
-fn relation(cx: &mut DdlContext<'_>, oid: u32) -> Result<Arc<Relation>> {
+/// The table as the transaction sees it now.
+pub(super) fn relation(cx: &mut DdlContext<'_>, oid: u32) -> Result<Arc<Relation>> {
     let catalog = cx.catalog()?;
     catalog
         .relations
@@ -189,15 +198,15 @@ async fn add_check(
             })
         }
     };
-    if !fresh {
+    if !fresh && !new.not_valid {
         rewrite::validate_check(cx, &table, &bound, &name).await?;
     }
     let kind = ConstraintKind::Check(check_text(cx, &catalog, &table, expr));
     let oid = cx.new_oid()?;
     let mut changed = Relation::clone(&table);
-    changed
-        .constraints
-        .push(Arc::new(Constraint { oid, name, kind }));
+    let mut constraint = Constraint::new(oid, name, kind);
+    constraint.validated = fresh || !new.not_valid;
+    changed.constraints.push(Arc::new(constraint));
     cx.update_relation(changed).await?;
     Ok(())
 }
@@ -208,7 +217,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
     let (names, primary) = match &new.kind {
         NewKind::Primary(names) => (names, true),
         NewKind::Unique(names) => (names, false),
-        NewKind::Check(_) => return Ok(()),
+        NewKind::Check(_) | NewKind::Foreign(_) => return Ok(()),
     };
     let positions = key_positions(
         &table,
@@ -259,7 +268,15 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         }
     }
     let index_oid = cx.new_oid()?;
-    let index = key_index(index_oid, name.clone(), table.oid, primary, &positions);
+    let deferrable = new.timing.is_deferrable();
+    let index = key_index(
+        index_oid,
+        name.clone(),
+        table.oid,
+        primary,
+        deferrable,
+        &positions,
+    );
     cx.create_index(&table, index).await?;
     let kind = if primary {
         ConstraintKind::PrimaryKey(index_oid)
@@ -267,11 +284,9 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         ConstraintKind::Unique(index_oid)
     };
     let constraint = cx.new_oid()?;
-    changed.constraints.push(Arc::new(Constraint {
-        oid: constraint,
-        name,
-        kind,
-    }));
+    let mut constraint = Constraint::new(constraint, name, kind);
+    constraint.timing = new.timing;
+    changed.constraints.push(Arc::new(constraint));
     cx.update_relation(changed).await?;
     Ok(())
 }

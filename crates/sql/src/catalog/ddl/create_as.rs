@@ -143,6 +143,7 @@ async fn fill(
             engine: &engine,
             cancel: cx.cancel,
             work_mem_bytes: cx.work_mem_bytes,
+            events: &mut *cx.events,
         };
         let progress = execution.run(&mut run, 0, &mut buffer).await?;
         for row in buffer.0 {

@@ -2,7 +2,7 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, create_table, sequence};
+use super::{DdlContext, create_table, foreign, sequence};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
@@ -89,14 +89,71 @@ pub(super) async fn execute(
     }
     // Tables dropped together take their sequences with them whatever the order.
     let dropping: HashSet<Oid> = targets.iter().copied().collect();
+    if kind == ObjectType::Table {
+        drop_keys_on(&targets, &dropping, cascade, cx).await?;
+    }
     for oid in targets {
         match kind {
             ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
             ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
-            _ => drop_index(oid, cx).await?,
+            _ => drop_index(oid, cascade, cx).await?,
         }
     }
     Ok(())
+}
+
+/// Foreign keys of other tables that reference the tables to be dropped: in the way, or dropped first.
+async fn drop_keys_on(
+    targets: &[Oid],
+    dropping: &HashSet<Oid>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for oid in targets {
+        cx.lock_table(*oid, TableLock::Exclusive).await?;
+        cx.refuse_pending(*oid, "DROP TABLE")?;
+    }
+    let found = foreign::dependents(cx, |child, _, key| {
+        dropping.contains(&key.table) && !dropping.contains(&child.oid)
+    })?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let catalog = cx.catalog()?;
+    let mut lines = Vec::new();
+    for oid in targets {
+        let Some(table) = catalog.relations.get(oid) else {
+            continue;
+        };
+        let shown = foreign::table_label(&catalog, cx.search_path, table);
+        for (child, constraint) in &found {
+            if constraint.foreign().is_some_and(|key| key.table == *oid) {
+                let label = foreign::label(cx, child, constraint)?;
+                lines.push((label, format!("table {shown}")));
+            }
+        }
+    }
+    if cascade {
+        let labels: Vec<_> = lines.into_iter().map(|(label, _)| label).collect();
+        cascade_notice(cx, &labels);
+        for (child, constraint) in found {
+            foreign::drop_key(cx, child.oid, constraint.oid).await?;
+        }
+        return Ok(());
+    }
+    let detail: Vec<_> = lines
+        .iter()
+        .map(|(label, on)| format!("{label} depends on {on}"))
+        .collect();
+    match (targets, lines.first()) {
+        ([_], Some((_, what))) => Err(still_used(what, &detail.join("\n"))),
+        _ => Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            "cannot drop desired object(s) because other objects depend on them",
+        )
+        .detail(detail.join("\n"))
+        .hint(CASCADE_HINT)),
+    }
 }
 
 /// Notice or error for an object that does not exist.
@@ -343,7 +400,7 @@ async fn drop_default_owner(
     cx.update_relation(changed).await.map(drop)
 }
 
-async fn drop_index(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
         return Ok(());
     };
@@ -369,6 +426,11 @@ async fn drop_index(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
             "You can drop constraint {name} on table {table} instead."
         )));
     }
+    cx.refuse_pending(table.oid, "DROP INDEX")?;
+    let needed = foreign::dependents(cx, |_, _, key| key.index == oid)?;
+    let what = format!("index {}", index.name);
+    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    let table = super::constraints::relation(cx, table.oid)?;
     cx.delete_index(&table, &index).await
 }
 
@@ -424,16 +486,43 @@ async fn drop_schemas(
                 format!("{kind} {name}.{}", r.name)
             }
         };
-        let labels: Vec<String> = inside.iter().map(|r| label(r)).collect();
-        if !labels.is_empty() && !cascade {
-            let lines: Vec<_> = labels
+        let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
+        let keys = foreign::dependents(cx, |child, _, key| {
+            dropping.contains(&key.table) && !dropping.contains(&child.oid)
+        })?;
+        // Each table, then what depends on it.
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for relation in &inside {
+            let shown = label(relation);
+            lines.push((shown.clone(), format!("schema {name}")));
+            for (child, constraint) in &keys {
+                if constraint
+                    .foreign()
+                    .is_some_and(|k| k.table == relation.oid)
+                {
+                    let key = foreign::label(cx, child, constraint)?;
+                    lines.push((key, shown.clone()));
+                }
+            }
+        }
+        if !lines.is_empty() && !cascade {
+            let lines: Vec<_> = lines
                 .iter()
-                .map(|l| format!("{l} depends on schema {name}"))
+                .map(|(what, on)| format!("{what} depends on {on}"))
                 .collect();
             return Err(still_used(&format!("schema {name}"), &lines.join("\n")));
         }
+        let labels: Vec<String> = lines.into_iter().map(|(what, _)| what).collect();
         cascade_notice(cx, &labels);
-        let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
+        for relation in &inside {
+            if matches!(relation.kind, RelationKind::Table) {
+                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+                cx.refuse_pending(relation.oid, "DROP TABLE")?;
+            }
+        }
+        for (child, constraint) in keys {
+            foreign::drop_key(cx, child.oid, constraint.oid).await?;
+        }
         for relation in inside {
             match relation.kind {
                 RelationKind::Sequence(_) => {
@@ -447,7 +536,8 @@ async fn drop_schemas(
     Ok(())
 }
 
-fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
+/// The notice of what CASCADE takes along.
+pub(super) fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
     match labels {
         [] => {}
         [one] => cx.notice(
@@ -493,6 +583,45 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
         truncate.identity,
         Some(ast::TruncateIdentityOption::Restart)
     );
+    let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
+    let mut locked = 0;
+    // Locking may wait, and what references the tables may be other tables afterwards.
+    while let Some(oid) = targets.get(locked).copied() {
+        cx.lock_table(oid, TableLock::Exclusive).await?;
+        cx.refuse_pending(oid, "TRUNCATE")?;
+        locked += 1;
+        if locked < targets.len() {
+            continue;
+        }
+        let found = foreign::dependents(cx, |child, _, key| {
+            targets.contains(&key.table) && !targets.contains(&child.oid)
+        })?;
+        for (child, constraint) in found {
+            if !cascade {
+                let catalog = cx.catalog()?;
+                let parent = constraint
+                    .foreign()
+                    .and_then(|key| catalog.relations.get(&key.table))
+                    .map_or("?", |r| r.name.as_str());
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot truncate a table referenced in a foreign key constraint",
+                )
+                .detail(format!("Table \"{}\" references \"{parent}\".", child.name))
+                .hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    child.name
+                )));
+            }
+            if !targets.contains(&child.oid) {
+                cx.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("truncate cascades to table \"{}\"", child.name),
+                );
+                targets.push(child.oid);
+            }
+        }
+    }
     for oid in targets {
         let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             continue;

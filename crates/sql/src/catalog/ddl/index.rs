@@ -281,6 +281,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         unique: create.unique,
         primary: false,
         nulls_not_distinct: create.nulls_distinct == Some(false),
+        deferrable: false,
         columns: keys.columns,
         include: keys.include,
         predicate: keys.predicate,

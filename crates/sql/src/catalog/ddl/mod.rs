@@ -17,6 +17,7 @@ mod create_as;
 mod create_table;
 mod drop;
 mod expressions;
+mod foreign;
 mod index;
 mod names;
 mod objects;
@@ -61,6 +62,8 @@ pub struct DdlContext<'a> {
     pub store: &'a Arc<CatalogStore>,
     /// What the transaction has changed so far.
     pub state: &'a mut DdlState,
+    /// Constraints the transaction has still to judge.
+    pub events: &'a mut crate::ri::Events,
     /// The session.
     pub session: &'a dyn Context,
     /// Schemas searched, as the setting has them.
@@ -95,6 +98,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let StatementKind::Index(command) = &parsed.kind {
         index::command(command, cx).await?;
         return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::AlterConstraint(alter) = &parsed.kind {
+        foreign::alter_timing(alter, cx).await?;
+        return Ok("ALTER TABLE".to_owned());
     }
     match &*parsed.statement {
         Statement::CreateTable(table) if table.query.is_some() => {

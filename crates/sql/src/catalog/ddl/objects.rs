@@ -63,6 +63,19 @@ impl DdlContext<'_> {
         short.to_owned()
     }
 
+    /// 55006 while deferred constraints of the table's rows are still to be judged by its present definition.
+    pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
+        if !self.events.concern(table) {
+            return Ok(());
+        }
+        let catalog = self.catalog()?;
+        let name = catalog.name_of(table).map_or("?", |(_, name)| name);
+        Err(SqlError::new(
+            SqlState::OBJECT_IN_USE,
+            format!("cannot {what} \"{name}\" because it has pending trigger events"),
+        ))
+    }
+
     /// Waits until `blocker` is out of the way, the statement is cancelled, or it would wait for ever.
     pub(super) async fn wait(&mut self, blocker: Blocker) -> Result<()> {
         let cancel = self.cancel;
@@ -352,6 +365,9 @@ impl DdlContext<'_> {
         let mut next = 0;
         loop {
             match self.txn.build_index_step(&table, &built, &mut next, 4_096) {
+                Ok(false) if index.unique && index.deferrable => {
+                    return self.check_built(relation, index, &table, &built).await;
+                }
                 Ok(false) => return Ok(()),
                 Ok(true) => {
                     self.cancel.check()?;
@@ -367,6 +383,45 @@ impl DdlContext<'_> {
                 }
                 Err(error) => return Err(write_error(&error)),
             }
+        }
+    }
+
+    /// Building an index of a deferrable constraint judges nothing: each row is judged afterwards.
+    async fn check_built(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+        table: &Arc<Table>,
+        built: &Arc<logstead_engine::Index>,
+    ) -> Result<()> {
+        let mut cursor = ScanCursor::new(table);
+        loop {
+            self.cancel.check()?;
+            let mut rids = Vec::new();
+            {
+                let guard = self.txn.pin();
+                while rids.len() < 4_096
+                    && let Some(row) = self.txn.scan_newest(&mut cursor, &guard)
+                {
+                    rids.push(row.rid);
+                }
+            }
+            if rids.is_empty() {
+                return Ok(());
+            }
+            for rid in rids {
+                loop {
+                    match self.txn.check_unique(table, built, rid) {
+                        Ok(()) => break,
+                        Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
+                        Err(WriteError::Unique { rid, .. }) => {
+                            return Err(self.duplicate(relation, index, table, rid));
+                        }
+                        Err(error) => return Err(write_error(&error)),
+                    }
+                }
+            }
+            yield_once().await;
         }
     }
 

@@ -131,7 +131,7 @@ pub(super) async fn add(
     };
     cx.update_index(table.schema, index).await?;
     let oid = cx.new_oid()?;
-    let constraint = Constraint { oid, name, kind };
+    let constraint = Constraint::new(oid, name, kind);
     changed.constraints.push(Arc::new(constraint));
     cx.update_relation(changed).await.map(drop)
 }

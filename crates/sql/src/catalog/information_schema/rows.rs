@@ -4,7 +4,8 @@ use crate::catalog::calls;
 use crate::catalog::pg_catalog::cells::{Nil, row};
 use crate::catalog::pg_catalog::{OWNER_NAME, plain_type_name};
 use crate::catalog::{
-    Column, Constraint, ConstraintKind, Relation, RelationKind, SequenceDef, VirtualContext,
+    Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
+    Timing, VirtualContext,
 };
 use crate::error::Result;
 use crate::value::{Datum, Oid, SqlType, info, oid};
@@ -307,7 +308,7 @@ pub(super) fn table_constraints(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
     let mut rows = Vec::new();
     for table in tables_of(cx) {
-        let mut push = |name: &str, kind: &str| {
+        let mut push = |name: &str, kind: &str, timing: Timing| {
             let distinct = (kind == "UNIQUE").then_some("YES");
             rows.push(row![
                 database,
@@ -317,8 +318,8 @@ pub(super) fn table_constraints(cx: &VirtualContext<'_>) -> Rows {
                 &table.schema_name,
                 &table.name,
                 kind,
-                "NO",
-                "NO",
+                yes_no(timing.is_deferrable()),
+                yes_no(timing.is_deferred()),
                 "YES",
                 distinct
             ]);
@@ -330,10 +331,12 @@ pub(super) fn table_constraints(cx: &VirtualContext<'_>) -> Rows {
                     ConstraintKind::Check(_) => "CHECK",
                     ConstraintKind::PrimaryKey(_) => "PRIMARY KEY",
                     ConstraintKind::Unique(_) => "UNIQUE",
+                    ConstraintKind::Foreign(_) => "FOREIGN KEY",
                 },
+                constraint.timing,
             );
         }
-        not_null_constraints(table).for_each(|(name, _)| push(&name, "CHECK"));
+        not_null_constraints(table).for_each(|(name, _)| push(&name, "CHECK", Timing::Immediate));
     }
     Ok(rows)
 }
@@ -364,6 +367,10 @@ fn key_columns<'a>(table: &'a Relation, constraint: &Constraint) -> Vec<&'a Colu
     let wanted: Oid = match constraint.kind {
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
         ConstraintKind::Check(_) => return Vec::new(),
+        ConstraintKind::Foreign(ref key) => {
+            let columns = key.columns.iter();
+            return columns.filter_map(|p| table.columns.get(*p)).collect();
+        }
     };
     let index = table.indexes.iter().find(|i| i.oid == wanted);
     index.map_or_else(Vec::new, |i| {
@@ -372,6 +379,32 @@ fn key_columns<'a>(table: &'a Relation, constraint: &Constraint) -> Vec<&'a Colu
             .filter_map(|k| table.columns.get(k.position()?))
             .collect()
     })
+}
+
+fn ordinal(at: usize) -> i32 {
+    i32::try_from(at + 1).unwrap_or(i32::MAX)
+}
+
+/// The table a foreign key references, and the key's index.
+fn referenced<'a>(
+    cx: &'a VirtualContext<'_>,
+    key: &ForeignKey,
+) -> Option<(&'a Arc<Relation>, &'a Arc<IndexDef>)> {
+    let parent = cx.catalog.relations.get(&key.table)?;
+    let index = parent.indexes.iter().find(|i| i.oid == key.index)?;
+    Some((parent, index))
+}
+
+/// Where the column that column `at` of a foreign key references stands in the unique key.
+fn position_in_index(cx: &VirtualContext<'_>, constraint: &Constraint, at: usize) -> Option<i32> {
+    let key = constraint.foreign()?;
+    let wanted = key.referenced.get(at)?;
+    let (_, index) = referenced(cx, key)?;
+    let found = index
+        .columns
+        .iter()
+        .position(|c| c.position() == Some(*wanted))?;
+    Some(ordinal(found))
 }
 
 /// `key_column_usage`
@@ -389,8 +422,8 @@ pub(super) fn key_column_usage(cx: &VirtualContext<'_>) -> Rows {
                     &table.schema_name,
                     &table.name,
                     &column.name,
-                    i32::try_from(at + 1).unwrap_or(i32::MAX),
-                    Nil
+                    ordinal(at),
+                    position_in_index(cx, constraint, at)
                 ]);
             }
         }
@@ -404,18 +437,25 @@ pub(super) fn constraint_column_usage(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in tables_of(cx) {
         for constraint in &table.constraints {
+            // A foreign key uses the columns it references.
+            let mut of = table;
             let columns = match &constraint.kind {
                 ConstraintKind::Check(text) => crate::catalog::text::columns_in(text, table)
                     .into_iter()
                     .filter_map(|position| table.columns.get(position))
                     .collect(),
+                ConstraintKind::Foreign(key) => {
+                    of = cx.catalog.relations.get(&key.table).unwrap_or(table);
+                    let columns = key.referenced.iter();
+                    columns.filter_map(|p| of.columns.get(*p)).collect()
+                }
                 _ => key_columns(table, constraint),
             };
             for column in columns {
                 rows.push(row![
                     database,
-                    &table.schema_name,
-                    &table.name,
+                    &of.schema_name,
+                    &of.name,
                     &column.name,
                     database,
                     &table.schema_name,
@@ -437,13 +477,16 @@ pub(super) fn constraint_table_usage(cx: &VirtualContext<'_>) -> Rows {
             .iter()
             .filter(|c| !matches!(c.kind, ConstraintKind::Check(_)))
         {
-            let schema = &table.schema_name;
+            let of = constraint
+                .foreign()
+                .and_then(|key| cx.catalog.relations.get(&key.table))
+                .unwrap_or(table);
             rows.push(row![
                 database,
-                schema,
-                &table.name,
+                &of.schema_name,
+                &of.name,
                 database,
-                schema,
+                &table.schema_name,
                 &constraint.name
             ]);
         }
@@ -451,9 +494,39 @@ pub(super) fn constraint_table_usage(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows)
 }
 
-/// `referential_constraints`: there are no foreign keys.
-pub(super) fn referential_constraints(_: &VirtualContext<'_>) -> Rows {
-    Ok(Vec::new())
+/// `referential_constraints`
+pub(super) fn referential_constraints(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for constraint in &table.constraints {
+            let Some(key) = constraint.foreign() else {
+                continue;
+            };
+            // A unique index that no constraint owns has no name here.
+            let owner = referenced(cx, key).and_then(|(parent, index)| {
+                let owns = |c: &&Arc<Constraint>| {
+                    matches!(
+                        &c.kind,
+                        ConstraintKind::PrimaryKey(i) | ConstraintKind::Unique(i) if *i == index.oid
+                    )
+                };
+                parent.constraints.iter().find(owns).map(|c| (parent, c))
+            });
+            rows.push(row![
+                database,
+                &table.schema_name,
+                &constraint.name,
+                owner.map(|_| database),
+                owner.map(|(parent, _)| &parent.schema_name),
+                owner.map(|(_, unique)| &unique.name),
+                if key.full { "FULL" } else { "NONE" },
+                key.on_update.words(),
+                key.on_delete.words()
+            ]);
+        }
+    }
+    Ok(rows)
 }
 
 /// `sequences`: those not made by identity columns.

@@ -4,8 +4,8 @@ use super::cells::{Ch, Id, Nil, int2_array, int2vector, oidvector, row, text_arr
 use super::shared::{BTREE, operator_class};
 use super::{OWNER, is_view};
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind,
-    VirtualContext, VirtualTable,
+    Catalog, Column, Constraint, ConstraintKind, ForeignKey, IndexDef, IndexKey, Relation,
+    RelationKind, VirtualContext, VirtualTable,
 };
 use crate::error::Result;
 use crate::value::{Array, Datum, Oid, SqlType, info, oid};
@@ -62,6 +62,7 @@ struct ClassRow<'a> {
     columns: usize,
     checks: usize,
     has_index: bool,
+    has_triggers: bool,
     rows: f32,
     options: Option<&'a Vec<String>>,
 }
@@ -90,7 +91,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         columns,
         checks,
         c.kind == 'v',
-        false,
+        c.has_triggers,
         false,
         false,
         false,
@@ -129,6 +130,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             columns: table.columns.len(),
             checks: 0,
             has_index: false,
+            has_triggers: false,
             rows: -1.0,
             options: None,
         }));
@@ -149,6 +151,12 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 .filter(|c| matches!(c.kind, ConstraintKind::Check(_)))
                 .count(),
             has_index: !relation.indexes.is_empty(),
+            // Foreign keys and deferrable keys are triggers in PostgreSQL, and psql looks for them only then.
+            has_triggers: cx.catalog.referencing.contains_key(&relation.oid)
+                || relation
+                    .constraints
+                    .iter()
+                    .any(|c| c.foreign().is_some() || c.timing.is_deferrable()),
             rows: if sequence { 1.0 } else { -1.0 },
             options: cx.catalog.notes.options.get(&relation.oid),
         }));
@@ -163,6 +171,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 columns: index.columns.len(),
                 checks: 0,
                 has_index: false,
+                has_triggers: false,
                 rows: -1.0,
                 options: cx.catalog.notes.options.get(&index.oid),
             }));
@@ -375,7 +384,7 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
         index.nulls_not_distinct,
         index.primary,
         false,
-        true,
+        !index.deferrable,
         false,
         true,
         false,
@@ -396,6 +405,10 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
     ]
 }
 
+fn numbers(positions: &[usize]) -> Vec<i16> {
+    positions.iter().map(|p| attribute_number(*p)).collect()
+}
+
 /// Attribute numbers a constraint speaks of.
 pub(super) fn constraint_columns(relation: &Relation, constraint: &Constraint) -> Vec<i16> {
     match &constraint.kind {
@@ -414,7 +427,41 @@ pub(super) fn constraint_columns(relation: &Relation, constraint: &Constraint) -
             let mentioned = crate::catalog::text::columns_in(text, relation);
             mentioned.into_iter().map(attribute_number).collect()
         }
+        ConstraintKind::Foreign(key) => numbers(&key.columns),
     }
+}
+
+/// Which columns an equality of a foreign key compares.
+#[derive(Clone, Copy)]
+enum Side {
+    Both,
+    Parent,
+    Child,
+}
+
+/// The equality operators of a foreign key's columns.
+fn equalities(catalog: &Catalog, child: &Relation, key: &ForeignKey, side: Side) -> Datum {
+    let parent = catalog.relations.get(&key.table);
+    let ty = |relation: Option<&Relation>, position: &usize| {
+        let column = relation.and_then(|r| r.columns.get(*position));
+        SqlType::of(column.map_or(0, |c| c.ty.oid))
+    };
+    let operators = key.columns.iter().zip(&key.referenced).map(|(own, other)| {
+        let own = ty(Some(child), own);
+        let other = ty(parent.map(|p| &**p), other);
+        let (left, right) = match side {
+            Side::Both => (other, own),
+            Side::Parent => (other, other),
+            Side::Child => (own, own),
+        };
+        let found = crate::func::resolve_operator("=", Some(left), right).ok();
+        Datum::Oid(found.and_then(|r| r.operator).map_or(0, |o| o.oid))
+    });
+    Datum::Array(Arc::new(Array {
+        element: oid::OID,
+        lower: 1,
+        items: operators.collect(),
+    }))
 }
 
 /// `pg_constraint`
@@ -426,32 +473,36 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
                 ConstraintKind::Check(text) => ('c', 0, Some(text)),
                 ConstraintKind::PrimaryKey(index) => ('p', *index, None),
                 ConstraintKind::Unique(index) => ('u', *index, None),
+                ConstraintKind::Foreign(key) => ('f', key.index, None),
             };
+            let key = constraint.foreign();
+            let code = |code: fn(&ForeignKey) -> char| Ch(key.map_or(' ', code));
             rows.push(row![
                 Id(constraint.oid),
                 &constraint.name,
                 Id(relation.schema),
                 Ch(kind),
-                false,
-                false,
-                true,
+                constraint.timing.is_deferrable(),
+                constraint.timing.is_deferred(),
+                constraint.validated,
                 Id(relation.oid),
                 Id(0),
                 Id(index),
                 Id(0),
-                Id(0),
-                Ch(' '),
-                Ch(' '),
-                Ch(' '),
+                Id(key.map_or(0, |k| k.table)),
+                code(|k| k.on_update.code()),
+                code(|k| k.on_delete.code()),
+                code(|k| if k.full { 'f' } else { 's' }),
                 true,
                 0_i32,
                 kind != 'c',
                 int2_array(constraint_columns(relation, constraint)),
-                Nil,
-                Nil,
-                Nil,
-                Nil,
-                Nil,
+                key.map(|k| int2_array(numbers(&k.referenced))),
+                key.map(|k| equalities(cx.catalog, relation, k, Side::Both)),
+                key.map(|k| equalities(cx.catalog, relation, k, Side::Parent)),
+                key.map(|k| equalities(cx.catalog, relation, k, Side::Child)),
+                key.filter(|k| !k.set_columns.is_empty())
+                    .map(|k| int2_array(numbers(&k.set_columns))),
                 Nil,
                 text,
             ]);

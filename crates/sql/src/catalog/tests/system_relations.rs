@@ -136,6 +136,7 @@ pub(crate) fn sample() -> Catalog {
             nulls_not_distinct: false,
             include: Vec::new(),
             predicate: None,
+            deferrable: false,
             columns,
         })
     };
@@ -151,16 +152,16 @@ pub(crate) fn sample() -> Catalog {
             index(20_003, "by_b", false, vec![key(1, true), key(3, false)]),
         ],
         constraints: vec![
-            Arc::new(Constraint {
-                oid: 20_004,
-                name: "T x_pkey".into(),
-                kind: ConstraintKind::PrimaryKey(20_002),
-            }),
-            Arc::new(Constraint {
-                oid: 20_005,
-                name: "ck".into(),
-                kind: ConstraintKind::Check("(a > 0)".into()),
-            }),
+            Arc::new(Constraint::new(
+                20_004,
+                "T x_pkey",
+                ConstraintKind::PrimaryKey(20_002),
+            )),
+            Arc::new(Constraint::new(
+                20_005,
+                "ck",
+                ConstraintKind::Check("(a > 0)".into()),
+            )),
         ],
         storage: TableId(20_000),
         schema_version: 3,

@@ -99,6 +99,7 @@ impl World {
                 search_path: &self.path,
                 notices: &mut notices,
                 cancel: &self.cancel,
+                events: &mut crate::ri::Events::default(),
                 work_mem_bytes: 1 << 20,
                 text: sql,
             };

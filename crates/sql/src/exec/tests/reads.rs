@@ -594,6 +594,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
+            events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
         };
         let mut sink = Sink::default();
@@ -635,6 +636,7 @@ fn memory_is_bounded() {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
+            events: &mut crate::ri::Events::default(),
             work_mem_bytes: 1024,
         };
         let mut execution = Execution::new(Arc::new(prepare(sorted)));

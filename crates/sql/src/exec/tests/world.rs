@@ -139,6 +139,7 @@ impl World {
             unique: true,
             primary: true,
             nulls_not_distinct: false,
+            deferrable: false,
             include: Vec::new(),
             predicate: None,
             columns: vec![IndexColumn::of(0)],
@@ -185,6 +186,7 @@ impl World {
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
+            events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
         };
         let mut sink = Sink::default();
@@ -339,6 +341,7 @@ pub(super) fn by_key(table: &Arc<Relation>, row_id: bool) -> Plan {
 /// INSERT INTO t VALUES ...
 pub(super) fn insert(table: &Arc<Relation>, source: Plan) -> Insert {
     Insert {
+        rules: None,
         table: Arc::clone(table),
         source,
         values: vec![column(0, INT), column(1, TEXT), column(2, BIGINT)],

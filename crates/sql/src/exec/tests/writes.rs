@@ -30,6 +30,7 @@ fn three(world: &World) -> Arc<crate::catalog::Relation> {
 
 fn update_by_key(t: &Arc<crate::catalog::Relation>, assignments: Vec<(usize, Expr)>) -> Update {
     Update {
+        rules: None,
         table: Arc::clone(t),
         source: by_key(t, true),
         assignments,
@@ -162,6 +163,7 @@ fn update_and_delete_by_key_and_by_operators_agree() {
             slow(update_by_key(&t, Vec::new())).source
         };
         let delete = Delete {
+            rules: None,
             table: Arc::clone(&t),
             source,
             recheck: None,
@@ -407,6 +409,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
+            events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
         };
         let mut inserter = crate::exec::Inserter::new(Arc::new(prepare(plan))).unwrap();

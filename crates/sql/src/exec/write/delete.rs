@@ -73,6 +73,9 @@ impl DeleteWriter {
             match cx.txn()?.delete(table, rid, current.version) {
                 Ok(()) => {
                     cx.affected += 1;
+                    if let Some(rules) = &delete.rules {
+                        rules.deleted(0, rid, current.bytes, &mut cx.queue()?)?;
+                    }
                     return Ok(Outcome::Written);
                 }
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),

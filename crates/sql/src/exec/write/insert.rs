@@ -4,15 +4,16 @@ use super::{
     Outcome, check_constraints, check_not_null, encode_changed, encode_full, serialization_failure,
     unique_violation, without_key, write_failed,
 };
+use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, ExecContext, Shared};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
-use crate::exec::{Prepared, stored, wait};
+use crate::exec::{Prepared, referential, stored, wait};
 use crate::plan::{ConflictUpdate, Insert, Node};
 use crate::value::Datum;
-use logstead_engine::{Isolation, KeyKind, RowBuilder, Table, WriteError};
+use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::sync::Arc;
 
@@ -41,6 +42,9 @@ impl InsertWriter {
     ) -> Result<Outcome> {
         let relation = &insert.table;
         if !self.open {
+            if let Some(conflict) = &insert.conflict {
+                refuse_deferrable(relation, &conflict.indexes)?;
+            }
             self.row.clear();
             for expr in &insert.values {
                 self.row.push(eval_in(expr, source, cx)?);
@@ -53,8 +57,12 @@ impl InsertWriter {
         self.is_update = false;
         loop {
             let outcome = match cx.txn()?.insert(table, self.builder.finish()) {
-                Ok(_) => {
+                Ok(rid) => {
                     cx.affected += 1;
+                    if let Some(rules) = &insert.rules {
+                        let new = RowRef::new(self.builder.finish());
+                        rules.inserted(0, rid, new, &mut cx.queue()?)?;
+                    }
                     Outcome::Written
                 }
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
@@ -207,6 +215,10 @@ impl InsertWriter {
             {
                 Ok(()) => {
                     cx.affected += 1;
+                    if let Some(rules) = &insert.rules {
+                        let new = RowRef::new(self.builder.finish());
+                        rules.updated(0, rid, existing.bytes, new, &mut cx.queue()?)?;
+                    }
                     self.is_update = true;
                     return Ok(Some(Outcome::Written));
                 }
@@ -228,6 +240,24 @@ impl InsertWriter {
                 Err(error) => return Err(write_failed(&error)),
             }
         }
+    }
+}
+
+/// 55000 for an arbiter whose key is not judged when a row is written.
+fn refuse_deferrable(relation: &Relation, arbiters: &[Arc<IndexDef>]) -> Result<()> {
+    let all = arbiters.is_empty();
+    let found = relation
+        .indexes
+        .iter()
+        .find(|i| i.deferrable && i.unique && (all || arbiters.iter().any(|a| a.oid == i.oid)));
+    match found {
+        None => Ok(()),
+        Some(index) => Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters",
+        )
+        .table(&relation.schema_name, &relation.name)
+        .constraint(&index.name)),
     }
 }
 
@@ -362,5 +392,13 @@ impl Inserter {
                 Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
             }
         }
+    }
+
+    /// All rows are in: judges what they left to be judged.
+    pub async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if cx.events.has_due() {
+            referential::judge_due(cx).await?;
+        }
+        Ok(())
     }
 }

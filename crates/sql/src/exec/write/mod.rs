@@ -117,17 +117,27 @@ pub(crate) fn check_constraints<'a>(
 ) -> Result<()> {
     for check in checks {
         if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
-            let message = format!(
-                "new row for relation \"{}\" violates check constraint \"{}\"",
-                relation.name, check.name
-            );
-            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
-                .detail(failing_row(relation, row, cx.session))
-                .table(&relation.schema_name, &relation.name)
-                .constraint(&check.name));
+            return Err(check_violation(relation, check, row, cx.session));
         }
     }
     Ok(())
+}
+
+/// 23514 for a full row.
+pub(crate) fn check_violation(
+    relation: &Relation,
+    check: &Check,
+    row: &[Datum],
+    session: &dyn Context,
+) -> SqlError {
+    let message = format!(
+        "new row for relation \"{}\" violates check constraint \"{}\"",
+        relation.name, check.name
+    );
+    SqlError::new(SqlState::CHECK_VIOLATION, message)
+        .detail(failing_row(relation, row, session))
+        .table(&relation.schema_name, &relation.name)
+        .constraint(&check.name)
 }
 
 /// Longest text of a value in "Failing row contains", PostgreSQL's limit.

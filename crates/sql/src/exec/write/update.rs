@@ -122,6 +122,10 @@ impl UpdateWriter {
             {
                 Ok(()) => {
                     cx.affected += 1;
+                    if let Some(rules) = &update.rules {
+                        let new = RowRef::new(self.builder.finish());
+                        rules.updated(0, rid, current.bytes, new, &mut cx.queue()?)?;
+                    }
                     return Ok(Outcome::Written);
                 }
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),

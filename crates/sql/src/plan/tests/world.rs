@@ -100,6 +100,7 @@ fn index(
         unique,
         primary,
         nulls_not_distinct: false,
+        deferrable: false,
         include: Vec::new(),
         predicate: None,
         columns: positions.iter().map(|&p| IndexColumn::of(p)).collect(),
@@ -111,11 +112,11 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
         .iter()
         .filter(|i| i.primary)
         .map(|i| {
-            Arc::new(Constraint {
-                oid: i.oid + 1_000,
-                name: i.name.clone(),
-                kind: ConstraintKind::PrimaryKey(i.oid),
-            })
+            Arc::new(Constraint::new(
+                i.oid + 1_000,
+                i.name.clone(),
+                ConstraintKind::PrimaryKey(i.oid),
+            ))
         })
         .collect();
     Relation {
@@ -255,11 +256,11 @@ pub(super) fn catalog() -> Arc<Catalog> {
             index(16_402, "t_a_b_idx", 16_400, &[1, 2], false, false),
         ],
     );
-    t.constraints.push(Arc::new(Constraint {
-        oid: 17_500,
-        name: "t_a_check".to_owned(),
-        kind: ConstraintKind::Check("a > 0".to_owned()),
-    }));
+    t.constraints.push(Arc::new(Constraint::new(
+        17_500,
+        "t_a_check",
+        ConstraintKind::Check("a > 0".to_owned()),
+    )));
     catalog.put_relation(Arc::new(t));
     catalog.put_relation(Arc::new(many_indexes()));
     catalog.put_relation(Arc::new(table(

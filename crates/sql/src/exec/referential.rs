@@ -1,0 +1,649 @@
+//! Judging what a statement left to be judged: foreign keys, their actions, deferrable unique keys.
+//!
+//! Rules and interleavings: [`crate::ri`]. Here each event is worked off: look, lock or change, wait if another transaction
+//! is in the way, look again. No epoch guard is alive across a wait.
+
+use super::context::{EvalContext, ExecContext};
+use super::eval::{as_bool, eval};
+use super::write::{
+    check_not_null, check_violation, deadlock, encode_changed, unique_violation, without_key,
+    write_failed,
+};
+use crate::catalog::{Action, Relation};
+use crate::error::{Result, SqlError};
+use crate::ri::{Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What};
+use crate::value::{Datum, Oid};
+use logstead_engine::{
+    Blocker, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
+    Table, Txn, WriteError,
+};
+use logstead_types::{Rid, SqlState};
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::ops::Bound;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Rows looked at between two yields.
+const EXAMINED_MAX: usize = 1_024;
+
+/// Judges what is due at the end of a statement.
+pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<()> {
+    Judge::new(cx, false).run().await
+}
+
+/// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says that
+/// the transaction has changed the catalog since they were queued: then each constraint is looked up again.
+pub async fn judge_deferred(cx: &mut ExecContext<'_>, all: bool, altered: bool) -> Result<()> {
+    cx.events.bring_due(all);
+    Judge::new(cx, altered).run().await
+}
+
+/// Fails with 23503 if a row of the referencing table, however old, references nothing. The caller's locks keep writers out
+/// of both tables.
+pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Result<()> {
+    cx.txn.begin_statement();
+    let mut cursor = ScanCursor::new(rule.child_table(cx.engine)?);
+    let (_, index) = rule.parent_table(cx.engine)?;
+    let mut key = Vec::new();
+    loop {
+        cx.cancel.check()?;
+        {
+            let guard = cx.txn.pin();
+            for _ in 0..EXAMINED_MAX {
+                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard) else {
+                    return Ok(());
+                };
+                match rule.parts(row.bytes) {
+                    KeyParts::Nothing => continue,
+                    KeyParts::Mixed => return Err(rule.mixed()),
+                    KeyParts::Whole => {}
+                }
+                key.clear();
+                rule.parent_key(row.bytes, cx.session, &mut key)?;
+                if latest(cx.txn, |txn| txn.get(index, &key, &guard).is_none()) {
+                    return Err(rule.not_present(row.bytes, cx.session));
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Looks at what is newest, whatever the transaction's snapshot.
+fn latest<T>(txn: &mut Txn, look: impl FnOnce(&mut Txn) -> T) -> T {
+    // In READ COMMITTED the statement's snapshot was taken after the last wait.
+    if txn.isolation() == Isolation::ReadCommitted {
+        return look(txn);
+    }
+    let mut view = txn.latest_view();
+    txn.swap_view(&mut view);
+    let seen = look(txn);
+    txn.swap_view(&mut view);
+    seen
+}
+
+/// Is the rest of a chain of writes to be tried again, after this?
+enum Again {
+    /// When this is out of the way.
+    After(Blocker),
+    /// At once.
+    Now,
+}
+
+struct Judge<'c, 'a> {
+    cx: &'c mut ExecContext<'a>,
+    /// Rules of constraints as the transaction's own catalog has them; `None` was dropped.
+    fresh: Option<HashMap<Oid, Option<Arc<ForeignRule>>>>,
+    builder: RowBuilder,
+    key: Vec<u8>,
+    scratch: Vec<u8>,
+    /// The key checked last, and its constraint: rows of one statement often reference one row.
+    last: Option<(Oid, Vec<u8>)>,
+    examined: usize,
+}
+
+impl<'c, 'a> Judge<'c, 'a> {
+    fn new(cx: &'c mut ExecContext<'a>, altered: bool) -> Judge<'c, 'a> {
+        Judge {
+            cx,
+            fresh: altered.then(HashMap::new),
+            builder: RowBuilder::new(),
+            key: Vec::new(),
+            scratch: Vec::new(),
+            last: None,
+            examined: 0,
+        }
+    }
+
+    async fn run(&mut self) -> Result<()> {
+        // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile.
+        self.cx.txn.begin_statement();
+        while let Some((event, set)) = self.cx.events.next() {
+            self.tick(1).await?;
+            self.judge(&event, &set).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts rows looked at; now and then ends a cancelled statement and lets others run.
+    async fn tick(&mut self, rows: usize) -> Result<()> {
+        self.examined += rows;
+        if self.examined > EXAMINED_MAX {
+            self.examined = 0;
+            self.cx.cancel.check()?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self) -> Queue<'_> {
+        Queue {
+            txn: &mut *self.cx.txn,
+            engine: self.cx.engine,
+            events: &mut *self.cx.events,
+        }
+    }
+
+    async fn wait(&mut self, blocker: Blocker) -> Result<()> {
+        let cancel = self.cx.cancel;
+        {
+            let mut released = pin!(blocker.wait(self.cx.txn));
+            poll_fn(|task| {
+                cancel.register(task.waker());
+                if let Err(error) = cancel.check() {
+                    return Poll::Ready(Err(error));
+                }
+                released
+                    .as_mut()
+                    .poll(task)
+                    .map(|outcome| outcome.map_err(|_| deadlock()))
+            })
+            .await?;
+        }
+        self.last = None;
+        self.cx.txn.begin_statement();
+        Ok(())
+    }
+
+    /// What a refused write or lock means.
+    fn refused(&mut self, error: WriteError) -> Result<Again> {
+        match error {
+            WriteError::Blocked(blocker) => Ok(Again::After(blocker)),
+            WriteError::Changed | WriteError::Gone | WriteError::SelfModified => {
+                self.cx.txn.begin_statement();
+                Ok(Again::Now)
+            }
+            WriteError::SerializationDelete => Err(write_failed(&WriteError::Serialization)),
+            error => Err(write_failed(&error)),
+        }
+    }
+
+    async fn again(&mut self, again: Again) -> Result<()> {
+        match again {
+            Again::After(blocker) => self.wait(blocker).await,
+            Again::Now => self.tick(1).await,
+        }
+    }
+
+    async fn judge(&mut self, event: &Event, set: &Arc<RuleSet>) -> Result<()> {
+        let lost = || SqlError::internal("an event whose rule is gone");
+        let rules = set.tables.get(event.table as usize).ok_or_else(lost)?;
+        let at = event.rule as usize;
+        match &event.what {
+            What::Unique => {
+                let rule = rules.unique.get(at).ok_or_else(lost)?;
+                self.unique(rule, event.rid).await
+            }
+            What::Referencing => {
+                let rule = rules.child.get(at).ok_or_else(lost)?;
+                let Some(rule) = self.current(rule)? else {
+                    return Ok(());
+                };
+                self.referencing(&rule, event.rid)
+                    .await
+                    .map_err(|e| within(e, &rule, None))
+            }
+            What::Deleted(old) => {
+                let rule = rules.parent.get(at).ok_or_else(lost)?;
+                self.act(set, rule, old, None).await
+            }
+            What::Updated(values) => {
+                let rule = rules.parent.get(at).ok_or_else(lost)?;
+                let (old, new) = values.split_at(values.len() / 2);
+                self.act(set, rule, old, Some(new)).await
+            }
+        }
+    }
+
+    /// The rule as the transaction's catalog has it now.
+    fn current(&mut self, rule: &Arc<ForeignRule>) -> Result<Option<Arc<ForeignRule>>> {
+        let Some(fresh) = &mut self.fresh else {
+            return Ok(Some(Arc::clone(rule)));
+        };
+        if let Some(known) = fresh.get(&rule.oid) {
+            return Ok(known.clone());
+        }
+        let catalog = self.cx.catalog;
+        let found = match catalog.relations.get(&rule.child.oid) {
+            Some(child) => {
+                let constraint = child.constraints.iter().find(|c| c.oid == rule.oid);
+                match constraint.and_then(|c| c.foreign().map(|key| (c, key))) {
+                    Some((constraint, key)) => {
+                        Some(Arc::new(ForeignRule::new(catalog, child, constraint, key)?))
+                    }
+                    None => None,
+                }
+            }
+            None => None,
+        };
+        fresh.insert(rule.oid, found.clone());
+        Ok(found)
+    }
+
+    /// A deferrable unique key: no other row may have the row's key.
+    async fn unique(&mut self, rule: &UniqueRule, rid: Rid) -> Result<()> {
+        loop {
+            let (table, index) = rule.storage(self.cx.engine)?;
+            match self.cx.txn.check_unique(table, index, rid) {
+                Ok(()) => return Ok(()),
+                Err(WriteError::Unique { .. }) => {
+                    let guard = self.cx.txn.pin();
+                    let Some(row) = self.cx.txn.read_newest(table, rid, &guard) else {
+                        return Ok(());
+                    };
+                    return Err(unique_violation(
+                        &rule.table,
+                        table,
+                        rule.index.storage,
+                        row.bytes.bytes(),
+                        self.cx.session,
+                    ));
+                }
+                Err(error) => {
+                    let again = self.refused(error)?;
+                    self.again(again).await?;
+                }
+            }
+        }
+    }
+
+    /// A referencing row: the row it references must be there, and is locked so that it stays.
+    async fn referencing(&mut self, rule: &ForeignRule, rid: Rid) -> Result<()> {
+        let engine = self.cx.engine;
+        let child = rule.child_table(engine)?;
+        let (parent, index) = rule.parent_table(engine)?;
+        // The row that was waited for: if it is gone, another one with its key does not count.
+        let mut awaited = None;
+        loop {
+            let attempt = {
+                let guard = self.cx.txn.pin();
+                // Deleted since: nothing to check. Updated since: its newest version counts.
+                let Some(row) = self.cx.txn.read_newest(child, rid, &guard) else {
+                    return Ok(());
+                };
+                match rule.parts(row.bytes) {
+                    KeyParts::Nothing => return Ok(()),
+                    KeyParts::Mixed => return Err(rule.mixed()),
+                    KeyParts::Whole => {}
+                }
+                self.key.clear();
+                rule.parent_key(row.bytes, self.cx.session, &mut self.key)?;
+                if let Some((oid, key)) = &self.last
+                    && *oid == rule.oid
+                    && *key == self.key
+                {
+                    return Ok(());
+                }
+                // By the transaction's own snapshot, as any query of it would: what it cannot see is not there.
+                let found = self.cx.txn.get(index, &self.key, &guard);
+                let Some(found) = found.filter(|f| awaited.is_none_or(|rid| rid == f.rid)) else {
+                    return Err(rule.not_present(row.bytes, self.cx.session));
+                };
+                awaited = Some(found.rid);
+                self.lock_parent(parent, index, found.rid, found, &guard)
+            };
+            match attempt {
+                Ok(()) => {
+                    let (oid, key) = self.last.get_or_insert_default();
+                    *oid = rule.oid;
+                    key.clear();
+                    key.extend_from_slice(&self.key);
+                    return Ok(());
+                }
+                Err(error) => {
+                    let again = self.refused(error)?;
+                    self.again(again).await?;
+                }
+            }
+        }
+    }
+
+    /// KeyShare on the newest version of the row that was found, if it still has the key.
+    fn lock_parent(
+        &mut self,
+        parent: &Arc<Table>,
+        index: &Arc<Index>,
+        rid: Rid,
+        found: Row<'_>,
+        guard: &Guard,
+    ) -> std::result::Result<(), WriteError> {
+        let (txn, key) = (&mut *self.cx.txn, &self.key);
+        if txn.isolation() == Isolation::ReadCommitted {
+            return txn.lock_row(parent, rid, found.version, RowLock::KeyShare);
+        }
+        // A change that left the key alone is no conflict, even one that the snapshot does not see.
+        let newest = latest(txn, |txn| {
+            txn.get(index, key, guard)
+                .filter(|row| row.rid == rid)
+                .map(|row| row.version)
+        });
+        match newest {
+            Some(version) => latest(txn, |txn| {
+                txn.lock_row(parent, rid, version, RowLock::KeyShare)
+            }),
+            None => Err(WriteError::Serialization),
+        }
+    }
+
+    /// A referenced row is gone or has another key: its action.
+    async fn act(
+        &mut self,
+        set: &Arc<RuleSet>,
+        rule: &Arc<ForeignRule>,
+        old: &[Datum],
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        let on_delete = new.is_none();
+        let action = if on_delete {
+            rule.on_delete
+        } else {
+            rule.on_update
+        };
+        if action.changes_rows() {
+            return self
+                .change(set, rule, action, old, new)
+                .await
+                .map_err(|e| within(e, rule, Some((action, on_delete))));
+        }
+        let Some(rule) = self.current(rule)? else {
+            return Ok(());
+        };
+        self.unreferenced(&rule, action, old)
+            .await
+            .map_err(|e| within(e, &rule, Some((action, on_delete))))
+    }
+
+    /// NO ACTION and RESTRICT: no row may reference the old key.
+    async fn unreferenced(
+        &mut self,
+        rule: &ForeignRule,
+        action: Action,
+        old: &[Datum],
+    ) -> Result<()> {
+        let engine = self.cx.engine;
+        let child = rule.child_table(engine)?;
+        if action == Action::NoAction {
+            // Another row may have taken the key over.
+            self.key.clear();
+            rule.parent_key_of(old, &mut self.key);
+            let (_, index) = rule.parent_table(engine)?;
+            let guard = self.cx.txn.pin();
+            let key = &self.key;
+            if latest(self.cx.txn, |txn| txn.get(index, key, &guard).is_some()) {
+                return Ok(());
+            }
+        }
+        loop {
+            let found = self.referencing_rows(rule, old, true).await?;
+            let Some(rid) = found.first().copied() else {
+                return Ok(());
+            };
+            let wanted = rule.wanted(old);
+            let attempt = {
+                let guard = self.cx.txn.pin();
+                let row = self.cx.txn.read_newest(child, rid, &guard);
+                let (session, scratch) = (self.cx.session, &mut self.scratch);
+                match row {
+                    Some(row) if rule.references(row.bytes, &wanted, session, scratch)? => {
+                        // Whoever is about to delete it or move it away is waited for.
+                        latest(self.cx.txn, |txn| {
+                            txn.lock_row(child, rid, row.version, RowLock::KeyShare)
+                        })
+                    }
+                    _ => Err(WriteError::Changed),
+                }
+            };
+            match attempt {
+                Ok(()) => return Err(rule.still_referenced(old, self.cx.session)),
+                Err(error) => {
+                    let again = self.refused(error)?;
+                    self.again(again).await?;
+                }
+            }
+        }
+    }
+
+    /// Rows that reference the values, as committed or written by this transaction; only the first if that is enough.
+    async fn referencing_rows(
+        &mut self,
+        rule: &ForeignRule,
+        values: &[Datum],
+        first: bool,
+    ) -> Result<Vec<Rid>> {
+        enum Cursor {
+            Index(Box<IndexCursor>),
+            Table(ScanCursor),
+        }
+        let engine = self.cx.engine;
+        let mut cursor = match rule.child_index(engine)? {
+            Some(index) => match rule.child_prefix(values, self.cx.session)? {
+                Some(prefix) => Cursor::Index(Box::new(IndexCursor::new(
+                    index,
+                    Bound::Included(prefix.clone()),
+                    Bound::Included(prefix),
+                    false,
+                ))),
+                None => return Ok(Vec::new()),
+            },
+            None => Cursor::Table(ScanCursor::new(rule.child_table(engine)?)),
+        };
+        let wanted = rule.wanted(values);
+        let mut found = Vec::new();
+        // One view for the whole walk, across its yields.
+        let mut view = (self.cx.txn.isolation() != Isolation::ReadCommitted)
+            .then(|| self.cx.txn.latest_view());
+        loop {
+            let mut looked_at = 0;
+            let mut failed = None;
+            let ended = {
+                if let Some(view) = &mut view {
+                    self.cx.txn.swap_view(view);
+                }
+                let guard = self.cx.txn.pin();
+                let ended = loop {
+                    if looked_at == EXAMINED_MAX {
+                        break false;
+                    }
+                    let row = match &mut cursor {
+                        Cursor::Index(cursor) => self.cx.txn.index_next(cursor, &guard),
+                        Cursor::Table(cursor) => self.cx.txn.scan_next(cursor, &guard),
+                    };
+                    let Some(row) = row else { break true };
+                    looked_at += 1;
+                    let session = self.cx.session;
+                    match rule.references(row.bytes, &wanted, session, &mut self.scratch) {
+                        Ok(false) => {}
+                        Ok(true) => {
+                            found.push(row.rid);
+                            if first {
+                                break true;
+                            }
+                        }
+                        Err(error) => {
+                            failed = Some(error);
+                            break true;
+                        }
+                    }
+                };
+                drop(guard);
+                if let Some(view) = &mut view {
+                    self.cx.txn.swap_view(view);
+                }
+                ended
+            };
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if ended {
+                return Ok(found);
+            }
+            self.tick(looked_at + 1).await?;
+        }
+    }
+
+    /// CASCADE, SET NULL, SET DEFAULT.
+    async fn change(
+        &mut self,
+        set: &Arc<RuleSet>,
+        rule: &Arc<ForeignRule>,
+        action: Action,
+        old: &[Datum],
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        let position = set
+            .position(rule.child.oid)
+            .ok_or_else(|| SqlError::internal("an action on a table without rules"))?;
+        let assigned: Option<Vec<(usize, Datum)>> = match (action, new) {
+            (Action::Cascade, None) => None,
+            (Action::Cascade, Some(new)) => Some(rule.cascaded(new, self.cx.session)?),
+            _ => Some(
+                rule.set_columns(new.is_none())
+                    .into_iter()
+                    .map(|p| (p, Datum::Null))
+                    .collect(),
+            ),
+        };
+        let wanted = rule.wanted(old);
+        for rid in self.referencing_rows(rule, old, false).await? {
+            self.tick(1).await?;
+            loop {
+                let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
+                match attempt? {
+                    Ok(()) => break,
+                    Err(error) => {
+                        let again = self.refused(error)?;
+                        self.again(again).await?;
+                    }
+                }
+            }
+        }
+        // What follows sees what was done.
+        self.cx.txn.begin_statement();
+        Ok(())
+    }
+
+    /// Changes one referencing row, if it still references the values. What it needs further is queued.
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::type_complexity,
+        reason = "one row of one action; the engine's refusal is told apart from an error"
+    )]
+    fn change_row(
+        &mut self,
+        set: &Arc<RuleSet>,
+        position: usize,
+        rule: &ForeignRule,
+        action: Action,
+        assigned: &Option<Vec<(usize, Datum)>>,
+        wanted: &[u8],
+        rid: Rid,
+    ) -> Result<std::result::Result<(), WriteError>> {
+        let table = rule.child_table(self.cx.engine)?;
+        let guard = self.cx.txn.pin();
+        let Some(row) = self.cx.txn.read_newest(table, rid, &guard) else {
+            return Ok(Ok(()));
+        };
+        if !rule.references(row.bytes, wanted, self.cx.session, &mut self.scratch)? {
+            return Ok(Ok(()));
+        }
+        let Some(assigned) = assigned else {
+            let deleted = self.cx.txn.delete(table, rid, row.version);
+            if deleted.is_ok() {
+                set.deleted(position, rid, row.bytes, &mut self.queue())?;
+            }
+            return Ok(deleted);
+        };
+        let Some(rules) = set.tables.get(position) else {
+            return Err(SqlError::internal("an action on a table without rules"));
+        };
+        let relation: &Relation = &rules.table;
+        let bare = EvalContext {
+            params: &[],
+            session: self.cx.session,
+        };
+        let mut values = Vec::with_capacity(assigned.len());
+        for (column, value) in assigned {
+            let default = rules.defaults.iter().find(|(p, _)| p == column);
+            values.push((
+                *column,
+                match (action, default) {
+                    (Action::SetDefault, Some((_, expr))) => eval(expr, &[], &bare)?,
+                    _ => value.clone(),
+                },
+            ));
+        }
+        let of = |position: usize| values.iter().find(|(p, _)| *p == position).map(|(_, v)| v);
+        let guarded = values
+            .iter()
+            .any(|(p, v)| v.is_null() && relation.columns.get(*p).is_some_and(|c| c.not_null));
+        let mut full = Vec::new();
+        if guarded || !rules.checks.is_empty() {
+            super::stored::decode_all(relation, row.bytes, &mut full)?;
+            for (position, value) in &values {
+                if let Some(slot) = full.get_mut(*position) {
+                    *slot = value.clone();
+                }
+            }
+            check_not_null(relation, &full, |p| of(p).is_some(), self.cx.session)?;
+            for check in &rules.checks {
+                if as_bool(&eval(&check.expr, &full, &bare)?)? == Some(false) {
+                    return Err(check_violation(relation, check, &full, self.cx.session));
+                }
+            }
+        }
+        encode_changed(relation, row.bytes, of, &mut self.builder);
+        let new = self.builder.finish();
+        match self.cx.txn.update(table, rid, row.version, new) {
+            Ok(()) => {
+                let new = RowRef::new(new);
+                let mut queue = Queue {
+                    txn: &mut *self.cx.txn,
+                    engine: self.cx.engine,
+                    events: &mut *self.cx.events,
+                };
+                set.updated(position, rid, row.bytes, new, &mut queue)?;
+                Ok(Ok(()))
+            }
+            Err(WriteError::Unique { index, .. }) => Err(unique_violation(
+                relation,
+                table,
+                index,
+                new,
+                self.cx.session,
+            )),
+            Err(WriteError::NoKey { index }) => Err(without_key(table, index, new)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+/// Errors inside a check or an action say which; a violation of the constraint itself stands alone.
+fn within(error: SqlError, rule: &ForeignRule, action: Option<(Action, bool)>) -> SqlError {
+    let own = error.code() == SqlState::FOREIGN_KEY_VIOLATION;
+    if own || error.fields().context.is_some() || error.fields().fatal {
+        return error;
+    }
+    error.context(rule.statement(action))
+}

@@ -1,0 +1,178 @@
+//! The rules of a statement's tables, and how written rows become events.
+
+use super::events::{Event, Events, What};
+use super::rule::{ForeignRule, KeyParts, UniqueRule, bytes_of, values_of};
+use crate::catalog::{Action, Relation, Timing};
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::plan::Check;
+use crate::value::{Datum, Oid};
+use logstead_engine::{Engine, RowRef, Txn};
+use logstead_types::Rid;
+use std::sync::Arc;
+
+/// The rules of one table.
+pub struct TableRules {
+    /// The table.
+    pub table: Arc<Relation>,
+    /// Deferrable unique keys.
+    pub(crate) unique: Vec<UniqueRule>,
+    /// Foreign keys of the table.
+    pub(crate) child: Vec<Arc<ForeignRule>>,
+    /// Foreign keys that reference it.
+    pub(crate) parent: Vec<Arc<ForeignRule>>,
+    /// What rows changed by actions must fulfil.
+    pub(crate) checks: Vec<Check>,
+    /// What SET DEFAULT gives: (attribute position, value).
+    pub(crate) defaults: Vec<(usize, Expr)>,
+}
+
+/// The rules of the table a statement changes (the first) and of all tables that actions may change in turn.
+pub struct RuleSet {
+    /// Tables; the statement's own first.
+    pub tables: Vec<TableRules>,
+}
+
+/// Where events go, and what is asked before they do.
+pub(crate) struct Queue<'q> {
+    pub(crate) txn: &'q mut Txn,
+    pub(crate) engine: &'q Engine,
+    pub(crate) events: &'q mut Events,
+}
+
+fn deferred(events: &Events, rule: &ForeignRule, action: Action) -> bool {
+    // Only NO ACTION can be put off.
+    action == Action::NoAction && events.modes.is_deferred(rule.oid, rule.timing)
+}
+
+impl RuleSet {
+    /// Which table of the set has this OID.
+    pub(crate) fn position(&self, table: Oid) -> Option<usize> {
+        self.tables.iter().position(|t| t.table.oid == table)
+    }
+
+    /// The constraint of an event, and when it is judged.
+    pub(super) fn constraint(&self, event: &Event) -> Option<(Oid, Timing)> {
+        let rules = self.tables.get(event.table as usize)?;
+        let at = event.rule as usize;
+        Some(match event.what {
+            What::Unique => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
+            What::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
+            What::Deleted(_) | What::Updated(_) => {
+                rules.parent.get(at).map(|r| (r.oid, r.timing))?
+            }
+        })
+    }
+
+    /// A row was inserted.
+    pub(crate) fn inserted(
+        self: &Arc<Self>,
+        table: usize,
+        rid: Rid,
+        new: RowRef<'_>,
+        queue: &mut Queue<'_>,
+    ) -> Result<()> {
+        let Some(rules) = self.tables.get(table) else {
+            return Ok(());
+        };
+        for (at, rule) in rules.unique.iter().enumerate() {
+            self.unique(table, at, rule, rid, queue)?;
+        }
+        let events = &mut *queue.events;
+        for (at, rule) in rules.child.iter().enumerate() {
+            if rule.parts(new) != KeyParts::Nothing {
+                let deferred = events.modes.is_deferred(rule.oid, rule.timing);
+                events.push(self, table, at, rid, What::Referencing, deferred);
+            }
+        }
+        Ok(())
+    }
+
+    /// A row has got a key that must be alone. Nothing is queued if no other row has it or may come to have it by what is in
+    /// flight: whoever takes the key later meets this row.
+    fn unique(
+        self: &Arc<Self>,
+        table: usize,
+        at: usize,
+        rule: &UniqueRule,
+        rid: Rid,
+        queue: &mut Queue<'_>,
+    ) -> Result<()> {
+        let (rows, index) = rule.storage(queue.engine)?;
+        if queue.txn.check_unique(rows, index, rid).is_err() {
+            let events = &mut *queue.events;
+            let deferred = events.modes.is_deferred(rule.oid, rule.timing);
+            events.push(self, table, at, rid, What::Unique, deferred);
+        }
+        Ok(())
+    }
+
+    /// A row was updated.
+    pub(crate) fn updated(
+        self: &Arc<Self>,
+        table: usize,
+        rid: Rid,
+        old: RowRef<'_>,
+        new: RowRef<'_>,
+        queue: &mut Queue<'_>,
+    ) -> Result<()> {
+        let Some(rules) = self.tables.get(table) else {
+            return Ok(());
+        };
+        let relation = &rules.table;
+        let differs =
+            |position| bytes_of(relation, old, position) != bytes_of(relation, new, position);
+        for (at, rule) in rules.unique.iter().enumerate() {
+            let mut key = rule.index.columns.iter().filter_map(|c| c.position());
+            if key.any(differs) {
+                self.unique(table, at, rule, rid, queue)?;
+            }
+        }
+        let events = &mut *queue.events;
+        for (at, rule) in rules.parent.iter().enumerate() {
+            if !rule.parent_columns().any(differs) {
+                continue;
+            }
+            let mut values = values_of(relation, old, rule.parent_columns())?;
+            if values.iter().any(Datum::is_null) {
+                continue;
+            }
+            values.extend(values_of(relation, new, rule.parent_columns())?);
+            let deferred = deferred(events, rule, rule.on_update);
+            events.push(self, table, at, rid, What::Updated(values.into()), deferred);
+        }
+        for (at, rule) in rules.child.iter().enumerate() {
+            if rule.child_columns().any(differs)
+                && rule.parts(new) != KeyParts::Nothing
+                && !rule.same_child_key(old, new)
+            {
+                let deferred = events.modes.is_deferred(rule.oid, rule.timing);
+                events.push(self, table, at, rid, What::Referencing, deferred);
+            }
+        }
+        Ok(())
+    }
+
+    /// A row was deleted.
+    pub(crate) fn deleted(
+        self: &Arc<Self>,
+        table: usize,
+        rid: Rid,
+        old: RowRef<'_>,
+        queue: &mut Queue<'_>,
+    ) -> Result<()> {
+        let Some(rules) = self.tables.get(table) else {
+            return Ok(());
+        };
+        let events = &mut *queue.events;
+        for (at, rule) in rules.parent.iter().enumerate() {
+            let values = values_of(&rules.table, old, rule.parent_columns())?;
+            // A row with a NULL in its key cannot have been referenced.
+            if !values.iter().any(Datum::is_null) {
+                let deferred = deferred(events, rule, rule.on_delete);
+                events.push(self, table, at, rid, What::Deleted(values.into()), deferred);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! SET CONSTRAINTS: what is judged when, for the rest of the transaction.
+
+use super::client::Client;
+use super::transaction::Block;
+use super::{Reply, Session};
+use crate::catalog::{Catalog, calls};
+use crate::error::{Result, SqlError};
+use crate::parse::SetConstraints;
+use crate::value::Oid;
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+
+impl Session {
+    /// SET CONSTRAINTS. What becomes immediate is judged at once; if it does not hold, nothing is changed but the
+    /// transaction, which has failed.
+    pub(super) async fn set_constraints(
+        &mut self,
+        set: &SetConstraints,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        if self.block == Block::None {
+            self.warn(
+                client,
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET CONSTRAINTS can only be used in transaction blocks",
+            );
+        }
+        self.transaction()?;
+        let catalog = self.catalog()?;
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let mut named = Vec::new();
+        for name in set.names.iter().flatten() {
+            constraints_named(&catalog, name, &path, set.deferred, &mut named)?;
+        }
+        self.settle_suspended().await?;
+        let altered = self.has_private_catalog();
+        let Some(mut open) = self.open.take() else {
+            return Err(SqlError::internal("no transaction"));
+        };
+        let before = open.events.modes.clone();
+        match &set.names {
+            None => open.events.modes.set_all(set.deferred),
+            Some(_) => named
+                .iter()
+                .for_each(|oid| open.events.modes.set(*oid, set.deferred)),
+        }
+        let judged = if set.deferred || !open.events.has_deferred() {
+            Ok(())
+        } else {
+            self.judge(&mut open, &catalog, false, altered).await
+        };
+        if judged.is_err() {
+            open.events.modes = before;
+        }
+        self.open = Some(open);
+        judged?;
+        Ok(Reply::tag("SET CONSTRAINTS"))
+    }
+}
+
+/// OIDs of the deferrable constraints of a name. A schema later in the path is not looked at once one has the name.
+fn constraints_named(
+    catalog: &Catalog,
+    name: &ast::ObjectName,
+    path: &[String],
+    deferred: bool,
+    found: &mut Vec<Oid>,
+) -> Result<()> {
+    let (schema, plain) = calls::name_parts(name)?;
+    if let Some(schema) = &schema
+        && catalog.schema(schema).is_none()
+    {
+        return Err(SqlError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
+        ));
+    }
+    let schemas = match &schema {
+        Some(schema) => std::slice::from_ref(schema),
+        None => path,
+    };
+    let mut known = false;
+    for schema in schemas {
+        let tables = catalog
+            .relations
+            .values()
+            .filter(|r| r.schema_name == *schema);
+        for constraint in tables.flat_map(|r| &r.constraints) {
+            if constraint.name != plain {
+                continue;
+            }
+            known = true;
+            if constraint.timing.is_deferrable() {
+                found.push(constraint.oid);
+            } else if deferred {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("constraint \"{plain}\" is not deferrable"),
+                ));
+            }
+        }
+        if known {
+            return Ok(());
+        }
+    }
+    Err(SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("constraint \"{plain}\" does not exist"),
+    ))
+}
