@@ -66,6 +66,12 @@ impl InsertWriter {
                     Outcome::Written
                 }
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                // An index that was being built stood in the way, and has been given up since.
+                Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
+                    if table.index(index).is_none() =>
+                {
+                    continue;
+                }
                 Err(WriteError::Unique { index, rid }) => {
                     let Some((rid, update)) = self.conflict(insert, index, rid, cx)? else {
                         let row = self.builder.finish();
@@ -230,6 +236,8 @@ impl InsertWriter {
                 Err(WriteError::Changed) => {}
                 Err(WriteError::Gone) => return Ok(None),
                 Err(WriteError::SelfModified) => return Err(second_time()),
+                Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
+                    if table.index(index).is_none() => {}
                 Err(WriteError::Unique { index, .. }) => {
                     let row = self.builder.finish();
                     return Err(unique_violation(relation, table, index, row, cx.session));

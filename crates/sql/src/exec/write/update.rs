@@ -131,6 +131,9 @@ impl UpdateWriter {
                 Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
+                // An index that was being built stood in the way, and has been given up since: once more.
+                Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
+                    if table.index(index).is_none() => {}
                 Err(WriteError::Unique { index, .. }) => {
                     let row = self.builder.finish();
                     return Err(unique_violation(relation, table, index, row, cx.session));
