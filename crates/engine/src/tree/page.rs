@@ -33,7 +33,7 @@ use super::interleave;
 use super::latch::Latch;
 use crate::memory::{Memory, footprint};
 
-/// Size of a page. (Measured with 1 to 16 KiB; see ARCHITECTURE.md.)
+/// Size of a page: see ARCHITECTURE.md.
 const PAGE_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 64;
 /// Words of slots and heap.
