@@ -1,6 +1,7 @@
 //! The engine over the memory home.
 #![allow(clippy::disallowed_methods, reason = "tests use real threads")]
 
+mod agreement;
 mod anomalies;
 mod build;
 mod collection;
@@ -11,6 +12,7 @@ mod memory;
 mod recovery;
 mod row_lock_stress;
 mod row_locks;
+mod schedules;
 mod serializable;
 mod stress;
 mod unique;

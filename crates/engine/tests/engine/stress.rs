@@ -180,6 +180,7 @@ fn t4_transfers_keep_the_sum_under_every_snapshot() {
     }
     assert_eq!(world.by_key.entry_count(), before.len());
     assert_eq!(world.by_balance.entry_count(), before.len());
+    crate::agreement::assert_index_matches_table(&worker, &world.table);
     drop(worker);
     let home = world.home.clone();
     drop(world);
