@@ -22,6 +22,8 @@ use super::writes::TableWrites;
 const BYTES_MAX: usize = 32 << 20;
 /// Writers kept apart per table.
 const WRITERS_MAX: usize = 4096;
+/// What a writer costs in one list.
+const WRITER_BYTES: usize = 16;
 /// What an entry of a map costs, roughly.
 const ENTRY_BYTES: usize = 64;
 
@@ -74,8 +76,6 @@ pub(super) struct Kept {
     tables: HashMap<TableId, Table, FixedState>,
     young: Generation,
     old: Generation,
-    /// Every writer.
-    writers: Writers,
 }
 
 impl Kept {
@@ -209,14 +209,19 @@ impl Kept {
 
     /// Keeps that `writes` was written by the transaction at `place` with `sstamp`.
     pub(super) fn add_writes(&mut self, writes: &[TableWrites], place: Ordinal, sstamp: Ordinal) {
-        self.writers.push(place, sstamp);
         let generation = &mut self.young;
         generation.newest = generation.newest.max(place);
         for write in writes {
             let table = self.tables.entry(write.table).or_default();
             table.writers.push(place, sstamp);
+            if table.writers.len() > WRITERS_MAX {
+                table.writers.halve();
+            }
             if write.whole {
                 table.whole_writers.push(place, sstamp);
+                if table.whole_writers.len() > WRITERS_MAX {
+                    table.whole_writers.halve();
+                }
                 continue;
             }
             for rid in &write.rows {
@@ -228,9 +233,11 @@ impl Kept {
                         Row::default()
                     });
                 row.writers.push(place, sstamp);
+                generation.bytes += WRITER_BYTES;
             }
             for (index, key) in &write.keys {
                 let keys = generation.indexes.entry(*index).or_default();
+                generation.bytes += 2 * WRITER_BYTES;
                 match keys.writers.get_mut(key) {
                     Some(writers) => writers.push(place, sstamp),
                     None => {
@@ -245,28 +252,18 @@ impl Kept {
         }
     }
 
-    /// The least sstamp of all writers from `oldest` on.
-    pub(super) fn least_sstamp(&self, oldest: Ordinal) -> Ordinal {
-        self.writers.since(oldest)
-    }
-
-    /// Forgets what nobody needs: writers below `oldest`, and stamps of reads below `floor`, which is not above
-    /// `oldest`. Keeps to the limits.
-    pub(super) fn trim(&mut self, oldest: Ordinal, floor: Ordinal) {
-        if self.old.newest < floor {
+    /// Forgets what nobody needs, where nobody active began below `oldest`. Keeps to the limit.
+    pub(super) fn trim(&mut self, oldest: Ordinal) {
+        if self.old.newest < oldest {
             self.old = std::mem::take(&mut self.young);
-            self.writers.trim(oldest);
             self.tables.retain(|_, table| {
                 table.writers.trim(oldest);
                 table.whole_writers.trim(oldest);
-                table.any_read >= floor || !table.writers.is_empty()
+                table.any_read >= oldest || !table.writers.is_empty()
             });
         }
         if self.young.bytes + self.old.bytes > BYTES_MAX {
             self.fold();
-        }
-        if self.writers.len() > WRITERS_MAX {
-            self.writers.halve();
         }
     }
 
@@ -275,9 +272,6 @@ impl Kept {
         self.young = Generation::default();
         self.old = Generation::default();
         for table in self.tables.values_mut() {
-            while table.writers.len() > WRITERS_MAX {
-                table.writers.halve();
-            }
             table.whole_writers = table.writers.clone();
             table.whole_read = table.any_read;
         }
@@ -291,7 +285,7 @@ impl Kept {
     /// Is nothing kept?
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.writers.is_empty() && self.bytes() == 0
+        self.tables.is_empty() && self.bytes() == 0
     }
 
     /// Bytes of rows and keys, roughly.

@@ -67,9 +67,8 @@
 //!
 //! # What is forgotten
 //!
-//! Writers below the begin of the oldest active transaction: nobody looks at them. Read stamps below the *floor*, which
-//! is the least of that begin and the sstamps of all writers kept: sstamp(T) of whoever is active or comes is the least of
-//! places and sstamps at or above the floor, so a pstamp below the floor decides nothing. When nobody is active,
+//! What is below the begin of the oldest active transaction: writers, since nobody asks for them any more, and read stamps,
+//! since the pstamp of everyone active, or to come, is at or above that begin - 1 anyway. When nobody is active,
 //! everything. What remains is bounded: see [`kept`] and [`reads`].
 
 mod kept;

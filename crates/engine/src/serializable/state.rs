@@ -174,9 +174,9 @@ impl State {
         let decision = self.check(begun.begin, reads);
         self.end(begun.ticket, None);
         let place = begun.begin.before();
-        if decision.is_ok() && place >= self.floor() {
+        if decision.is_ok() && place >= self.oldest() {
             self.kept.add_reads(reads, place);
-            self.trim();
+            self.kept.trim(self.oldest());
         }
         decision
     }
@@ -205,7 +205,7 @@ impl State {
         if !self.active.is_empty() {
             self.kept.add_reads(reads, place);
             self.kept.add_writes(writes, place, sstamp);
-            self.trim();
+            self.kept.trim(self.oldest());
         }
         Ok(())
     }
@@ -232,17 +232,6 @@ impl State {
     /// The begin of the oldest active transaction, or what the next one's would be.
     fn oldest(&self) -> Ordinal {
         self.active.values().next().copied().unwrap_or(self.next)
-    }
-
-    /// No transaction that is active, or will be, can have an sstamp below this.
-    fn floor(&self) -> Ordinal {
-        let oldest = self.oldest();
-        oldest.min(self.kept.least_sstamp(oldest))
-    }
-
-    fn trim(&mut self) {
-        let (oldest, floor) = (self.oldest(), self.floor());
-        self.kept.trim(oldest, floor);
     }
 
     /// As if the limit of what is kept were reached.

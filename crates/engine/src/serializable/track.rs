@@ -17,7 +17,7 @@ use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Isolation, Txn};
 use crate::version::{Guard, Kind};
-use crate::write::{What, Work};
+use crate::write::Work;
 
 /// Tables below this are the system catalog: not tracked, as in PostgreSQL.
 const USER_TABLES: TableId = TableId(16_384);
@@ -334,7 +334,7 @@ impl Txn {
             let mut rows: Vec<Rid> = buffers
                 .writes
                 .iter()
-                .filter(|w| w.table as usize == at && w.what != What::Lock)
+                .filter(|w| w.table as usize == at && w.what.is_change())
                 .map(|w| w.rid)
                 .collect();
             rows.sort_unstable();

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, IndexCursor, Isolation, ScanCursor, TryCommitError, Txn, Worker,
-    WriteError,
+    CommitError, FlushMode, Guard, IndexCursor, Isolation, RowLock, ScanCursor, TryCommitError,
+    Txn, Worker, WriteError,
 };
 
 use crate::world::*;
@@ -574,4 +574,55 @@ fn a_scan_that_stops_reads_the_table() {
     insert(&world, &mut b, 10, 0);
     assert_eq!(end(b), Ok(()));
     assert_eq!(end(a), Err(()));
+}
+
+/// A walk stopped by a limit has read the gaps between what it walked, and nothing beyond.
+#[test]
+fn phantoms_within_and_beyond_a_limited_walk() {
+    for reverse in [false, true] {
+        for (inserted, conflict) in [(25, true), (55, false)] {
+            let inserted = if reverse { 80 - inserted } else { inserted };
+            let (world, worker) = World::with_accounts(1, 1);
+            let mut setup = begin(&worker);
+            for k in [10, 20, 30, 40, 50, 60, 70] {
+                insert(&world, &mut setup, k, 0);
+            }
+            assert_eq!(end(setup), Ok(()));
+            let mut walker = begin(&worker);
+            let (from, to) = (Bound::Included(key(10)), Bound::Included(key(70)));
+            let mut cursor = IndexCursor::new(&world.by_key, from, to, reverse);
+            for _ in 0..3 {
+                assert!(walker.index_next(&mut cursor, &Guard::pin()).is_some());
+            }
+            let mut writer = begin(&worker);
+            assert_eq!(world.get(&mut writer, 1), Some(100));
+            insert(&world, &mut writer, inserted, 0);
+            world.update(&mut walker, 1, |n| n + 1).expect("walker");
+            let expected = if conflict { Err(()) } else { Ok(()) };
+            assert_eq!((end(writer), end(walker)), (Ok(()), expected));
+        }
+    }
+}
+
+/// A row lock is no write: who reads a row that others only lock does not conflict with them.
+#[test]
+fn row_locks_are_no_writes() {
+    for lock in [
+        RowLock::KeyShare,
+        RowLock::Share,
+        RowLock::NoKeyUpdate,
+        RowLock::Update,
+    ] {
+        let (world, worker) = World::with_accounts(1, 3);
+        let (mut a, mut b) = (begin(&worker), begin(&worker));
+        assert_eq!(world.get(&mut a, 1), Some(100));
+        assert_eq!(world.get(&mut b, 2), Some(100));
+        let guard = Guard::pin();
+        let found = b.get(&world.by_key, &key(1), &guard).expect("there");
+        let (rid, version) = (found.rid, found.version);
+        b.lock_row(&world.table, rid, version, lock).expect("free");
+        world.update(&mut b, 3, |n| n + 1).expect("b");
+        world.update(&mut a, 2, |n| n + 1).expect("a");
+        assert_eq!((end(b), end(a)), (Ok(()), Ok(())), "{lock:?}");
+    }
 }
