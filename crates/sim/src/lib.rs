@@ -1,0 +1,3 @@
+//! Checkers of what a run has recorded. They know nothing of the engine: they judge by what clients saw.
+
+pub mod history;
