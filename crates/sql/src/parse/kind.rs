@@ -18,8 +18,9 @@ pub enum StatementKind {
     AlterConstraint(Box<AlterConstraint>),
     /// SET CONSTRAINTS; the statement is a placeholder.
     SetConstraints(Box<SetConstraints>),
-    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION.
-    Transaction,
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and [NOT] DEFERRABLE among its modes, which the grammar
+    /// library lacks.
+    Transaction(Option<bool>),
     /// SET, SHOW, RESET, DISCARD.
     Setting,
     /// PREPARE, EXECUTE, DEALLOCATE.
@@ -153,8 +154,8 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         | Statement::Commit { .. }
         | Statement::Rollback { .. }
         | Statement::Savepoint { .. }
-        | Statement::ReleaseSavepoint { .. } => K::Transaction,
-        Statement::Set(ast::Set::SetTransaction { .. }) => K::Transaction,
+        | Statement::ReleaseSavepoint { .. } => K::Transaction(None),
+        Statement::Set(ast::Set::SetTransaction { .. }) => K::Transaction(None),
         Statement::Set(_) | Statement::Reset(_) | Statement::Discard { .. } => K::Setting,
         Statement::ShowVariable { .. }
         | Statement::ShowVariables { .. }

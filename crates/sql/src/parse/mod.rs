@@ -129,7 +129,10 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         return Err(position::error_at_token(text, &rest));
     }
     rewrite::apply_notes(&mut statement, &notes);
-    let kind = kind::classify(&statement);
+    let mut kind = kind::classify(&statement);
+    if let StatementKind::Transaction(deferrable) = &mut kind {
+        *deferrable = notes.deferrable;
+    }
     Ok(Parsed {
         statement: Arc::new(statement),
         start,

@@ -17,6 +17,8 @@ pub(super) struct Notes {
     no_data: bool,
     concurrently: bool,
     set_columns: super::constraints::SetColumns,
+    /// [NOT] DEFERRABLE among the modes of a transaction.
+    pub(super) deferrable: Option<bool>,
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
@@ -95,6 +97,7 @@ pub(super) fn rewrite(
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
         set_columns: super::constraints::take_set_columns(&mut tokens)?,
+        deferrable: take_deferrable(&mut tokens),
         ..Notes::default()
     };
     if is_word(tokens.first(), "table") {
@@ -213,6 +216,43 @@ pub(super) fn rewrite(
         at += 1;
     }
     Ok((tokens, notes))
+}
+
+/// Takes [NOT] DEFERRABLE out of a transaction's modes, with the comma that parts it from its neighbour. The last one
+/// counts.
+fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<bool> {
+    let modes = [
+        &["begin"] as &[&str],
+        &["start", "transaction"],
+        &["set", "transaction"],
+        &["set", "session", "characteristics"],
+    ];
+    let first = modes.iter().find(|first| words(tokens, 0, first))?;
+    let mut deferrable = None;
+    let mut at = 1;
+    while at < tokens.len() {
+        let length = if words(tokens, at, &["deferrable"]) {
+            1
+        } else if words(tokens, at, &["not", "deferrable"]) {
+            2
+        } else {
+            at += 1;
+            continue;
+        };
+        deferrable = Some(length == 1);
+        tokens.drain(at..at + length);
+        let comma = |at: Option<usize>| {
+            at.and_then(|at| tokens.get(at))
+                .is_some_and(|t| t.token == Token::Comma)
+        };
+        if comma(Some(at)) && at + 1 < tokens.len() {
+            tokens.remove(at);
+        } else if comma(at.checked_sub(1)) && at == tokens.len() && at > first.len() + 1 {
+            at -= 1;
+            tokens.remove(at);
+        }
+    }
+    deferrable
 }
 
 /// `*` for all columns, as a list whose only name is `*`: the grammar wants a list.

@@ -182,6 +182,7 @@ impl Session {
             modes: Modes {
                 isolation: logstead_engine::Isolation::ReadCommitted,
                 read_only: false,
+                deferrable: false,
                 isolation_name: "read committed",
             },
             open: None,

@@ -150,6 +150,7 @@ impl Session {
             if Arc::ptr_eq(&catalog, &plan.catalog) {
                 let open = self.transaction()?;
                 open.txn.depends_on(plan.catalog.csn);
+                self.wait_for_snapshot().await?;
                 return Ok(plan);
             }
             if waited {

@@ -1,7 +1,7 @@
 //! SET, RESET, SHOW, DISCARD.
 
 use super::client::Client;
-use super::transaction::fold;
+use super::transaction::{fold, on_off};
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
@@ -112,7 +112,8 @@ impl Session {
         };
         match name {
             "transaction_isolation" => Some(modes.isolation_name.to_owned()),
-            "transaction_read_only" => Some(if modes.read_only { "on" } else { "off" }.to_owned()),
+            "transaction_read_only" => Some(on_off(modes.read_only).to_owned()),
+            "transaction_deferrable" => Some(on_off(modes.deferrable).to_owned()),
             name => self.context.settings.borrow().show(name),
         }
     }
@@ -209,7 +210,7 @@ impl Session {
         let lower = name.to_ascii_lowercase();
         if matches!(
             lower.as_str(),
-            "transaction_isolation" | "transaction_read_only"
+            "transaction_isolation" | "transaction_read_only" | "transaction_deferrable"
         ) {
             settings::find(&lower)
                 .ok_or_else(|| settings::unknown(name))?

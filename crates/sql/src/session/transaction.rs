@@ -6,6 +6,7 @@
 
 use super::Session;
 use super::client::Client;
+use super::run::{Limits, guarded};
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
@@ -32,6 +33,8 @@ pub(super) enum Block {
 pub(super) struct Modes {
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
+    /// A read-only SERIALIZABLE transaction waits for a snapshot from which it cannot fail.
+    pub(super) deferrable: bool,
     /// As SHOW transaction_isolation says.
     pub(super) isolation_name: &'static str,
 }
@@ -65,6 +68,7 @@ impl Session {
         let mut modes = Modes {
             isolation: Isolation::ReadCommitted,
             read_only: typed.default_read_only,
+            deferrable: typed.default_deferrable,
             isolation_name: READ_COMMITTED,
         };
         set_isolation(&mut modes, &typed.default_isolation)?;
@@ -100,6 +104,25 @@ impl Session {
         self.open
             .as_mut()
             .ok_or_else(|| SqlError::internal("no transaction"))
+    }
+
+    /// SERIALIZABLE READ ONLY DEFERRABLE waits here for its snapshot, before the first statement that needs one.
+    pub(super) async fn wait_for_snapshot(&mut self) -> Result<()> {
+        if !self.modes.deferrable {
+            return Ok(());
+        }
+        // No lock is waited for.
+        let limits = Limits {
+            lock_ms: 0,
+            ..self.limits()
+        };
+        let signals = Arc::clone(&self.signals);
+        let open = self.transaction()?;
+        let wait = async {
+            open.txn.safe_snapshot().await;
+            Ok(())
+        };
+        guarded(&signals, limits, wait).await
     }
 
     /// This transaction's own catalog if it changed it, else the committed one.
@@ -244,14 +267,15 @@ impl Session {
     pub(super) async fn control(
         &mut self,
         statement: &ast::Statement,
+        deferrable: Option<bool>,
         client: &mut dyn Client,
     ) -> Result<&'static str> {
         match statement {
             ast::Statement::StartTransaction { modes, begin, .. } => {
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
-                    apply(&mut chosen, modes)?;
-                    self.check_modes(&chosen)?;
+                    apply(&mut chosen, modes, deferrable)?;
+                    self.check_modes(&chosen, deferrable)?;
                     self.modes = chosen;
                     self.context.read_only.set(chosen.read_only);
                     if self.open.is_none() {
@@ -266,7 +290,7 @@ impl Session {
                         SqlState::ACTIVE_SQL_TRANSACTION,
                         "there is already a transaction in progress",
                     );
-                    self.set_modes(modes)?;
+                    self.set_modes(modes, deferrable)?;
                 }
                 Ok(if *begin { "BEGIN" } else { "START TRANSACTION" })
             }
@@ -376,7 +400,7 @@ impl Session {
                     return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
                 }
                 if *session {
-                    self.set_session_characteristics(modes)?;
+                    self.set_session_characteristics(modes, deferrable)?;
                 } else if self.block == Block::None && self.open.is_none() {
                     self.warn(
                         client,
@@ -384,7 +408,7 @@ impl Session {
                         "SET TRANSACTION can only be used in transaction blocks",
                     );
                 } else {
-                    self.set_modes(modes)?;
+                    self.set_modes(modes, deferrable)?;
                 }
                 Ok("SET")
             }
@@ -419,18 +443,24 @@ impl Session {
     }
 
     /// SET TRANSACTION inside a transaction.
-    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+    fn set_modes(&mut self, modes: &[TransactionMode], deferrable: Option<bool>) -> Result<()> {
         let mut chosen = self.modes;
-        apply(&mut chosen, modes)?;
-        self.check_modes(&chosen)?;
+        apply(&mut chosen, modes, deferrable)?;
+        self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;
         self.context.read_only.set(chosen.read_only);
         Ok(())
     }
 
     /// May the transaction's characteristics become `chosen`? After its first query only some may.
-    fn check_modes(&self, chosen: &Modes) -> Result<()> {
+    fn check_modes(&self, chosen: &Modes, deferrable: Option<bool>) -> Result<()> {
         if self.open.is_some() {
+            if deferrable.is_some() {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
+                ));
+            }
             if chosen.isolation != self.modes.isolation {
                 return Err(too_late());
             }
@@ -444,9 +474,13 @@ impl Session {
         Ok(())
     }
 
-    fn set_session_characteristics(&mut self, modes: &[TransactionMode]) -> Result<()> {
+    fn set_session_characteristics(
+        &mut self,
+        modes: &[TransactionMode],
+        deferrable: Option<bool>,
+    ) -> Result<()> {
         let mut chosen = self.default_modes()?;
-        apply(&mut chosen, modes)?;
+        apply(&mut chosen, modes, deferrable)?;
         let mut settings = self.context.settings.borrow_mut();
         settings.set(
             "default_transaction_isolation",
@@ -455,15 +489,23 @@ impl Session {
         )?;
         settings.set(
             "default_transaction_read_only",
-            if chosen.read_only { "on" } else { "off" },
+            on_off(chosen.read_only),
             false,
         )?;
+        if deferrable.is_some() {
+            settings.set(
+                "default_transaction_deferrable",
+                on_off(chosen.deferrable),
+                false,
+            )?;
+        }
         Ok(())
     }
 
-    /// SET transaction_isolation / transaction_read_only.
+    /// SET transaction_isolation / transaction_read_only / transaction_deferrable.
     pub(super) fn set_mode_by_name(&mut self, name: &str, value: &str) -> Result<()> {
         let mut chosen = self.modes;
+        let mut deferrable = None;
         match name {
             "transaction_isolation" => {
                 set_isolation(&mut chosen, &value.to_ascii_lowercase())?;
@@ -471,9 +513,13 @@ impl Session {
             "transaction_read_only" => {
                 chosen.read_only = crate::settings::parse_bool(value).unwrap_or(false)
             }
+            "transaction_deferrable" => {
+                chosen.deferrable = crate::settings::parse_bool(value).unwrap_or(false);
+                deferrable = Some(chosen.deferrable);
+            }
             _ => {}
         }
-        self.check_modes(&chosen)?;
+        self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;
         self.context.read_only.set(chosen.read_only);
         Ok(())
@@ -487,7 +533,13 @@ impl Session {
     }
 }
 
-fn apply(chosen: &mut Modes, modes: &[TransactionMode]) -> Result<()> {
+/// A flag as settings have it.
+pub(super) fn on_off(flag: bool) -> &'static str {
+    if flag { "on" } else { "off" }
+}
+
+fn apply(chosen: &mut Modes, modes: &[TransactionMode], deferrable: Option<bool>) -> Result<()> {
+    chosen.deferrable = deferrable.unwrap_or(chosen.deferrable);
     for mode in modes {
         match mode {
             TransactionMode::AccessMode(access) => {

@@ -38,8 +38,8 @@ impl Session {
             .ok_or_else(|| SqlError::internal("an empty statement was run"))?
             .clone();
         match &parsed.kind {
-            StatementKind::Transaction => {
-                let tag = self.control(&parsed.statement, client).await?;
+            StatementKind::Transaction(deferrable) => {
+                let tag = self.control(&parsed.statement, *deferrable, client).await?;
                 Ok(Reply::tag(tag))
             }
             StatementKind::Setting => self.setting(&parsed.statement, client),

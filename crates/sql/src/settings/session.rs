@@ -43,6 +43,8 @@ pub struct Typed {
     pub default_isolation: String,
     /// default_transaction_read_only.
     pub default_read_only: bool,
+    /// default_transaction_deferrable.
+    pub default_deferrable: bool,
     /// NOTICEs are sent (client_min_messages is notice or more talkative).
     pub notices: bool,
     /// WARNINGs are sent.
@@ -109,6 +111,7 @@ impl SessionSettings {
                 work_mem_bytes: 0,
                 default_isolation: String::new(),
                 default_read_only: false,
+                default_deferrable: false,
                 notices: true,
                 warnings: true,
                 scans: Scans::default(),
@@ -381,6 +384,7 @@ impl SessionSettings {
                 .unwrap_or("")
                 .to_owned(),
             default_read_only: self.is_on("default_transaction_read_only"),
+            default_deferrable: self.is_on("default_transaction_deferrable"),
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
             scans: Scans {
