@@ -36,7 +36,8 @@ pub enum Isolation {
     /// At the first statement; a row changed since fails the transaction that wants to change it.
     RepeatableRead,
     /// As REPEATABLE READ; and those committed could have run one after the other. The commit of one that would break
-    /// that fails with [`CommitError::Serialization`](crate::CommitError::Serialization).
+    /// that fails with [`CommitError::Serialization`](crate::CommitError::Serialization). Tables with numbers below 16384,
+    /// the system catalog, are left out.
     Serializable,
 }
 
