@@ -37,6 +37,12 @@ need_build() {
     command -v cargo > /dev/null || fail "no Rust toolchain: see https://rustup.rs"
 }
 
+# AddressSanitizer's runtime comes with most toolchains, and the compiler must accept its flag.
+need_sanitizer() {
+    compgen -G "$(rustc --print sysroot)/lib/rustlib/$1/lib/librustc-*_rt.asan.a" > /dev/null \
+        || fail "this Rust toolchain has no AddressSanitizer for $1: use one from rustup"
+}
+
 # A minimal Rust toolchain has neither of these.
 need_lints() {
     cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || rustup component add rustfmt clippy

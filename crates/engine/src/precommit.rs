@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use logstead_commit::LogFailed;
+use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::{Deps, Lane, NoRoom, Room, Side, SideRef};
 use parking_lot::Mutex;
@@ -361,6 +362,8 @@ impl Txn {
         };
         let worker = self.worker.clone();
         let engine = worker.inner();
+        // From the draw on others wait for the outcome, and what hooks publish must be published whole.
+        let _watch = abort_on_panic("committing a transaction");
         // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
         let guard = Guard::pin();
         let draw = || engine.horizon.draw(worker.id);

@@ -18,6 +18,7 @@ mod memory;
 mod net;
 mod random;
 mod thread;
+mod watch;
 
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
@@ -28,6 +29,7 @@ pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
 pub use thread::{JoinHandle, core_count, sleep, spawn};
+pub use watch::{AbortOnPanic, abort_on_panic};
 
 use std::sync::Arc;
 

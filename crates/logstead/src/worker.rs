@@ -6,6 +6,7 @@
 //! handing the write to another thread would only cost time. Otherwise the lane's writer does it and the worker goes on.
 
 use logstead_engine::FlushMode;
+use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
 use std::net::TcpStream;
@@ -81,6 +82,8 @@ pub(crate) fn run(
     mut clients: mpsc::UnboundedReceiver<TcpStream>,
     inbox: &Arc<Inbox>,
 ) {
+    // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session only.)
+    let _watch = abort_on_panic("running a worker");
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -128,6 +131,8 @@ impl Drop for Counted {
 }
 
 async fn flush(sessions: Rc<WorkerSessions>, dirty: Rc<Notify>) {
+    // Without it nothing is acknowledged any more.
+    let _watch = abort_on_panic("flushing the log");
     let worker = &sessions.worker;
     loop {
         if worker.lane_dirty() {
@@ -157,6 +162,8 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Rc<Notify>) {
 }
 
 async fn collect(sessions: Rc<WorkerSessions>) {
+    // Without it memory runs out.
+    let _watch = abort_on_panic("collecting garbage");
     let mut progress = sessions.progress();
     loop {
         let now = sessions.progress();

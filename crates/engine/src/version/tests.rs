@@ -22,7 +22,9 @@ fn explore(test: fn(Arc<Chunk>)) {
     let memory = account.memory();
     let mut config = Config::default();
     config.max_steps = shuttle::MaxSteps::None;
-    Runner::new(RandomScheduler::new(2_000), config).run(move || {
+    let rounds = std::env::var("LOGSTEAD_STRESS_ROUNDS").ok();
+    let schedules = rounds.and_then(|n| n.parse().ok()).unwrap_or(2_000);
+    Runner::new(RandomScheduler::new(schedules), config).run(move || {
         let chunk = Arc::new(Chunk::new(memory));
         let guard = Guard::pin();
         chunk.replace_committed(0, Csn(1), Some(b"oldest"), &guard);

@@ -6,6 +6,7 @@ mod anomalies;
 mod build;
 mod collection;
 mod embedded;
+mod ending;
 mod history;
 mod locks;
 mod memory;

@@ -3,7 +3,7 @@
 //! Invariant: every job pushed is done, also those still waiting when the queue is dropped; the drop waits for that,
 //! unless it happens on the queue's own thread.
 
-use logstead_env::{Env, JoinHandle};
+use logstead_env::{Env, JoinHandle, abort_on_panic};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ impl<J: Send + 'static> Queue<J> {
         });
         let of_thread = Arc::clone(&shared);
         let thread = env.spawn(name, None, move || {
+            // Whoever waits for a job that is not done any more would wait for ever.
+            let _watch = abort_on_panic("writing the log");
             while let Some(job) = of_thread.next() {
                 handle(job);
             }
@@ -77,8 +79,44 @@ impl<J> Drop for Queue<J> {
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // A job that panicked has been reported on standard error; there is nothing to add here.
-            let _panicked = thread.join();
+            // It cannot have panicked: that ends the process.
+            let _ended = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    const CHILD: &str = "LOGSTEAD_TEST_PANICS";
+
+    /// Nobody is left waiting for a writer thread that is gone: the process ends, and says why.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test runs itself as a child")]
+    fn a_job_that_panics_ends_the_process() {
+        if std::env::var_os(CHILD).is_some() {
+            let handle = |job: u32| assert!(job < 2, "job {job}");
+            let queue = Queue::start(&Env::real(), "writer", handle).expect("starts");
+            (0..3).for_each(|job| queue.push(job));
+            drop(queue);
+            return;
+        }
+        let output = std::process::Command::new(std::env::current_exe().expect("a path"))
+            .args([
+                "--exact",
+                "local::queue::tests::a_job_that_panics_ends_the_process",
+            ])
+            .arg("--nocapture")
+            .env(CHILD, "1")
+            .output()
+            .expect("runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(6), "aborted: {said}");
+        assert!(
+            said.contains("writer panicked while writing the log"),
+            "{said}"
+        );
     }
 }

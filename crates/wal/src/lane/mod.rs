@@ -24,6 +24,7 @@ pub use errors::{LaneError, NoRoom};
 use crate::block::{HEADER_LEN, Header};
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
 use buffer::Building;
+use logstead_env::abort_on_panic;
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
@@ -257,6 +258,8 @@ impl Shared {
     }
 
     fn write_inline(self: &Arc<Self>, mut sealed: Sealed) -> FlushOutcome {
+        // The block would stay in flight for ever, and everybody who waits for it with it.
+        let _watch = abort_on_panic("writing the log");
         let (len, crc) = self.finish(&mut sealed);
         let written = sealed.at.clone().and_then(|at| {
             self.home
