@@ -114,3 +114,40 @@ def test_nobody_idle_keeps_dropped_rows(private_server):
             one.execute("DROP TABLE m; CREATE TABLE m (id int PRIMARY KEY, pad text)", prepare=False)
         old.rollback()
     assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_statements_share_the_budget_with_rows(private_server):
+    """Sorts and hash tables count too, give back what they took, and small statements go on."""
+    start(private_server)
+    with private_server.connect(autocommit=True) as one, private_server.connect(autocommit=True) as two:
+        one.execute("SET work_mem = '1GB'")
+        for statement in (
+            "SELECT count(p) FROM (SELECT repeat('x', 800) || g AS p FROM generate_series(1, %s) g ORDER BY p OFFSET 0) s",
+            "SELECT count(*) FROM (SELECT DISTINCT repeat('x', 800) || g FROM generate_series(1, %s) g) s",
+            "SELECT count(*) FROM (SELECT repeat('x', 800) || g FROM generate_series(1, %s) g GROUP BY 1) s",
+        ):
+            for _ in range(3):
+                with pytest.raises(psycopg.errors.OutOfMemory) as refused:
+                    one.execute(statement, (100_000,), prepare=False)
+                assert f"{BUDGET_MB} MB" in refused.value.diag.message_detail
+                assert two.execute("SELECT count(*) FROM generate_series(1, 10) g").fetchone() == (10,)
+            assert one.execute(statement, (5_000,)).fetchone() == (5_000,)
+    assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_updates_under_a_long_snapshot_stay_within_the_budget(private_server):
+    """Ten times the budget in versions, of which an old snapshot keeps one per row."""
+    start(private_server)
+    with private_server.connect() as old, private_server.connect(autocommit=True) as one:
+        one.execute("CREATE TABLE u (id int PRIMARY KEY, n int, pad text)")
+        one.execute("INSERT INTO u SELECT g, 0, %s FROM generate_series(1, 100) g", (PAD,))
+        old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert old.execute("SELECT sum(n) FROM u").fetchone() == (0,)
+        for number in range(1, BUDGET_MB * 10 * 10 + 1):
+            one.execute("UPDATE u SET n = %s", (number,))
+        assert old.execute("SELECT sum(n), count(*) FROM u").fetchone() == (0, 100)
+        assert one.execute("SELECT min(n), max(n) FROM u").fetchone() == (number, number)
+        old.rollback()
+    assert private_server.stop() == 0

@@ -5,6 +5,7 @@
 use super::batch::{Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{eval_in, holds};
+use super::held::Held;
 use super::keytable::KeyTable;
 use super::operator::{Running, Step, pull};
 use super::sort::{Sorter, write_key};
@@ -24,6 +25,7 @@ pub(crate) struct AggregateState {
     /// Of group g and call c at `g * calls + c`.
     cells: Vec<Cell>,
     aggregated: bool,
+    held: Held,
     held_bytes: usize,
     at: usize,
     key: Vec<u8>,
@@ -51,6 +53,7 @@ impl AggregateState {
             keys: Rows::default(),
             cells: Vec::new(),
             aggregated: false,
+            held: Held::default(),
             held_bytes: 0,
             at: 0,
             key: Vec::new(),
@@ -78,6 +81,7 @@ impl AggregateState {
                 let held_bytes =
                     self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
                 check_memory("An aggregation", held_bytes, cx.memory_bytes_max)?;
+                self.held.set(held_bytes, cx.memory())?;
             }
             self.aggregated = true;
         }

@@ -12,7 +12,7 @@ use crate::func::Context;
 use crate::plan::Node;
 use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
-use logstead_engine::{Engine, Index, Table, Txn};
+use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -232,6 +232,11 @@ impl<'a> Cx<'a> {
             owed: false,
             measure,
         }
+    }
+
+    /// The account that operators' memory is charged to.
+    pub(crate) fn memory(&self) -> Option<&'static Memory> {
+        self.storage.as_ref().map(|s| s.engine.memory())
     }
 
     /// The context of an expression alone.

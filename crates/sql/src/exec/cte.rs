@@ -7,6 +7,7 @@
 
 use super::batch::{Batch, Rows, check_memory};
 use super::context::Cx;
+use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
 use super::stats::{NodeStats, never_ran};
@@ -17,6 +18,7 @@ use crate::value::Oid;
 /// A WITH query being computed.
 pub(crate) struct CteState {
     rows: Rows,
+    held: Held,
     /// `None` while it runs: its own state is borrowed then.
     producer: Option<Box<Producer>>,
     /// The recursive term is running and sees rows `working` of the result.
@@ -134,6 +136,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
     let cte = cx.shared.ctes[slot].get_or_insert_with(|| {
         Box::new(CteState {
             rows: Rows::default(),
+            held: Held::default(),
             producer: Some(Box::new(Producer {
                 definition: Running::new(definition),
                 recursive: recursive.as_ref().map(|(plan, _)| Running::new(plan)),
@@ -167,7 +170,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             .next(definition, cx, &mut producer.batch)
     };
     cx.outer.extend(enclosing);
-    let max_bytes = cx.memory_bytes_max;
+    let (max_bytes, memory) = (cx.memory_bytes_max, cx.memory());
     let Some(cte) = &mut cx.shared.ctes[slot] else {
         return Err(SqlError::internal("a WITH query vanished while it ran"));
     };
@@ -192,6 +195,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             cte.rows.append(&mut producer.batch);
             let held_bytes = cte.rows.size_bytes() + producer.seen.size_bytes();
             check_memory("A WITH query", held_bytes, max_bytes)?;
+            cte.held.set(held_bytes, memory)?;
         }
         Step::Done if recursive.is_none() => cte.done = true,
         Step::Done => {

@@ -8,6 +8,7 @@ use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{eval_in, holds};
 use super::fixed::is_fixed;
+use super::held::Held;
 use super::keytable::KeyTable;
 use super::operator::{Running, Step, pull};
 use super::stats::width;
@@ -107,6 +108,7 @@ pub(crate) struct LoopState {
     /// Partners of the current left row: a batch of the right side, or the kept rows.
     right_batch: Batch,
     kept: Rows,
+    held: Held,
     kept_complete: bool,
     right_at: usize,
     /// In the middle of a left row.
@@ -133,6 +135,7 @@ impl LoopState {
             left_at: 0,
             right_batch: Batch::default(),
             kept: Rows::default(),
+            held: Held::default(),
             kept_complete: false,
             right_at: 0,
             open: false,
@@ -171,7 +174,9 @@ impl LoopState {
         if !*lateral && !self.kept_complete {
             while pull!(self.right, right, cx, &mut self.right_batch) {
                 self.kept.append(&mut self.right_batch);
-                check_memory("A nested loop", self.kept.size_bytes(), cx.memory_bytes_max)?;
+                let held_bytes = self.kept.size_bytes();
+                check_memory("A nested loop", held_bytes, cx.memory_bytes_max)?;
+                self.held.set(held_bytes, cx.memory())?;
             }
             self.kept_complete = true;
             if shape.keeps_right() {
@@ -363,6 +368,7 @@ pub(crate) struct HashJoinState {
     built: bool,
     keys: KeyTable,
     rows: Rows,
+    held: Held,
     /// First and last row of each key's chain; the next row of each row.
     chains: Vec<(u32, u32)>,
     next: Vec<u32>,
@@ -389,6 +395,7 @@ impl HashJoinState {
             built: false,
             keys: KeyTable::default(),
             rows: Rows::default(),
+            held: Held::default(),
             chains: Vec::new(),
             next: Vec::new(),
             right_matched: Vec::new(),
@@ -541,7 +548,8 @@ impl HashJoinState {
             "A hash join",
             held_bytes,
             cx.memory_bytes_max.min(NONE as usize),
-        )
+        )?;
+        self.held.set(held_bytes, cx.memory())
     }
 
     pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {

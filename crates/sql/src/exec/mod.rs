@@ -18,6 +18,7 @@ mod cte;
 mod direct;
 mod eval;
 mod fixed;
+mod held;
 mod index_scan;
 mod join;
 mod keytable;
@@ -159,6 +160,7 @@ struct General {
     at: usize,
     /// Rows computed ahead of being asked for; given before everything else.
     ahead: Rows,
+    held: held::Held,
     ahead_at: usize,
     /// The operators have no more.
     ended: bool,
@@ -352,6 +354,7 @@ impl General {
             batch: Batch::default(),
             at: 0,
             ahead: Rows::default(),
+            held: held::Held::default(),
             ahead_at: 0,
             ended: false,
             affected: 0,
@@ -439,6 +442,7 @@ impl General {
             self.affected += std::mem::take(&mut cx.affected);
             self.ahead.append(&mut self.batch);
             batch::check_memory("A portal", self.ahead.size_bytes(), cx.memory_bytes_max)?;
+            self.held.set(self.ahead.size_bytes(), cx.memory())?;
         }
         Ok(())
     }

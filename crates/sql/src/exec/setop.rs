@@ -3,6 +3,7 @@
 use super::batch::{Batch, check_memory};
 use super::context::Cx;
 use super::eval::eval_in;
+use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step, pull};
 use crate::error::Result;
@@ -19,6 +20,7 @@ pub(crate) struct DistinctState {
     pub(crate) input: Running,
     types: Vec<Oid>,
     seen: KeyTable,
+    held: Held,
     key: Vec<u8>,
 }
 
@@ -28,6 +30,7 @@ impl DistinctState {
             input: Running::new(input),
             types: types_of(input),
             seen: KeyTable::default(),
+            held: Held::default(),
             key: Vec::new(),
         }
     }
@@ -50,6 +53,7 @@ impl DistinctState {
                 Ok(seen.insert(key).1)
             })?;
             seen.check_memory("DISTINCT", cx.memory_bytes_max)?;
+            self.held.set(self.seen.size_bytes(), cx.memory())?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
             }
@@ -126,6 +130,7 @@ pub(crate) struct SetOpState {
     counts: Vec<u64>,
     /// Rows given, for the operations without ALL.
     given: KeyTable,
+    held: Held,
     batch: Batch,
     key: Vec<u8>,
 }
@@ -140,6 +145,7 @@ impl SetOpState {
             counted: KeyTable::default(),
             counts: Vec::new(),
             given: KeyTable::default(),
+            held: Held::default(),
             batch: Batch::default(),
             key: Vec::new(),
         }
@@ -167,6 +173,7 @@ impl SetOpState {
                 }
                 self.counted
                     .check_memory("A set operation", cx.memory_bytes_max)?;
+                self.held.set(self.counted.size_bytes(), cx.memory())?;
             }
             self.second = true;
         }
@@ -207,11 +214,9 @@ impl SetOpState {
                 };
                 Ok(wanted && (all || given.insert(key).1))
             })?;
-            check_memory(
-                "A set operation",
-                counted.size_bytes() + given.size_bytes(),
-                cx.memory_bytes_max,
-            )?;
+            let held_bytes = counted.size_bytes() + given.size_bytes();
+            check_memory("A set operation", held_bytes, cx.memory_bytes_max)?;
+            self.held.set(held_bytes, cx.memory())?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
             }

@@ -6,6 +6,7 @@
 use super::batch::{Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::eval_in;
+use super::held::Held;
 use super::operator::{Running, Step, pull};
 use crate::error::Result;
 use crate::plan::{Plan, SortKey};
@@ -173,6 +174,7 @@ pub(crate) struct SortState {
     batch: Batch,
     sorter: Sorter,
     sorted: Option<Sorted>,
+    held: Held,
     /// Rows wanted by a LIMIT above.
     bound: Option<usize>,
 }
@@ -184,6 +186,7 @@ impl SortState {
             batch: Batch::default(),
             sorter: Sorter::default(),
             sorted: None,
+            held: Held::default(),
             bound: None,
         }
     }
@@ -212,7 +215,9 @@ impl SortState {
                 {
                     self.sorter.keep_first(bound);
                 }
-                check_memory("A sort", self.sorter.size_bytes(), cx.memory_bytes_max)?;
+                let held_bytes = self.sorter.size_bytes();
+                check_memory("A sort", held_bytes, cx.memory_bytes_max)?;
+                self.held.set(held_bytes, cx.memory())?;
             }
             self.sorted = Some(std::mem::take(&mut self.sorter).finish());
         }
