@@ -223,4 +223,25 @@ mod tests {
         );
         assert_eq!(lifted(&"1,".repeat(LITERALS_MAX + 1)), None);
     }
+
+    proptest::proptest! {
+        /// Whatever the text: nothing panics, and putting the integers back gives a text that means the same.
+        #[test]
+        fn integers_put_back_are_lifted_again(text in "([a-z_ä.,;=()\\-+ ]|'|\"|[0-9]{1,3}|SELECT |''|\\\\|--|/\\*){0,30}") {
+            if let Some((kind, params)) = lifted(&text) {
+                let mut back = String::new();
+                let mut rest = params.iter();
+                for piece in kind.split_inclusive('$') {
+                    let piece = piece.trim_start_matches(|c: char| !back.is_empty() && c.is_ascii_digit());
+                    back.push_str(piece.trim_end_matches('$'));
+                    if piece.ends_with('$') {
+                        let number = rest.next().expect("a parameter per dollar");
+                        back.push_str(&number.to_string());
+                    }
+                }
+                proptest::prop_assert!(rest.next().is_none());
+                proptest::prop_assert_eq!(lifted(&back), Some((kind, params)));
+            }
+        }
+    }
 }
