@@ -113,3 +113,35 @@ def test_deferred_keys_stand_once(server, level):
     together(server, work)
     assert server.execute("SELECT k, count(*) FROM keyed GROUP BY k HAVING count(*) > 1") == []
     server.execute("DROP TABLE keyed")
+
+
+def test_constraints_survive_a_crash(private_server):
+    """What was made before kill -9 is enforced after it, deferrable or not."""
+    server = private_server
+    server.start()
+    server.execute("CREATE TABLE parent (id int PRIMARY KEY)", "INSERT INTO parent VALUES (1)")
+    server.execute("CREATE TABLE child (p int REFERENCES parent ON DELETE CASCADE)", "INSERT INTO child VALUES (1)")
+    server.execute("CREATE TABLE later (p int REFERENCES parent DEFERRABLE INITIALLY DEFERRED, k int UNIQUE DEFERRABLE)")
+    server.execute("ALTER TABLE later ADD CONSTRAINT small CHECK (k < 9) NOT VALID", "INSERT INTO later VALUES (1, 1), (1, 2)")
+    server.restart_after_kill()
+    with server.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.ForeignKeyViolation):
+            connection.execute("INSERT INTO child VALUES (2)")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute("INSERT INTO later VALUES (1, 10)")
+        connection.execute("UPDATE later SET k = k + 1")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute("INSERT INTO later VALUES (1, 2)")
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO later VALUES (7, 7)")
+        connection.execute("INSERT INTO parent VALUES (7)")
+        connection.execute("COMMIT")
+        connection.execute("DELETE FROM later")
+        connection.execute("DELETE FROM parent WHERE id = 1")
+        assert connection.execute("SELECT count(*) FROM child").fetchone() == (0,)
+        defined = "SELECT conname, condeferrable, condeferred, convalidated FROM pg_constraint WHERE conrelid = 'later'::regclass ORDER BY 1"
+        assert connection.execute(defined).fetchall() == [
+            ("later_k_key", True, False, True),
+            ("later_p_fkey", True, True, True),
+            ("small", False, False, False),
+        ]

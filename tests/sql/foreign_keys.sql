@@ -7,6 +7,26 @@ INSERT INTO fk_c VALUES (1, 1, 'two'), (2, NULL, NULL), (3, 2, NULL);
 INSERT INTO fk_c VALUES (4, 4, NULL);
 INSERT INTO fk_c VALUES (4, 1, 'three');
 INSERT INTO fk_c SELECT i, i, NULL FROM generate_series(1, 9) i ON CONFLICT DO NOTHING;
+COPY fk_c FROM stdin;
+20	1	\N
+21	99	\N
+\.
+COPY fk_c FROM stdin;
+22	1	one
+\.
+DELETE FROM fk_c WHERE id > 20;
+PREPARE fk_add(int, int) AS INSERT INTO fk_c VALUES ($1, $2, NULL);
+EXECUTE fk_add(30, 2);
+EXECUTE fk_add(31, 77);
+DELETE FROM fk_c WHERE id = 30;
+DEALLOCATE fk_add;
+BEGIN;
+SAVEPOINT a;
+INSERT INTO fk_c VALUES (40, 40, NULL);
+ROLLBACK TO a;
+INSERT INTO fk_c VALUES (41, 1, NULL);
+COMMIT;
+DELETE FROM fk_c WHERE id = 41;
 UPDATE fk_c SET p = 9 WHERE id = 1;
 UPDATE fk_c SET p = 3 WHERE id = 1;
 UPDATE fk_c SET p = NULL, code = NULL WHERE id = 3;

@@ -539,7 +539,8 @@ impl<'c, 'a> Judge<'c, 'a> {
                 }
             }
         }
-        // What follows sees what was done.
+        // What follows sees what was done, and looks again.
+        self.last = None;
         self.cx.txn.begin_statement();
         Ok(())
     }
