@@ -265,6 +265,8 @@ impl Txn {
     /// are free; its client may hear of it when the receipt's CSN is acknowledged. May wait for room in the log. On an
     /// error everything is rolled back.
     pub async fn precommit(mut self) -> Result<Receipt, CommitError> {
+        // Who waits for a row behind this transaction does not wait for room in the log too.
+        self.pass_turn();
         let bytes = self.log_size();
         if bytes == 0 {
             return self.commit_without_log();

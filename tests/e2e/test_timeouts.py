@@ -1,0 +1,84 @@
+"""Time limits that end a session: its transaction is rolled back, and who waits for its locks goes on."""
+
+import time
+
+import psycopg
+import pytest
+from harness import TIMEOUT_S, wait_until
+
+
+@pytest.fixture
+def table(server):
+    """A table with two rows."""
+    with server.connect(autocommit=True) as connection:
+        connection.execute("CREATE TABLE timeouts (id int PRIMARY KEY, n int)")
+        connection.execute("INSERT INTO timeouts VALUES (1, 1), (2, 2)")
+        yield
+        connection.execute("DROP TABLE timeouts")
+
+
+def is_over(connection) -> str | None:
+    """What the server said when it closed the connection, if it has."""
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error as error:
+        return str(error) if connection.closed else None
+    return None
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["open", "failed"])
+def test_idle_in_transaction_ends_the_session_and_frees_its_locks(server, table, failed):
+    idle = server.connect(autocommit=True)
+    with server.connect(autocommit=True) as other:
+        idle.execute("SET idle_in_transaction_session_timeout = '300ms'")
+        idle.execute("BEGIN")
+        idle.execute("UPDATE timeouts SET n = 100 WHERE id = 1")
+        idle.execute("SELECT * FROM timeouts WHERE id = 2 FOR SHARE")
+        if failed:
+            # Its locks are free already; the session ends all the same.
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                idle.execute("SELECT 1 / 0")
+        other.execute(f"SET statement_timeout = '{int(TIMEOUT_S)}s'")
+        other.execute("UPDATE timeouts SET n = n + 1")
+        assert other.execute("SELECT n FROM timeouts ORDER BY id").fetchall() == [(2,), (3,)]
+    # Not a statement: the silence would begin anew.
+    time.sleep(1.0)
+    said = is_over(idle)
+    assert said and "terminating connection due to idle-in-transaction timeout" in said
+
+
+def test_a_client_that_talks_is_not_idle(server, table):
+    with server.connect(autocommit=True) as busy:
+        busy.execute("SET idle_in_transaction_session_timeout = '3s'")
+        busy.execute("SET idle_session_timeout = '3s'")
+        busy.execute("BEGIN")
+        for _ in range(8):
+            time.sleep(0.5)
+            busy.execute("UPDATE timeouts SET n = n + 1 WHERE id = 1")
+        busy.execute("COMMIT")
+        assert busy.execute("SELECT n FROM timeouts WHERE id = 1").fetchone() == (9,)
+
+
+def test_waiting_for_a_lock_is_not_idle(server, table):
+    with server.connect(autocommit=True) as holder, server.connect(autocommit=True) as waiter:
+        holder.execute("BEGIN")
+        holder.execute("SELECT * FROM timeouts FOR SHARE")
+        waiter.execute("SET idle_in_transaction_session_timeout = '100ms'")
+        waiter.execute("SET lock_timeout = '1s'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            with waiter.transaction():
+                waiter.execute("DELETE FROM timeouts")
+        holder.execute("COMMIT")
+        waiter.execute("DELETE FROM timeouts")
+
+
+def test_idle_session_ends(server):
+    idle = server.connect(autocommit=True)
+    idle.execute("SET idle_session_timeout = '300ms'")
+    pid = idle.info.backend_pid
+    time.sleep(1.0)
+    said = is_over(idle)
+    assert said and "terminating connection due to idle-session timeout" in said
+    with server.connect(autocommit=True) as other:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+        wait_until(lambda: other.execute(query, (pid,)).fetchone() == (0,), what="the session is gone")
