@@ -627,6 +627,7 @@ fn match_path(
         .product();
     let mut found = (rows * share).max(1.0);
     let (mut equal_columns, mut lookups) = (0, 1.0);
+    let (mut has_list, mut all_sized) = (false, true);
     let unique_at = |columns: usize| path.index.holds_keys_once() && columns == path.targets.len();
     for (at, target) in path.targets.iter().enumerate() {
         let equal = all().find_map(|(i, u)| match u {
@@ -651,9 +652,13 @@ fn match_path(
             Indexable::Any(t, key, count) if t == target => Some((i, key, *count)),
             _ => None,
         });
+        // Lists multiply: only those whose length is known now may stand side by side.
+        let sized = any.is_some_and(|(_, key, _)| matches!(key, Expr::Const(..) | Expr::Array(..)));
         if let Some((i, key, count)) = any
-            && (lookups == 1.0 || lookups * count <= LOOKUPS_MAX)
+            && (!has_list || (all_sized && sized && lookups * count <= LOOKUPS_MAX))
         {
+            has_list = true;
+            all_sized &= sized;
             lookups *= count.max(1.0);
             range.equal.push(Probe::Any(key.clone()));
             answered.push(i);
