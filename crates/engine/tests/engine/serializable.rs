@@ -626,3 +626,19 @@ fn row_locks_are_no_writes() {
         assert_eq!((end(b), end(a)), (Ok(()), Ok(())), "{lock:?}");
     }
 }
+
+/// T1: that a key was free is known also after the insert that found it so was rolled back to a savepoint.
+#[test]
+fn t1_a_key_found_free_behind_a_savepoint() {
+    let (world, worker) = World::with_accounts(1, 2);
+    let mut a = begin(&worker);
+    let before = a.savepoint();
+    insert(&world, &mut a, 7, 0);
+    a.rollback_to(before);
+    world.update(&mut a, 2, |n| n + 1).expect("a");
+    let mut b = begin(&worker);
+    assert_eq!(world.get(&mut b, 2), Some(100));
+    insert(&world, &mut b, 7, 0);
+    assert_eq!(end(b), Ok(()));
+    assert_eq!(end(a), Err(()));
+}
