@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 from dataclasses import dataclass
@@ -179,6 +180,14 @@ class Wire:
     def simple(self, sql: str) -> list[Message]:
         """A simple query's messages."""
         return self.ask(query(sql))
+
+    def end(self) -> None:
+        """Says that nothing more is sent; the server may have gone before."""
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            if error.errno != errno.ENOTCONN:
+                raise
 
     def closed(self) -> list[Message]:
         """Reads to the end of the connection, which must come; the messages before it."""

@@ -67,7 +67,7 @@ STARTUPS = {
 def test_startup_packets(server, sent):
     with Wire(server, start=False) as wire:
         wire.send(sent)
-        wire.socket.shutdown(socket.SHUT_WR)
+        wire.end()
         # Either an ErrorResponse and the end, or just the end; never a session.
         try:
             assert "Z" not in kinds(wire.closed())
@@ -99,7 +99,7 @@ def test_broken_framing(server, sent):
     """A frame that cannot be trusted ends the connection, with a fatal error where one can be sent."""
     with Wire(server) as wire:
         wire.send(sent)
-        wire.socket.shutdown(socket.SHUT_WR)
+        wire.end()
         found = wire.closed()
         assert "Z" not in kinds(found)
         for one in found:
@@ -372,7 +372,7 @@ def test_random_mutations(server, seed):
         with Wire(server) as wire:
             try:
                 wire.send(bytes(data))
-                wire.socket.shutdown(socket.SHUT_WR)
+                wire.end()
                 while wire.socket.recv(65536):
                     pass
             except (BrokenPipeError, ConnectionResetError):

@@ -313,6 +313,11 @@ impl TableLocks {
         self.strong.lock().releases == releases
     }
 
+    /// Is the waiter registered and not woken?
+    pub(crate) fn is_waiting(&self, txn: TxnId) -> bool {
+        self.strong.lock().waiters.iter().any(|w| w.txn == txn)
+    }
+
     /// Registers a waiter; it looks again afterwards.
     pub(crate) fn register(&self, txn: TxnId, lock: TableLock, waker: &Waker) {
         let mut strong = self.strong.lock();

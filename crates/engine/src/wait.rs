@@ -389,16 +389,15 @@ impl WaitGraph {
         id: TxnId,
         cause: &Cause,
     ) -> SmallVec<[TxnId; 4]> {
-        // A wait that is over but not yet left waits for nobody.
+        // A wait that is over but not yet left waits for nobody. One for a table lock is over when its waiter was woken, not
+        // when something was released: releases that only concern strong locks leave the others parked.
         let (table, lock) = match cause {
             Cause::Row { row, .. } => return row.obstacles(id),
             Cause::Outcome { writer, releases } => {
                 let stands = writer.holds_since(*releases);
                 return stands.then(|| writer.id()).into_iter().collect();
             }
-            Cause::Table {
-                table, releases, ..
-            } if !table.locks.holds_since(*releases) => return SmallVec::new(),
+            Cause::Table { table, .. } if !table.locks.is_waiting(id) => return SmallVec::new(),
             Cause::Table { table, lock, .. } => (table.id(), *lock),
         };
         let weak = !lock.is_strong();

@@ -591,6 +591,8 @@ impl Txn {
                 row,
             }),
         );
+        // Who waited for a row (ON CONFLICT) and inserts after all does not want it any more.
+        self.pass_turn();
         Ok(rid)
     }
 

@@ -316,6 +316,45 @@ fn portals_keep_their_picture() {
 }
 
 #[test]
+fn a_transaction_that_idles_keeps_a_snapshot_only_if_it_must() {
+    run(async |worker| {
+        let (mut idler, mut writer) = (session(&worker), session(&worker));
+        let mut client = Script::default();
+        ask(&mut writer, &mut client, "CREATE TABLE i (a int)").await;
+        ask(&mut writer, &mut client, "INSERT INTO i VALUES (1), (2)").await;
+        let engine = &worker.instance.engine;
+
+        ask(&mut idler, &mut client, "BEGIN").await;
+        ask(&mut idler, &mut client, "SELECT a FROM i").await;
+        ask(&mut writer, &mut client, "INSERT INTO i VALUES (3)").await;
+        assert_eq!(engine.oldest_snapshot(), engine.next_csn());
+
+        // A portal that is to go on keeps what it sees.
+        let text = "SELECT a FROM i";
+        idler.parse("q", text, &[], &mut client).await.unwrap();
+        bind(&mut idler, &mut client, "p", "q", &[]).await.unwrap();
+        idler.execute("p", 1, &mut client).await.unwrap();
+        idler.sync(&mut client).await.unwrap();
+        ask(&mut writer, &mut client, "INSERT INTO i VALUES (4)").await;
+        assert!(engine.oldest_snapshot() < engine.next_csn());
+        ask(&mut idler, &mut client, "COMMIT").await;
+
+        // So does a transaction whose level says so.
+        ask(
+            &mut idler,
+            &mut client,
+            "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        )
+        .await;
+        ask(&mut idler, &mut client, "SELECT a FROM i").await;
+        ask(&mut writer, &mut client, "INSERT INTO i VALUES (5)").await;
+        assert!(engine.oldest_snapshot() < engine.next_csn());
+        ask(&mut idler, &mut client, "COMMIT").await;
+        assert_eq!(engine.oldest_snapshot(), engine.next_csn());
+    });
+}
+
+#[test]
 fn plans_follow_the_catalog() {
     run(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());

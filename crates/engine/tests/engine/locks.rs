@@ -119,6 +119,35 @@ fn upgrades_of_table_locks_deadlock_and_strong_locks_wait_for_weak_ones() {
     c.lock_table(&world.table, TableLock::Read).expect("free");
 }
 
+/// A release wakes only those who want a strong lock; the one parked behind them still waits, and still closes circles.
+#[test]
+fn who_queues_behind_a_strong_lock_is_found_in_a_deadlock_after_a_release() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let begin = || worker.begin(Isolation::ReadCommitted);
+    let (mut reader, mut leaver, mut strong, mut queued) = (begin(), begin(), begin(), begin());
+    for txn in [&mut reader, &mut leaver] {
+        txn.lock_table(&world.table, TableLock::Read).expect("free");
+    }
+    world.update(&mut queued, 1, |n| n + 1).expect("its row");
+    let bell = Arc::new(Bell::default());
+    let wanted = blocker(strong.lock_table(&world.table, TableLock::Exclusive));
+    let mut strong_waits = Box::pin(wanted.wait(&mut strong));
+    assert!(poll(strong_waits.as_mut(), &bell).is_pending());
+    let wanted = blocker(queued.lock_table(&world.table, TableLock::Read));
+    let mut queued_waits = Box::pin(wanted.wait(&mut queued));
+    assert!(poll(queued_waits.as_mut(), &bell).is_pending());
+    leaver.abort();
+    // The strong one looks again, and waits on for the reader.
+    assert!(poll(strong_waits.as_mut(), &bell).is_ready());
+    drop(strong_waits);
+    let wanted = blocker(strong.lock_table(&world.table, TableLock::Exclusive));
+    let mut strong_waits = Box::pin(wanted.wait(&mut strong));
+    assert!(poll(strong_waits.as_mut(), &bell).is_pending());
+
+    let row = blocker(world.update(&mut reader, 1, |n| n + 2));
+    assert_eq!(block_on(row.wait(&mut reader)), Err(WaitError::Deadlock));
+}
+
 #[test]
 fn rolling_back_to_a_savepoint_gives_table_locks_back() {
     let (world, worker) = World::with_accounts(1, 1);

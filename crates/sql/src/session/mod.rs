@@ -327,11 +327,20 @@ impl Session {
     pub async fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         self.drop_portal("");
         match self.run_text(text, client).await {
-            Err(error) if !error.fields().fatal => {
-                self.fail(error, client);
-                Ok(())
-            }
-            result => result,
+            Err(error) if !error.fields().fatal => self.fail(error, client),
+            result => result?,
+        }
+        self.rest();
+        Ok(())
+    }
+
+    /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile, unless a
+    /// portal is to go on.
+    fn rest(&mut self) {
+        if self.suspended == 0
+            && let Some(open) = &mut self.open
+        {
+            open.txn.end_statement();
         }
     }
 
@@ -578,6 +587,7 @@ impl Session {
             }
             self.fail(error, client);
         }
+        self.rest();
         Ok(())
     }
 }

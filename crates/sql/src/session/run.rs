@@ -120,6 +120,11 @@ impl Session {
 
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
     pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
+        if self.modes_for_statement()?.deferrable {
+            // Before locks are held: those waited for may want them, and this wait is not in the wait-for graph.
+            self.transaction()?;
+            self.wait_for_snapshot().await?;
+        }
         loop {
             let plan = self.plan(statement)?;
             if self.modes_for_statement()?.read_only && !plan.read_only {
@@ -150,7 +155,6 @@ impl Session {
             if Arc::ptr_eq(&catalog, &plan.catalog) {
                 let open = self.transaction()?;
                 open.txn.depends_on(plan.catalog.csn);
-                self.wait_for_snapshot().await?;
                 return Ok(plan);
             }
             if waited {

@@ -126,7 +126,7 @@ pub static TABLE: &[Setting] = &[
     session(
         "deadlock_timeout",
         MS,
-        "1s",
+        "1000",
         "Accepted for clients that set it; a deadlock is found at once.",
     ),
     session(
