@@ -189,3 +189,7 @@ SELECT conname, contype, condeferrable, condeferred, pg_get_constraintdef(oid) F
 SELECT indexrelid::regclass, indisunique, indimmediate FROM pg_index WHERE indrelid = 'de_u'::regclass ORDER BY 1;
 SELECT constraint_name, is_deferrable, initially_deferred FROM information_schema.table_constraints WHERE constraint_name LIKE 'de\_%' ORDER BY 1;
 DROP TABLE de_c, de_p, de_u;
+-- A key that is judged later says nothing about groups.
+CREATE TABLE de_g (id int PRIMARY KEY DEFERRABLE, v text);
+SELECT id, v FROM de_g GROUP BY id;
+DROP TABLE de_g;

@@ -239,3 +239,21 @@ ALTER TABLE fk_r ALTER id TYPE bigint;
 INSERT INTO fk_x VALUES (1, NULL);
 \d fk_x
 DROP TABLE fk_x, fk_r, fk_nokey;
+-- A row that has its default already still references what goes away.
+CREATE TABLE fk_d (id int PRIMARY KEY);
+CREATE TABLE fk_e (n int, d int DEFAULT 0 REFERENCES fk_d ON DELETE SET DEFAULT ON UPDATE SET DEFAULT);
+INSERT INTO fk_d VALUES (0), (1);
+INSERT INTO fk_e VALUES (1, 0), (2, 1);
+DELETE FROM fk_d WHERE id = 0;
+UPDATE fk_d SET id = 9 WHERE id = 0;
+DELETE FROM fk_d WHERE id = 1;
+SELECT * FROM fk_e ORDER BY n;
+DROP TABLE fk_e, fk_d;
+-- A new key that compares equal to the old one.
+CREATE TABLE fk_d (id numeric PRIMARY KEY);
+CREATE TABLE fk_e (d numeric REFERENCES fk_d ON UPDATE CASCADE);
+INSERT INTO fk_d VALUES (1.0);
+INSERT INTO fk_e VALUES (1.0);
+UPDATE fk_d SET id = 1.00;
+SELECT * FROM fk_e;
+DROP TABLE fk_e, fk_d;

@@ -106,7 +106,9 @@ impl Binder<'_> {
             return false;
         };
         debug_assert!(id >= item.first, "a column belongs to its item");
-        table.indexes.iter().filter(|i| i.primary).any(|index| {
+        // A deferrable key may be there twice for a while.
+        let mut keys = table.indexes.iter().filter(|i| i.primary && !i.deferrable);
+        keys.any(|index| {
             index.columns.iter().all(|column| {
                 let key = column.position().map(|position| item.first + position);
                 grouping

@@ -542,6 +542,11 @@ impl<'c, 'a> Judge<'c, 'a> {
         // What follows sees what was done, and looks again.
         self.last = None;
         self.cx.txn.begin_statement();
+        // A row that was given the values it had (its own default, or a new key that its type cannot tell from the old one)
+        // is not queued for a check, and would stay behind.
+        if action == Action::SetDefault || (action == Action::Cascade && new.is_some()) {
+            self.unreferenced(rule, Action::NoAction, old).await?;
+        }
         Ok(())
     }
 
