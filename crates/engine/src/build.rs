@@ -66,12 +66,13 @@ impl Found<'_> {
         guard: &Guard,
         error: WriteError,
     ) -> Option<WriteError> {
-        let Some(writer) = &self.in_flight else {
-            return Some(error);
+        // A blocker made after a rollback to a savepoint would wait for a waking that was. And a row that has given up its
+        // key since it was looked at is no duplicate of the one that took it.
+        let error = match &self.in_flight {
+            Some(writer) => WriteError::Blocked(Blocker::outcome(writer.clone())),
+            None => error,
         };
-        // A blocker made after a rollback to a savepoint would wait for a waking that was.
-        let blocker = Blocker::outcome(writer.clone());
-        (table.rows.head(rid, guard) == Some(self.head)).then_some(WriteError::Blocked(blocker))
+        (table.rows.head(rid, guard) == Some(self.head)).then_some(error)
     }
 }
 

@@ -227,8 +227,12 @@ fn prune_chain<'g>(
     // The nearest newer committed version, which superseded the one looked at.
     let mut newer: Option<Csn> = None;
     prune.sweep(slot, guard, |version, may_go| {
+        // Below a tombstone nothing keeps a key: entries go with the versions.
+        keys_changed |= matches!(
+            version.kind(),
+            Kind::Tombstone | Kind::Row { keys_changed: true }
+        );
         let Some(csn) = csn_of(version) else {
-            keys_changed |= version.kind() == Kind::Row { keys_changed: true };
             return false;
         };
         if version.kind() == Kind::LockOnly {
@@ -237,7 +241,6 @@ fn prune_chain<'g>(
             }
             return true;
         }
-        keys_changed |= version.kind() == Kind::Row { keys_changed: true };
         let Some(superseded_by) = newer.replace(csn) else {
             return false;
         };

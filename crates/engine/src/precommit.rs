@@ -128,6 +128,7 @@ impl Buffers {
         self.side = None;
         self.writes.clear();
         self.tables.clear();
+        self.settle();
     }
 
     /// Gives back what a large transaction needed and cleaning up after it does not.
@@ -328,8 +329,10 @@ impl Txn {
         let buffers = &mut work.buffers;
         let mut side = buffers.side.take().unwrap_or_else(|| lane.begin_side());
         side.append(std::mem::take(&mut buffers.log));
+        // In memory until the home has written it: it counts until then.
+        let side = finish_side(side).await;
         buffers.settle();
-        let side = finish_side(side).await?;
+        let side = side?;
         let room = take_room(lane, 0).await?;
         Ok(Place::Side(room, side))
     }

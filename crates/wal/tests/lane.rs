@@ -277,8 +277,16 @@ fn threads_share_a_lane() {
         accept_data_loss: false,
     };
     let open = |found: &mut Vec<u64>| {
-        let home: Arc<dyn LogHome> =
-            Arc::new(LocalHome::open(dir.path(), &env, sizes.clone()).unwrap());
+        // The writer's thread lets go of the old one only after it has told that the last block is durable.
+        let opened =
+            (0..1_000_000).find_map(|_| match LocalHome::open(dir.path(), &env, sizes.clone()) {
+                Err(HomeError::InUse(_)) => {
+                    std::thread::yield_now();
+                    None
+                }
+                other => Some(other.unwrap()),
+            });
+        let home: Arc<dyn LogHome> = Arc::new(opened.expect("the old one is let go of"));
         recovery::open(&home, &env, &options, &mut |csn, _| {
             found.push(csn.get());
             Ok(())

@@ -72,6 +72,31 @@ fn a_snapshot_keeps_what_it_sees_and_nothing_else() {
     assert_eq!(world.table.row_count_estimate(), 1);
 }
 
+/// T1, the other way round: what came and went while an old snapshot lasts leaves no index entry when that ends.
+#[test]
+fn rows_that_live_and_die_beside_an_old_snapshot_leave_no_entries() {
+    let (world, worker) = World::with_accounts(1, 1);
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.scan(&mut old).len(), 1);
+    for k in 2..50 {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        txn.insert(&world.table, &row(k, k)).expect("insert");
+        commit(txn);
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.delete(&mut txn, k).expect("delete");
+        commit(txn);
+        worker.flush(FlushMode::Inline);
+        while worker.collect_garbage(64) {}
+    }
+    drop(old);
+    while worker.collect_garbage(64) {}
+    assert_eq!(
+        (world.by_key.entry_count(), world.by_balance.entry_count()),
+        (1, 1)
+    );
+    assert_eq!(world.table.row_count_estimate(), 1);
+}
+
 #[test]
 fn a_hot_row_is_pruned_by_its_writers() {
     let (world, worker) = World::with_accounts(1, 1);

@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const WRITE_BYTES: usize = 1 << 20;
 /// Buffers kept for the caller to fill again.
 const SPARES_MAX: usize = 2;
+/// The largest piece that is kept.
+const SPARE_BYTES_MAX: usize = 2 * WRITE_BYTES;
 
 /// What the home's thread does for a side segment.
 pub(super) enum Job {
@@ -119,10 +121,13 @@ impl SideFile {
         }
         drop(state);
         self.backlog_bytes.fetch_sub(piece.len(), Ordering::Release);
-        let mut spares = self.spares.lock();
-        if spares.len() < SPARES_MAX {
-            piece.clear();
-            spares.push(piece);
+        // A piece that grew behind a savepoint is freed: spares are not counted.
+        if piece.capacity() <= SPARE_BYTES_MAX {
+            let mut spares = self.spares.lock();
+            if spares.len() < SPARES_MAX {
+                piece.clear();
+                spares.push(piece);
+            }
         }
     }
 
