@@ -258,7 +258,7 @@ fn an_entry_larger_than_its_room_is_a_bug() {
 #[test]
 fn threads_share_a_lane() {
     use logstead_env::Env;
-    use logstead_home::{LocalHome, LocalOptions};
+    use logstead_home::{HomeError, LocalHome, LocalOptions};
     use logstead_wal::recovery::{self, Options};
     use std::sync::atomic::AtomicU64;
     let dir = tempfile::tempdir().unwrap();
