@@ -2,7 +2,7 @@
 //! loading.
 //!
 //! 1. [`Options`] are read from the command line.
-//! 2. [`run`] opens an engine for each number of workers, loads, drives sessions ([`driver`]), and checks what is left.
+//! 2. [`run`] opens an engine for each number of workers, loads, drives sessions (`driver`), and checks what is left.
 //! 3. [`Results`] are printed as a table, and written as JSON and as a report with charts.
 //!
 //! Invariants: a run whose data is not consistent afterwards says so and is a failure; every result names machine,

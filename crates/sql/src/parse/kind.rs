@@ -18,7 +18,7 @@ pub enum StatementKind {
     AlterConstraint(Box<AlterConstraint>),
     /// SET CONSTRAINTS; the statement is a placeholder.
     SetConstraints(Box<SetConstraints>),
-    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and [NOT] DEFERRABLE among its modes, which the grammar
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes, which the grammar
     /// library lacks.
     Transaction(Option<bool>),
     /// SET, SHOW, RESET, DISCARD.

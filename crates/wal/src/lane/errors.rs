@@ -23,7 +23,7 @@ pub enum NoRoom {
     /// The disk is full; asking again later may succeed.
     #[error("the disk that holds the log is full")]
     DiskFull,
-    /// The records belong into a side segment ([`Lane::write_side`](super::Lane::write_side)).
+    /// The records belong into a side segment ([`Lane::begin_side`](super::Lane::begin_side)).
     #[error("the entry is too large for the lane itself")]
     TooLarge,
     /// The lane has failed.
