@@ -56,6 +56,10 @@ pub struct Facts {
     pub writes_are_short: bool,
     /// Largest room that `ensure_room` may be asked for, and largest append.
     pub room_size_bytes_max: u64,
+    /// Appends of one lane that are worth having in flight together; 1 where each must wait for the one before it.
+    pub appends_in_flight_max: usize,
+    /// How long an append of the preferred size takes when nothing else is going on: for defaults, never for correctness.
+    pub append_latency_expected_us: u32,
 }
 
 /// A segment as it lies in the home.

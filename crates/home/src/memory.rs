@@ -181,6 +181,8 @@ impl LogHome for MemoryHome {
             block_size_preferred: 16 * 1024,
             writes_are_short: true,
             room_size_bytes_max: self.segment_size_bytes,
+            appends_in_flight_max: 8,
+            append_latency_expected_us: 1,
         }
     }
 

@@ -46,6 +46,11 @@ const ZERO_PIECE_BYTES: usize = 256 * 1024;
 /// Pause between two such pieces while commits go on.
 const ZERO_PIECE_PAUSE: Duration = Duration::from_millis(1);
 
+/// An NVMe device gains little from more writes of one lane at a time, and each one holds a buffer.
+const APPENDS_IN_FLIGHT_MAX: usize = 8;
+/// One short O_DSYNC write to an NVMe device.
+const APPEND_LATENCY_EXPECTED_US: u32 = 50;
+
 /// Sizes and ways of a local home.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
@@ -418,6 +423,8 @@ impl LogHome for LocalHome {
             block_size_preferred: 16 * 1024,
             writes_are_short: true,
             room_size_bytes_max: self.shared.options.segment_size_bytes_min,
+            appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
+            append_latency_expected_us: APPEND_LATENCY_EXPECTED_US,
         }
     }
 
