@@ -22,8 +22,8 @@ mod watch;
 
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
-    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileLock, Files, Loss, OpenMode, RealFiles,
-    SimFiles, is_disk_full,
+    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileKind, FileLock, Files, Loss, OpenMode,
+    RealFiles, SimFiles, is_disk_full,
 };
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};

@@ -37,6 +37,14 @@ pub enum HomeError {
         /// Which rule.
         what: &'static str,
     },
+    /// A home's URL says nothing that can be opened.
+    #[error("cannot open the log at \"{url}\": {what}")]
+    Url {
+        /// As it was given.
+        url: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// This home does not offer the operation.
     #[error("this home does not offer {0}")]
     Unsupported(&'static str),

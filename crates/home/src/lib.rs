@@ -4,20 +4,24 @@
 //! nothing of blocks, entries or transactions: that is the `wal` crate's. [`LogHome`] is the whole interface; each home
 //! passes the one conformance suite in [`conformance`].
 //!
-//! | home | where | fencing |
-//! |---|---|---|
-//! | [`LocalHome`] | preallocated files written with O_DIRECT and O_DSYNC | the kernel's lock on `DIR/lock` |
-//! | [`MemoryHome`] | this process | none needed |
+//! | home | opened by | where | fencing |
+//! |---|---|---|---|
+//! | [`LocalHome`] | `file:///dir`, or a plain path | preallocated files written with O_DIRECT and O_DSYNC | the kernel's lock on `DIR/lock` |
+//! | [`MemoryHome`] | `memory:` | this process | none needed |
+//!
+//! [`open()`] turns a URL into a home.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
 mod error;
 mod local;
 mod memory;
+mod open;
 
 pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions};
 pub use memory::MemoryHome;
+pub use open::{HomeOptions, open};
 
 pub use logstead_env::Buffer;
 use logstead_types::LaneId;

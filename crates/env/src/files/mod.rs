@@ -52,6 +52,19 @@ impl OpenMode {
     }
 }
 
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A directory.
+    Directory,
+    /// A file.
+    File,
+    /// A block device.
+    BlockDevice,
+    /// A socket, a terminal, ...: nothing to keep data in.
+    Other,
+}
+
 /// An open file. Positions are explicit, so any number of threads may use it.
 pub trait File: Send + Sync {
     /// Reads up to `into.len()` bytes at `offset`; 0 at the end of the file.
@@ -171,6 +184,9 @@ pub trait Files: Send + Sync {
 
     /// The names in `dir`, sorted. A missing directory is an error of kind `NotFound`.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// What `path` leads to; `None` if there is nothing.
+    fn kind(&self, path: &Path) -> io::Result<Option<FileKind>>;
 
     /// Locks `path` (made if absent) against every other process. `None`: another one holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;

@@ -1,9 +1,9 @@
 //! The machine's file system.
 
-use super::{Access, File, FileLock, Files, OpenMode};
+use super::{Access, File, FileKind, FileLock, Files, OpenMode};
 use rustix::fs::OFlags;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The machine's file system.
@@ -112,6 +112,22 @@ impl Files for RealFiles {
         Ok(names)
     }
 
+    fn kind(&self, path: &Path) -> io::Result<Option<FileKind>> {
+        let kind = match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?.file_type(),
+        };
+        Ok(Some(if kind.is_dir() {
+            FileKind::Directory
+        } else if kind.is_file() {
+            FileKind::File
+        } else if kind.is_block_device() {
+            FileKind::BlockDevice
+        } else {
+            FileKind::Other
+        }))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
         let file = std::fs::OpenOptions::new()
             .read(true)
@@ -153,7 +169,12 @@ impl File for RealFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        let metadata = self.file.metadata()?;
+        if metadata.file_type().is_block_device() {
+            // Devices have no length in their metadata. The file position that this moves is used by nobody.
+            return Ok(rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))?);
+        }
+        Ok(metadata.len())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

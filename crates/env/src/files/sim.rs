@@ -7,7 +7,7 @@
 //!
 //! Does not model: reordering of names across directories, or read errors other than those asked for.
 
-use super::{Access, File, FileLock, Files, OpenMode};
+use super::{Access, File, FileKind, FileLock, Files, OpenMode};
 use crate::random::{GOLDEN_GAMMA, split_mix};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -452,6 +452,18 @@ impl Files for SimFiles {
             .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
             .collect();
         Ok(names.into_iter().collect())
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<FileKind>> {
+        let state = self.state.lock();
+        state.alive(None)?;
+        Ok(if state.names.contains_key(path) {
+            Some(FileKind::File)
+        } else if state.dirs.contains(path) {
+            Some(FileKind::Directory)
+        } else {
+            None
+        })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
