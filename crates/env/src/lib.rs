@@ -28,7 +28,7 @@ pub use files::{
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
-pub use thread::{JoinHandle, core_count, sleep, spawn};
+pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped};
 pub use watch::{AbortOnPanic, abort_on_panic};
 
 use std::sync::Arc;

@@ -49,6 +49,21 @@ where
     Ok(JoinHandle { inner })
 }
 
+/// The same for a thread that ends before `scope` does and may borrow what outlives it; not pinned.
+pub fn spawn_scoped<'scope, F, T>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    name: &str,
+    body: F,
+) -> io::Result<std::thread::ScopedJoinHandle<'scope, T>>
+where
+    F: FnOnce() -> T + Send + 'scope,
+    T: Send + 'scope,
+{
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn_scoped(scope, body)
+}
+
 /// Lets the calling thread do nothing for a while. For background threads only, never for a worker.
 pub fn sleep(time: std::time::Duration) {
     std::thread::sleep(time);

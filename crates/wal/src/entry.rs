@@ -178,6 +178,11 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// Where the next entry begins: how many of the bytes were read.
+    pub(crate) fn at(&self) -> usize {
+        self.reader.at()
+    }
+
     fn read(&mut self) -> Result<Entry<'a>, FormatError> {
         let len = self.reader.number()?;
         let start = self.reader.at();

@@ -5,10 +5,10 @@
 use crate::entry::{Body, Entries};
 use crate::manifest::Manifest;
 use crate::record::{Record, Records};
-use crate::recovery::{self, LaneScan, RecoveryError, Report, Target};
-use logstead_env::Env;
+use crate::recovery::{self, LaneScan, OneByOne, Reading, RecoveryError, Report, Target};
+use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LocalHome, LogHome};
-use logstead_types::{Csn, Epoch, LaneId};
+use logstead_types::Csn;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -44,21 +44,35 @@ impl From<HomeError> for InspectError {
 
 /// Reads the whole log in `dir` as a recovery would, and decodes every record.
 pub fn verify(dir: &Path, env: &Env) -> Result<Verified, RecoveryError> {
-    verify_home(&LocalHome::open_read_only(dir, env)?)
+    verify_with(
+        &LocalHome::open_read_only(dir, env)?,
+        env.clock.as_ref(),
+        true,
+    )
 }
 
 /// The same for any home.
 pub fn verify_home(home: &dyn LogHome) -> Result<Verified, RecoveryError> {
+    verify_with(home, &RealClock::new(), false)
+}
+
+fn verify_with(
+    home: &dyn LogHome,
+    clock: &dyn Clock,
+    ahead: bool,
+) -> Result<Verified, RecoveryError> {
     let (manifest, _) =
         recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
     let mut records = 0;
-    let replayed = recovery::replay(home, &manifest, false, &mut |_, bytes| {
+    let mut count = |_, bytes: &[u8]| {
         for record in Records::new(bytes) {
             record?;
             records += 1;
         }
         Ok(())
-    })?;
+    };
+    let reading = Reading { home, clock, ahead };
+    let replayed = recovery::replay(&reading, &manifest, false, &mut OneByOne(&mut count))?;
     let next_csn = replayed.marks.last().map_or(Csn(1), |mark| mark.next);
     Ok(Verified {
         manifest,
@@ -78,28 +92,15 @@ pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), Inspect
     let (manifest, _) =
         recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
     out.write_all(&manifest.encode())?;
-    let target = |epoch: Epoch, lane: LaneId, first_segment: u64, blocks| Target {
-        database: manifest.database,
-        epoch,
-        lane,
-        first_segment,
-        blocks,
-    };
     for mark in &manifest.marks {
         for span in &mark.spans {
-            dump_lane(
-                home,
-                target(mark.epoch, span.lane, span.first_segment, Some(span.blocks)),
-                out,
-            )?;
+            let target = Target::of_span(manifest.database, mark.epoch, span);
+            dump_lane(home, target, out)?;
         }
     }
     for origin in &manifest.lanes {
-        dump_lane(
-            home,
-            target(manifest.epoch, origin.lane, origin.first_segment, None),
-            out,
-        )?;
+        let target = Target::of_origin(manifest.database, manifest.epoch, origin);
+        dump_lane(home, target, out)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! epoch 3
 //! lane 0 first-segment 12
 //! mark epoch 2 base 100 first-unaccounted 151 next 160
+//! annulled from 155
 //! span lane 0 first-segment 9 end-segment 11 end-offset 4096 blocks 7
 //! discarded lane 0 first-segment 4 last-segment 5
 //! crc 89abcdef
@@ -19,6 +20,7 @@
 //! - A mark settles its epoch for good: entries at or above `first_unaccounted` survive only by the rule of
 //!   [`recovery`](crate::recovery), evaluated over exactly the blocks inside the spans; what lies behind a span's end is
 //!   never read again (Aurora's truncation ranges).
+//! - Where a loss of data was accepted, the mark names the first CSN that may depend on it: no entry from there on survives.
 //! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before.
 
 use crate::FormatError;
@@ -63,6 +65,8 @@ pub struct Mark {
     pub base: Csn,
     /// Its first CSN that no entry accounts for.
     pub first_unaccounted: Csn,
+    /// After an accepted loss of data: nothing of the epoch from this CSN on survives, whatever it hangs on.
+    pub annulled_from: Option<Csn>,
     /// First CSN of the epoch after it: above every CSN seen.
     pub next: Csn,
     /// What its lanes wrote.
@@ -135,6 +139,7 @@ impl Manifest {
                 epoch,
                 base,
                 first_unaccounted,
+                annulled_from,
                 next,
                 spans,
             } = mark;
@@ -142,6 +147,9 @@ impl Manifest {
                 out,
                 "mark epoch {epoch} base {base} first-unaccounted {first_unaccounted} next {next}"
             );
+            if let Some(from) = annulled_from {
+                let _ = writeln!(out, "annulled from {from}");
+            }
             for Span {
                 lane,
                 first_segment,
@@ -204,6 +212,12 @@ impl Manifest {
                 || mark.next < mark.first_unaccounted
             {
                 return Err("the CSNs of a mark do not follow one another");
+            }
+            if mark
+                .annulled_from
+                .is_some_and(|from| from < mark.first_unaccounted || from > mark.next)
+            {
+                return Err("a mark annuls what it counts as accounted for, or what came after it");
             }
             if mark
                 .spans
@@ -301,9 +315,13 @@ impl Parser<'_> {
                 epoch: self.epoch(n[0])?,
                 base: Csn(n[1]),
                 first_unaccounted: Csn(n[2]),
+                annulled_from: None,
                 next: Csn(n[3]),
                 spans: Vec::new(),
             };
+            if self.next_is("annulled") {
+                mark.annulled_from = Some(Csn(self.line("annulled from #", 10)?[0]));
+            }
             while self.next_is("span") {
                 let n = self.line(
                     "span lane # first-segment # end-segment # end-offset # blocks #",

@@ -92,6 +92,11 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// Where the next record begins: how many of the bytes were read.
+    pub fn at(&self) -> usize {
+        self.reader.at()
+    }
+
     fn read(&mut self) -> Result<Record<'a>, FormatError> {
         let start = self.reader.at();
         let kind = self.reader.byte()?;

@@ -4,10 +4,10 @@ mod rig;
 
 use logstead_env::{Buffer, Fault, Loss};
 use logstead_home::Position;
-use logstead_types::{BlockNo, Csn, LaneId};
+use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::Header;
-use logstead_wal::recovery::{Options, RecoveryError};
-use logstead_wal::{Deps, inspect};
+use logstead_wal::recovery::{self, Options, RecoveryError};
+use logstead_wal::{Deps, Record, Records, inspect};
 use rig::{Machine, Server, lane, options};
 
 fn upto(last: u64) -> Vec<u64> {
@@ -326,6 +326,11 @@ fn t7_a_tail_read_from_the_cache_is_made_durable_before_it_is_built_on() {
 }
 
 fn commit_side(server: &Server, csn: u64) {
+    push_side(server, csn, &Deps::floor(Csn(csn - 1)));
+    assert!(server.flush(0));
+}
+
+fn push_side(server: &Server, csn: u64, deps: &Deps) {
     let (done, finished) = std::sync::mpsc::channel();
     let mut side = server.lane(0).begin_side();
     // In pieces: the checksum is of them all.
@@ -335,10 +340,7 @@ fn commit_side(server: &Server, csn: u64) {
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     let side = finished.recv().unwrap().unwrap();
     let room = server.lane(0).room(0).unwrap();
-    server
-        .lane(0)
-        .push_side(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &side);
-    assert!(server.flush(0));
+    server.lane(0).push_side(room, Csn(csn), deps, &side);
 }
 
 #[test]
@@ -372,6 +374,133 @@ fn side_segments_come_back_and_orphans_go() {
     assert_eq!(server.survivors, [1]);
     drop(server);
     assert_eq!(machine.start(1).unwrap().survivors, [1]);
+}
+
+/// An entry does not list what was Committed when it drew its CSN. So once something acknowledged is lost, the lists of
+/// what came later prove nothing, and all of it goes, for good.
+#[test]
+fn accepted_data_loss_drops_later_entries_whatever_their_lists_say() {
+    let machine = Machine::new(1);
+    let server = machine.start(2).unwrap();
+    let nothing = Deps::default();
+    assert!(server.commit(0, 1) && server.commit(1, 2));
+    // 3 changes what 2 wrote, which is Committed by now; 4 shows that the block of 2 was durable.
+    assert!(server.push_with(0, 3, &nothing) && server.flush(0));
+    assert!(server.push_with(1, 4, &nothing) && server.flush(1));
+    drop(server);
+    let change = |bytes: &mut Vec<u8>| bytes[100] ^= 1;
+    machine
+        .files
+        .tamper(&Machine::segment(1, 0), change)
+        .unwrap();
+    assert!(matches!(machine.start(2), Err(RecoveryError::Corrupt(_))));
+    let accept = Options {
+        accept_data_loss: true,
+        lanes: 2,
+        ..options()
+    };
+    let server = machine.start_with(accept).unwrap();
+    assert_eq!(server.survivors, [1]);
+    assert_eq!(server.log.report.entries_dropped, 1, "3; 4 was not read");
+    let next = server.log.next_csn.get();
+    assert_eq!(next, 4);
+    assert!(server.commit(1, next));
+    drop(server);
+    for lanes in [1, 2, 1] {
+        let server = machine.start(lanes).unwrap();
+        assert_eq!(
+            server.survivors,
+            [1, 4],
+            "the lost one and its followers stay away"
+        );
+    }
+    let (manifest, _) = machine.home().unwrap().get("manifest").unwrap().unwrap();
+    let manifest = String::from_utf8(manifest).unwrap();
+    assert!(manifest.contains("\nannulled from 2\n"), "{manifest}");
+}
+
+#[test]
+fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_with_it() {
+    let machine = Machine::new(1);
+    machine.files.set_loss(Loss::All);
+    let server = machine.start(2).unwrap();
+    let on = |list: &[u64]| Deps {
+        floor: Csn(0),
+        list: list.iter().map(|&csn| Csn(csn)).collect(),
+    };
+    // 2 never becomes durable: the gap.
+    assert!(server.commit(0, 1) && server.push(1, 2));
+    assert!(server.push_with(0, 3, &on(&[1])) && server.flush(0));
+    push_side(&server, 4, &on(&[]));
+    push_side(&server, 5, &on(&[2]));
+    assert!(server.push_with(0, 6, &on(&[])) && server.flush(0));
+    drop(server);
+    machine.files.reboot();
+    let whole = machine.fork(1);
+    assert_eq!(whole.start(2).unwrap().survivors, [1, 3, 4, 6]);
+    let sides = whole.home().unwrap().sides(lane(0)).unwrap();
+    assert_eq!(sides, [1 << 32], "of the dropped one nothing is left");
+    let path = "/db/log/lane-0000/side-0000000100000000.rec".as_ref();
+    machine.env.files.remove(path).unwrap();
+    machine
+        .env
+        .files
+        .sync_dir("/db/log/lane-0000".as_ref())
+        .unwrap();
+    let text = machine.start(2).map(|_| ()).unwrap_err().to_string();
+    for part in [
+        "a side segment is missing",
+        "0000000100000000",
+        "the records of CSN 4",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let accept = Options {
+        accept_data_loss: true,
+        lanes: 2,
+        ..options()
+    };
+    assert_eq!(machine.start_with(accept).unwrap().survivors, [1, 3]);
+    assert_eq!(machine.start(2).unwrap().survivors, [1, 3]);
+}
+
+#[test]
+fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
+    let machine = Machine::new(1);
+    let server = machine.start(1).unwrap();
+    let row = vec![7; 700_000];
+    let mut records = Vec::new();
+    for rid in 0..30 {
+        let (table, rid, row) = (TableId(1), Rid(rid), &row[..]);
+        Record::Insert { table, rid, row }.encode(&mut records);
+    }
+    let (done, finished) = std::sync::mpsc::channel();
+    let mut side = server.lane(0).begin_side();
+    records
+        .chunks(1 << 20)
+        .for_each(|piece| side.append(piece.to_vec()));
+    side.finish(Box::new(move |result| done.send(result).unwrap()));
+    let side = finished.recv().unwrap().unwrap();
+    let room = server.lane(0).room(0).unwrap();
+    server
+        .lane(0)
+        .push_side(room, Csn(1), &Deps::default(), &side);
+    assert!(server.flush(0));
+    drop(server);
+    let home = machine.home().unwrap();
+    let mut calls: Vec<Vec<u8>> = Vec::new();
+    let mut take = |csn, records: &[u8]| {
+        assert_eq!(csn, Csn(1));
+        calls.push(records.to_vec());
+        Ok(())
+    };
+    recovery::open(&home, &machine.env, &options(), &mut take).unwrap();
+    assert!(calls.len() > 10);
+    for call in &calls {
+        assert!(Records::new(call).all(|record| record.is_ok()));
+        assert!(call.len() < 2 << 20, "never all of it in memory");
+    }
+    assert_eq!(calls.concat(), records);
 }
 
 #[test]

@@ -79,6 +79,9 @@ pub enum RecoveryError {
         /// What the caller says.
         source: ApplyError,
     },
+    /// The caller wants no more, for a reason of its own.
+    #[error("{0}")]
+    Refused(ApplyError),
     /// Settings that make no sense.
     #[error("{0}")]
     Options(String),

@@ -6,31 +6,25 @@
 //!
 //! The rule: an entry survives if everything on its list survives and its floor is below the first unaccounted CSN.
 //! Below the gap that holds by itself, because dependencies have smaller CSNs.
+//!
+//! A loss of what was durable, accepted, is another matter. A predecessor that was Committed when an entry drew its CSN is
+//! on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later entries say
+//! nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it (`annulled_from`).
 
-use super::errors::{ApplyError, Corruption, RecoveryError};
-use super::scan::{LaneScan, Unsure};
-use crate::entry::{Body, Deps, Entries, Entry, SideRef};
-use logstead_home::{HomeError, LogHome, Position};
-use logstead_types::{BlockNo, Csn, LaneId};
+use super::errors::{Corruption, RecoveryError};
+use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
+use super::scan::LaneScan;
+use super::side::{self, Checked};
+use super::{Reading, Survivors};
+use crate::entry::{Deps, SideRef};
+use logstead_types::{Csn, Epoch, LaneId};
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Receives the survivors in CSN order: the CSN of each entry and its records.
-pub type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
-
-/// Bytes of a side segment read at once.
-const SIDE_PIECE_LEN: usize = 1 << 20;
-
-/// How one lane of the epoch ended.
-#[derive(Clone, Debug)]
-pub(crate) struct LaneEnd {
-    pub(crate) lane: LaneId,
-    pub(crate) first_segment: u64,
-    pub(crate) end: Position,
-    pub(crate) blocks: u64,
-    pub(crate) last_segment: Option<u64>,
-    pub(crate) unsure: Vec<Unsure>,
-    pub(crate) corruption: Option<Corruption>,
-}
+/// Entries kept while a loss is dealt with and lanes go on behind a gap that nothing bounds any more.
+const KEPT_AFTER_LOSS_MAX: usize = 1 << 20;
 
 /// What became of an epoch.
 #[derive(Debug, Default)]
@@ -38,40 +32,46 @@ pub(crate) struct Merged {
     pub(crate) ends: Vec<LaneEnd>,
     pub(crate) first_unaccounted: Csn,
     pub(crate) next: Csn,
+    /// After an accepted loss, now or earlier: nothing from this CSN on survives.
+    pub(crate) annulled_from: Option<Csn>,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) dropped: u64,
     pub(crate) sides: Vec<SideRef>,
     /// A loss that the caller accepted.
     pub(crate) loss: Option<Corruption>,
+    pub(crate) waited: Duration,
 }
 
 /// What is known of the epoch before it is read.
 pub(crate) struct Known {
+    pub(crate) epoch: Epoch,
     pub(crate) base: Csn,
     /// First unaccounted CSN, if the epoch is settled.
     pub(crate) first_unaccounted: Option<Csn>,
+    pub(crate) annulled_from: Option<Csn>,
     pub(crate) accept_data_loss: bool,
 }
 
 struct Lane<'h> {
-    scan: LaneScan<'h>,
+    lane: LaneId,
+    feed: Feed<'h>,
     highest: Csn,
-    done: bool,
+    end: Option<LaneEnd>,
 }
 
-enum OwnedBody {
-    Inline(Vec<u8>),
+enum Records {
+    Inline(Arc<Vec<u8>>, Range<usize>),
     Side(SideRef),
 }
 
 struct Waiting {
     deps: Deps,
-    body: OwnedBody,
+    records: Records,
 }
 
-struct Merge<'h, 'a> {
-    home: &'h dyn LogHome,
+struct Merge<'r, 'h> {
+    reading: &'r Reading<'h>,
     known: Known,
     lanes: Vec<Lane<'h>>,
     waiting: BTreeMap<Csn, Waiting>,
@@ -79,42 +79,44 @@ struct Merge<'h, 'a> {
     /// Nothing from here on is handed over by the order alone.
     limit: Csn,
     merged: Merged,
-    apply: &'a mut Apply<'a>,
+    survivors: &'r mut dyn Survivors,
 }
 
-/// Reads an epoch's lanes and hands its survivors to `apply`.
+/// Reads an epoch's lanes and hands its survivors over.
 pub(crate) fn merge<'h>(
-    home: &'h dyn LogHome,
+    reading: &Reading<'h>,
     scans: Vec<LaneScan<'h>>,
     known: Known,
-    apply: &mut Apply<'_>,
+    survivors: &mut dyn Survivors,
 ) -> Result<Merged, RecoveryError> {
-    let lanes = scans
-        .into_iter()
-        .map(|scan| Lane {
-            scan,
+    std::thread::scope(|scope| {
+        let ids: Vec<LaneId> = scans.iter().map(|scan| scan.target().lane).collect();
+        let lane = |(lane, feed)| Lane {
+            lane,
+            feed,
             highest: Csn::ZERO,
-            done: false,
-        })
-        .collect();
-    let base = known.base;
-    let limit = known.first_unaccounted.unwrap_or(Csn(u64::MAX));
-    let merged = Merged {
-        next: base,
-        ..Merged::default()
-    };
-    let mut forward = |csn: Csn, records: &[u8]| apply(csn, records);
-    Merge {
-        home,
-        known,
-        lanes,
-        waiting: BTreeMap::new(),
-        expected: base,
-        limit,
-        merged,
-        apply: &mut forward,
-    }
-    .run()
+            end: None,
+        };
+        let feeds = Feed::start(scope, scans, reading.ahead);
+        let annulled_from = known.annulled_from;
+        let limit = known.first_unaccounted.unwrap_or(Csn(u64::MAX));
+        let merge = Merge {
+            reading,
+            lanes: ids.into_iter().zip(feeds).map(lane).collect(),
+            waiting: BTreeMap::new(),
+            expected: known.base,
+            limit: annulled_from.map_or(limit, |from| from.min(limit)),
+            merged: Merged {
+                next: known.base,
+                annulled_from,
+                ..Merged::default()
+            },
+            known,
+            survivors,
+        };
+        // Whatever comes of it, the feeds are dropped before the scope ends, so no reader waits for ever.
+        merge.run()
+    })
 }
 
 impl Merge<'_, '_> {
@@ -123,145 +125,135 @@ impl Merge<'_, '_> {
             while self.expected < self.limit
                 && let Some(entry) = self.waiting.remove(&self.expected)
             {
-                if !self.survivor(self.expected, &entry.body)? {
-                    self.waiting.insert(self.expected, entry);
-                    break;
-                }
-                self.expected = self.expected.next();
+                self.next_in_order(self.expected, &entry.records)?;
             }
-            let unfinished = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.done);
+            let lanes = self.lanes.iter().enumerate();
+            let unfinished = lanes.filter(|(_, lane)| lane.end.is_none());
             let Some((index, _)) = unfinished.min_by_key(|(_, lane)| lane.highest) else {
                 break;
             };
-            self.read_block(index)?;
+            let lane = &mut self.lanes[index];
+            match lane
+                .feed
+                .next(self.reading.clock, &mut self.merged.waited)?
+            {
+                Read::Blocks(batch) => {
+                    lane.highest = lane.highest.max(batch.csn_highest);
+                    self.take(index, batch)?;
+                }
+                Read::End(end) => self.close(index, end)?,
+            }
         }
-        self.close_lanes()?;
         self.settle_rest()?;
+        let ends = self.lanes.into_iter().filter_map(|lane| lane.end);
+        self.merged.ends = ends.collect();
         Ok(self.merged)
     }
 
-    fn read_block(&mut self, index: usize) -> Result<(), RecoveryError> {
-        let lane = &mut self.lanes[index];
-        let target = *lane.scan.target();
-        let Some(block) = lane.scan.next()? else {
-            lane.done = true;
-            return Ok(());
-        };
-        lane.highest = lane.highest.max(block.header.csn_highest);
-        let corrupt = |what: String| Corruption {
-            lane: target.lane,
-            epoch: target.epoch,
-            block: block.header.block,
-            at: block.at,
-            what,
-            proof: "the block's checksums are right".to_owned(),
-        };
-        let mut count = 0;
-        for entry in Entries::new(block.payload) {
-            let entry = entry
-                .map_err(|error| RecoveryError::Corrupt(Box::new(corrupt(error.to_string()))))?;
-            count += 1;
-            let fresh = entry.csn >= self.known.base && entry.csn >= self.expected.min(self.limit);
-            let inside = (block.header.csn_lowest..=block.header.csn_highest).contains(&entry.csn);
-            if !fresh || !inside || self.waiting.contains_key(&entry.csn) {
-                let what = format!("an entry with CSN {}, which cannot be here", entry.csn);
-                return Err(RecoveryError::Corrupt(Box::new(corrupt(what))));
+    fn take(&mut self, index: usize, mut batch: Batch) -> Result<(), RecoveryError> {
+        let payloads = Arc::clone(&batch.payloads);
+        for found in std::mem::take(&mut batch.entries) {
+            let csn = found.csn;
+            let fresh = csn >= self.known.base && csn >= self.expected.min(self.limit);
+            if !fresh || self.waiting.contains_key(&csn) {
+                return Err(self.impossible(index, &batch, &found));
             }
-            self.merged.next = self.merged.next.max(entry.csn.next());
-            self.waiting.insert(entry.csn, keep(&entry));
+            self.merged.next = self.merged.next.max(csn.next());
+            if self.merged.annulled_from.is_some_and(|from| csn >= from) {
+                self.merged.dropped += 1;
+                continue;
+            }
+            let records = match found.place {
+                Place::Inline(range) => Records::Inline(Arc::clone(&payloads), range),
+                Place::Side(side) => Records::Side(side),
+            };
+            if csn == self.expected && csn < self.limit {
+                self.next_in_order(csn, &records)?;
+                continue;
+            }
+            let deps = found.deps;
+            self.waiting.insert(csn, Waiting { deps, records });
         }
-        if count != block.header.entries {
-            let what = format!(
-                "{count} entries where the header says {}",
-                block.header.entries
-            );
-            return Err(RecoveryError::Corrupt(Box::new(corrupt(what))));
+        if self.merged.loss.is_some() && self.waiting.len() > KEPT_AFTER_LOSS_MAX {
+            // What has not turned up by now is not waited for: all that was kept for it would be memory without bound.
+            self.annul_from(self.expected);
+        }
+        Ok(())
+    }
+
+    fn impossible(&self, index: usize, batch: &Batch, found: &Found) -> RecoveryError {
+        let (block, at) = batch.block_of(found);
+        RecoveryError::Corrupt(Box::new(Corruption {
+            lane: self.lanes[index].lane,
+            epoch: self.known.epoch,
+            block,
+            at,
+            what: format!("an entry with CSN {}, which cannot be here", found.csn),
+            proof: "the block's checksums are right".to_owned(),
+        }))
+    }
+
+    /// Nothing from `csn` on survives.
+    fn annul_from(&mut self, csn: Csn) {
+        let from = self.merged.annulled_from.map_or(csn, |from| from.min(csn));
+        self.merged.annulled_from = Some(from);
+        self.limit = self.limit.min(from);
+        self.merged.dropped += self.waiting.split_off(&from).len() as u64;
+    }
+
+    /// Hands over the entry that is next below the gap, or ends the log there.
+    fn next_in_order(&mut self, csn: Csn, records: &Records) -> Result<(), RecoveryError> {
+        if self.survivor(csn, records)? {
+            self.expected = csn.next();
+        } else {
+            self.merged.dropped += 1;
         }
         Ok(())
     }
 
     /// Hands a survivor over. False: its side segment is lost, and the caller has accepted that the log ends there.
-    fn survivor(&mut self, csn: Csn, body: &OwnedBody) -> Result<bool, RecoveryError> {
-        let from_side;
-        let records: &[u8] = match body {
-            OwnedBody::Inline(records) => records,
-            OwnedBody::Side(side) => match self.read_side(side)? {
-                Ok(records) => {
-                    from_side = records;
-                    self.merged.sides.push(*side);
-                    &from_side
+    fn survivor(&mut self, csn: Csn, records: &Records) -> Result<bool, RecoveryError> {
+        let length = match records {
+            Records::Inline(payloads, range) => {
+                let records = payloads.get(range.clone()).unwrap_or(&[]);
+                if !records.is_empty() {
+                    self.survivors.take(csn, records)?;
                 }
-                Err(loss) if self.known.accept_data_loss => {
-                    self.merged.loss.get_or_insert(loss);
-                    self.limit = csn;
-                    return Ok(false);
+                records.len() as u64
+            }
+            Records::Side(side) => {
+                let home = self.reading.home;
+                match side::check(home, self.known.epoch, csn, side)? {
+                    Ok(Checked::Whole(records)) => self.survivors.take(csn, &records)?,
+                    Ok(Checked::Long) => {
+                        let survivors = &mut *self.survivors;
+                        side::pieces(home, csn, side, &mut |piece| survivors.take(csn, piece))?;
+                    }
+                    Err(loss) if self.known.accept_data_loss => {
+                        self.merged.loss.get_or_insert(loss);
+                        self.annul_from(csn);
+                        return Ok(false);
+                    }
+                    Err(loss) => return Err(RecoveryError::Corrupt(Box::new(loss))),
                 }
-                Err(loss) => return Err(RecoveryError::Corrupt(Box::new(loss))),
-            },
+                self.merged.sides.push(*side);
+                side.length
+            }
         };
         self.merged.entries += 1;
-        self.merged.bytes += records.len() as u64;
-        if !records.is_empty() {
-            (self.apply)(csn, records).map_err(|source| RecoveryError::Apply { csn, source })?;
-        }
+        self.merged.bytes += length;
         Ok(true)
     }
 
-    fn read_side(&self, side: &SideRef) -> Result<Result<Vec<u8>, Corruption>, RecoveryError> {
-        let mut records = Vec::new();
-        let mut piece = vec![0; SIDE_PIECE_LEN];
-        let what = loop {
-            match self
-                .home
-                .get_side(side.lane, side.id, records.len() as u64, &mut piece)
-            {
-                Ok(0) if records.len() as u64 != side.length => {
-                    break "a side segment of the wrong length";
-                }
-                Ok(0) if crc32c::crc32c(&records) != side.crc => {
-                    break "wrong checksum of a side segment";
-                }
-                Ok(0) => return Ok(Ok(records)),
-                Ok(count) => records.extend_from_slice(&piece[..count]),
-                Err(HomeError::Missing(_)) => break "a side segment is missing",
-                Err(error) => return Err(error.into()),
+    /// A lane has ended; perhaps it should not have.
+    fn close(&mut self, index: usize, end: LaneEnd) -> Result<(), RecoveryError> {
+        if let Some(corruption) = &end.corruption {
+            if !self.known.accept_data_loss {
+                return Err(RecoveryError::Corrupt(Box::new(corruption.clone())));
             }
-        };
-        let epoch = self
-            .lanes
-            .first()
-            .map(|lane| lane.scan.target().epoch)
-            .unwrap_or_default();
-        Ok(Err(Corruption {
-            lane: side.lane,
-            epoch,
-            block: BlockNo(0),
-            at: Position::default(),
-            what: format!("{what} (side segment {:016x})", side.id),
-            proof: "it was durable before its entry was written".to_owned(),
-        }))
-    }
-
-    /// Where each lane ended, and whether it should have.
-    fn close_lanes(&mut self) -> Result<(), RecoveryError> {
-        for lane in &mut self.lanes {
-            let corruption = lane.scan.corruption()?;
-            if let Some(corruption) = &corruption {
-                if !self.known.accept_data_loss {
-                    return Err(RecoveryError::Corrupt(Box::new(corruption.clone())));
-                }
-                self.merged.loss.get_or_insert(corruption.clone());
-            }
-            self.merged.ends.push(LaneEnd {
-                lane: lane.scan.target().lane,
-                first_segment: lane.scan.target().first_segment,
-                end: lane.scan.at(),
-                blocks: lane.scan.blocks(),
-                last_segment: lane.scan.last_segment(),
-                unsure: lane.scan.unsure().to_vec(),
-                corruption,
-            });
+            self.merged.loss.get_or_insert(corruption.clone());
         }
+        self.lanes[index].end = Some(end);
         Ok(())
     }
 
@@ -270,28 +262,33 @@ impl Merge<'_, '_> {
         let gap = self.expected;
         self.merged.first_unaccounted = gap;
         self.merged.next = self.merged.next.max(gap);
+        let corrupt = |lane: &Lane<'_>| {
+            lane.end
+                .as_ref()
+                .is_some_and(|end| end.corruption.is_some())
+        };
+        let settled = self.known.first_unaccounted;
+        if self.lanes.iter().any(corrupt) {
+            // Which CSNs the lost blocks held is not known: none below the gap.
+            self.annul_from(gap);
+        } else if let Some(first_unaccounted) = settled.filter(|_| gap < self.limit) {
+            let what = format!(
+                "its mark of epoch {} says that all CSNs below {first_unaccounted} have entries, and {gap} has none",
+                self.known.epoch
+            );
+            let home = self.reading.home.describe();
+            return Err(RecoveryError::BadManifest { home, what });
+        }
         let mut survived = Vec::new();
-        for (csn, entry) in std::mem::take(&mut self.waiting) {
+        while let Some((csn, entry)) = self.waiting.pop_first() {
             let lives = |dep: &Csn| *dep < gap || survived.binary_search(dep).is_ok();
-            // The entry at the gap itself is there only if its side segment is lost.
-            let judged = entry.deps.floor < gap && entry.deps.list.iter().all(lives) && csn != gap;
-            if judged && self.survivor(csn, &entry.body)? {
+            let judged = entry.deps.floor < gap && entry.deps.list.iter().all(lives);
+            if judged && self.survivor(csn, &entry.records)? {
                 survived.push(csn);
             } else {
                 self.merged.dropped += 1;
             }
         }
         Ok(())
-    }
-}
-
-fn keep(entry: &Entry<'_>) -> Waiting {
-    let body = match entry.body {
-        Body::Inline(records) => OwnedBody::Inline(records.to_vec()),
-        Body::Side(side) => OwnedBody::Side(side),
-    };
-    Waiting {
-        deps: entry.deps.clone(),
-        body,
     }
 }

@@ -1,8 +1,8 @@
 //! How a database comes back from its log.
 //!
 //! 1. Read the manifest (or make the first one).
-//! 2. Read every lane of every epoch up to its end; settled epochs end where their mark says.
-//! 3. Hand the survivors to the caller, in CSN order.
+//! 2. Read every lane of every epoch up to its end, in parallel; settled epochs end where their mark says.
+//! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them well.
 //! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
 //!    the disk (T7).
 //! 5. Write the recovery mark and the next epoch's lanes, in one atomic step.
@@ -15,21 +15,23 @@
 
 mod errors;
 mod merge;
+mod read;
 mod replay;
 mod scan;
+mod side;
 
 pub use errors::{ApplyError, Corruption, RecoveryError};
-pub use merge::Apply;
-pub(crate) use replay::{Replayed, read_manifest, replay};
+pub(crate) use replay::{Reading, Replayed, read_manifest, replay};
 pub(crate) use scan::{LaneScan, Target};
 
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::manifest::{self, Manifest, Origin};
-use logstead_env::Env;
+use logstead_env::{Clock, Env, Instant};
 use logstead_home::{Buffer, HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How to open a log.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,62 @@ pub struct LaneReport {
     pub end: Position,
 }
 
+/// Who receives the survivors.
+pub trait Survivors {
+    /// Records of the survivor with this CSN, whole ones. Survivors come in CSN order; one that is very long comes in
+    /// several calls, void ones are left out.
+    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError>;
+
+    /// That was all. An error keeps recovery from changing anything.
+    fn finish(&mut self) -> Result<(), RecoveryError>;
+}
+
+/// Receives the survivors one by one: CSN and records.
+pub type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
+
+/// Survivors given to a function.
+pub(crate) struct OneByOne<'r, 'a>(pub(crate) &'r mut Apply<'a>);
+
+impl Survivors for OneByOne<'_, '_> {
+    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+        (self.0)(csn, records).map_err(|source| RecoveryError::Apply { csn, source })
+    }
+
+    fn finish(&mut self) -> Result<(), RecoveryError> {
+        Ok(())
+    }
+}
+
+/// How long recovery took, part by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Reading the lanes, judging, and handing over survivors, which go on together.
+    pub reading: Duration,
+    /// Of that: nothing could be handed over because lanes were still being read.
+    pub waited_for_lanes: Duration,
+    /// After the last lane was read: until the caller had dealt with all survivors.
+    pub finishing: Duration,
+    /// Writing the lanes' tails again (T7).
+    pub tails: Duration,
+    /// Writing the recovery mark.
+    pub mark: Duration,
+    /// Giving back what nothing needs, and opening the new lanes.
+    pub opening: Duration,
+}
+
+/// Tells how long each part takes.
+struct Stopwatch<'c> {
+    clock: &'c dyn Clock,
+    since: Instant,
+}
+
+impl Stopwatch<'_> {
+    fn lap(&mut self) -> Duration {
+        let begun = std::mem::replace(&mut self.since, self.clock.monotonic());
+        self.since.since(begun)
+    }
+}
+
 /// What recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -68,8 +126,12 @@ pub struct Report {
     pub entries_dropped: u64,
     /// The lanes of every epoch.
     pub lanes: Vec<LaneReport>,
+    /// Entries among those handed over whose records were in side segments.
+    pub sides: u64,
     /// The loss that was accepted, if one was.
     pub loss: Option<Corruption>,
+    /// How long it took.
+    pub took: Took,
 }
 
 /// A log that is open for writing.
@@ -87,22 +149,41 @@ pub struct Recovered {
     pub report: Report,
 }
 
-/// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of one entry per call, see
-/// [`Records`](crate::Records); void entries are left out), and returns the lanes of the new epoch.
+/// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
+/// [`Records`](crate::Records); void entries are left out), and returns the lanes of the new epoch. All in this thread.
 pub fn open(
     home: &Arc<dyn LogHome>,
     env: &Env,
     options: &Options,
     apply: &mut Apply<'_>,
 ) -> Result<Recovered, RecoveryError> {
+    open_with(home, env, options, false, &mut OneByOne(apply))
+}
+
+/// The same for survivors of any kind. `ahead`: threads read long lanes ahead; what comes out is the same.
+pub fn open_with(
+    home: &Arc<dyn LogHome>,
+    env: &Env,
+    options: &Options,
+    ahead: bool,
+    survivors: &mut dyn Survivors,
+) -> Result<Recovered, RecoveryError> {
     if options.lanes == 0 {
         return Err(RecoveryError::Options(
             "a log needs at least one lane".to_owned(),
         ));
     }
-    let (manifest, tag, replayed) = match read_manifest(home.as_ref())? {
+    let clock = env.clock.as_ref();
+    let since = clock.monotonic();
+    let mut watch = Stopwatch { clock, since };
+    let reading = Reading {
+        home: home.as_ref(),
+        clock,
+        ahead,
+    };
+    let (manifest, tag, mut replayed) = match read_manifest(home.as_ref())? {
         Some((manifest, tag)) => {
-            let replayed = replay(home.as_ref(), &manifest, options.accept_data_loss, apply)?;
+            let replayed = replay(&reading, &manifest, options.accept_data_loss, survivors)?;
             (manifest, Some(tag), replayed)
         }
         None => (
@@ -111,7 +192,11 @@ pub fn open(
             Replayed::nothing(),
         ),
     };
+    replayed.report.took.reading = watch.lap();
+    survivors.finish()?;
+    replayed.report.took.finishing = watch.lap();
     rewrite_tails(home.as_ref(), &replayed)?;
+    replayed.report.took.tails = watch.lap();
     let next = next_manifest(
         home.as_ref(),
         &manifest,
@@ -120,6 +205,7 @@ pub fn open(
         tag.is_none(),
     )?;
     write_manifest(home.as_ref(), tag, &next)?;
+    replayed.report.took.mark = watch.lap();
     if replayed.report.loss.is_none() {
         give_back(home.as_ref(), &next, &replayed)?;
     }
@@ -134,6 +220,7 @@ pub fn open(
         };
         lanes.push(Lane::new(Arc::clone(home), start, options.lane));
     }
+    replayed.report.took.opening = watch.lap();
     let report = Report {
         created: tag.is_none(),
         ..replayed.report

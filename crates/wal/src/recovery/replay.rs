@@ -1,11 +1,13 @@
 //! Reads a whole log, epoch after epoch, changing nothing: the common part of recovery and of `log verify`.
 
 use super::errors::RecoveryError;
-use super::merge::{self, Apply, Known, LaneEnd, Merged};
+use super::merge::{self, Known, Merged};
+use super::read::LaneEnd;
 use super::scan::{LaneScan, Target};
-use super::{LaneReport, Report};
+use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
 use crate::manifest::{self, Discarded, Manifest, Mark, Span};
+use logstead_env::Clock;
 use logstead_home::{LogHome, Position, Tag};
 use logstead_types::{Csn, Epoch, LaneId};
 
@@ -39,6 +41,8 @@ impl Replayed {
         report.entries += merged.entries;
         report.bytes += merged.bytes;
         report.entries_dropped += merged.dropped;
+        report.sides += merged.sides.len() as u64;
+        report.took.waited_for_lanes += merged.waited;
         let lane = |end: &LaneEnd| LaneReport {
             epoch,
             lane: end.lane,
@@ -115,33 +119,36 @@ pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)
     Ok(Some((Manifest::decode(&bytes).map_err(bad)?, tag)))
 }
 
-/// Reads every epoch in order and hands the survivors to `apply`.
+/// How a log is read.
+pub(crate) struct Reading<'h> {
+    pub(crate) home: &'h dyn LogHome,
+    pub(crate) clock: &'h dyn Clock,
+    /// Threads read the lanes ahead of what is handed over.
+    pub(crate) ahead: bool,
+}
+
+/// Reads every epoch in order and hands the survivors over.
 pub(crate) fn replay(
-    home: &dyn LogHome,
+    reading: &Reading<'_>,
     manifest: &Manifest,
     accept_data_loss: bool,
-    apply: &mut Apply<'_>,
+    survivors: &mut dyn Survivors,
 ) -> Result<Replayed, RecoveryError> {
+    let home = reading.home;
+    let database = manifest.database;
     let mut replayed = Replayed::nothing();
     for mark in &manifest.marks {
-        let target = |span: &Span| Target {
-            database: manifest.database,
-            epoch: mark.epoch,
-            lane: span.lane,
-            first_segment: span.first_segment,
-            blocks: Some(span.blocks),
-        };
-        let scans: Result<Vec<_>, _> = mark
-            .spans
-            .iter()
-            .map(|span| LaneScan::new(home, target(span)))
-            .collect();
+        let target = |span| Target::of_span(database, mark.epoch, span);
+        let spans = mark.spans.iter();
+        let scans: Result<Vec<_>, _> = spans.map(|s| LaneScan::new(home, target(s))).collect();
         let known = Known {
+            epoch: mark.epoch,
             base: mark.base,
             first_unaccounted: Some(mark.first_unaccounted),
+            annulled_from: mark.annulled_from,
             accept_data_loss,
         };
-        let merged = merge::merge(home, scans?, known, apply)?;
+        let merged = merge::merge(reading, scans?, known, survivors)?;
         replayed.count(mark.epoch, &merged);
         if merged.loss.is_some() {
             // Later epochs were built on what is lost and cannot survive it; their CSNs are not drawn again.
@@ -153,25 +160,18 @@ pub(crate) fn replay(
         }
         replayed.marks.push(mark.clone());
     }
-    let scans: Result<Vec<_>, _> = manifest
-        .lanes
-        .iter()
-        .map(|origin| Target {
-            database: manifest.database,
-            epoch: manifest.epoch,
-            lane: origin.lane,
-            first_segment: origin.first_segment,
-            blocks: None,
-        })
-        .map(|target| LaneScan::new(home, target))
-        .collect();
+    let target = |origin| Target::of_origin(database, manifest.epoch, origin);
+    let origins = manifest.lanes.iter();
+    let scans: Result<Vec<_>, _> = origins.map(|o| LaneScan::new(home, target(o))).collect();
     let base = manifest.base();
     let known = Known {
+        epoch: manifest.epoch,
         base,
         first_unaccounted: None,
+        annulled_from: None,
         accept_data_loss,
     };
-    let merged = merge::merge(home, scans?, known, apply)?;
+    let merged = merge::merge(reading, scans?, known, survivors)?;
     replayed.count(manifest.epoch, &merged);
     let mark = new_mark(manifest.epoch, base, &merged, base);
     if !mark.spans.is_empty() {
@@ -200,6 +200,7 @@ fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
         epoch,
         base,
         first_unaccounted: merged.first_unaccounted,
+        annulled_from: merged.annulled_from,
         next: merged.next.max(next_min),
         spans: merged
             .ends

@@ -9,6 +9,7 @@
 use super::errors::Corruption;
 use crate::FormatError;
 use crate::block::{HEADER_LEN, Header};
+use crate::manifest::{Origin, Span};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
 
@@ -22,8 +23,42 @@ pub(crate) struct Target {
     pub(crate) epoch: Epoch,
     pub(crate) lane: LaneId,
     pub(crate) first_segment: u64,
-    /// How many blocks there are, if the epoch is settled.
-    pub(crate) blocks: Option<u64>,
+    /// How it ended, if the epoch is settled: nothing behind that is ever looked at.
+    pub(crate) settled: Option<Settled>,
+}
+
+/// The end of a lane in a settled epoch, from its recovery mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    pub(crate) last_segment: u64,
+    pub(crate) blocks: u64,
+}
+
+impl Target {
+    /// What a recovery mark says about a lane of its epoch.
+    pub(crate) fn of_span(database: DatabaseId, epoch: Epoch, span: &Span) -> Target {
+        Target {
+            database,
+            epoch,
+            lane: span.lane,
+            first_segment: span.first_segment,
+            settled: Some(Settled {
+                last_segment: span.end.segment,
+                blocks: span.blocks,
+            }),
+        }
+    }
+
+    /// A lane of the epoch that wrote last.
+    pub(crate) fn of_origin(database: DatabaseId, epoch: Epoch, origin: &Origin) -> Target {
+        Target {
+            database,
+            epoch,
+            lane: origin.lane,
+            first_segment: origin.first_segment,
+            settled: None,
+        }
+    }
 }
 
 /// A good block.
@@ -61,15 +96,23 @@ pub(crate) struct LaneScan<'h> {
 impl<'h> LaneScan<'h> {
     pub(crate) fn new(home: &'h dyn LogHome, target: Target) -> Result<LaneScan<'h>, HomeError> {
         let segments = home.segments(target.lane)?;
+        let last = target
+            .settled
+            .map_or(u64::MAX, |settled| settled.last_segment);
         let segments = segments
             .iter()
-            .filter(|info| info.segment >= target.first_segment);
-        Ok(LaneScan {
+            .filter(|info| (target.first_segment..=last).contains(&info.segment));
+        let segments = segments
+            .map(|info| (info.segment, info.size_bytes))
+            .collect();
+        Ok(LaneScan::of(home, target, segments))
+    }
+
+    fn of(home: &'h dyn LogHome, target: Target, segments: Vec<(u64, u64)>) -> LaneScan<'h> {
+        LaneScan {
             home,
             target,
-            segments: segments
-                .map(|info| (info.segment, info.size_bytes))
-                .collect(),
+            segments,
             at: Position::start_of(target.first_segment),
             next_block: 0,
             previous_header_crc: 0,
@@ -78,7 +121,17 @@ impl<'h> LaneScan<'h> {
             window_len: 0,
             unsure: Vec::new(),
             end: None,
-        })
+        }
+    }
+
+    /// The same scan, not begun.
+    pub(crate) fn again(&self) -> LaneScan<'h> {
+        LaneScan::of(self.home, self.target, self.segments.clone())
+    }
+
+    /// Bytes of all segments, unwritten ones included.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.segments.iter().map(|&(_, size)| size).sum()
     }
 
     /// The lane.
@@ -115,7 +168,8 @@ impl<'h> LaneScan<'h> {
 
     /// The next good block, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, HomeError> {
-        if self.end.is_some() || self.target.blocks == Some(self.next_block) {
+        let settled = self.target.settled;
+        if self.end.is_some() || settled.is_some_and(|settled| settled.blocks == self.next_block) {
             return Ok(None);
         }
         let mut found = self.try_block(self.at)?;
@@ -241,7 +295,7 @@ impl<'h> LaneScan<'h> {
             what: why.to_string(),
             proof,
         };
-        if let Some(blocks) = self.target.blocks {
+        if let Some(Settled { blocks, .. }) = self.target.settled {
             let missing = self.next_block < blocks;
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
