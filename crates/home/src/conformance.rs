@@ -27,16 +27,33 @@ fn room(home: &dyn LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>)
     }
 }
 
+/// What the home tells, sooner or later.
+fn told<T>(answers: &mpsc::Receiver<T>, step: &dyn Fn() -> bool) -> T {
+    loop {
+        if let Ok(answer) = answers.try_recv() {
+            return answer;
+        }
+        if !step() {
+            return answers.recv().expect("completes once");
+        }
+    }
+}
+
 /// Runs the suite against a fresh home.
 pub fn check(home: &Arc<dyn LogHome>) {
-    appends_read_back_in_order(home);
+    check_stepping(home, &|| false);
+}
+
+/// The same for a home that goes on only when `step` is called, which says whether it did.
+pub fn check_stepping(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
+    appends_read_back_in_order(home, step);
     rules_are_kept(home.as_ref());
     named_things_are_compared(home.as_ref());
-    side_segments_live_and_die(home.as_ref());
+    side_segments_live_and_die(home.as_ref(), step);
     segments_are_sealed_and_trimmed(home.as_ref());
 }
 
-fn appends_read_back_in_order(home: &Arc<dyn LogHome>) {
+fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
     let lane = LaneId(0);
     let alignment = home.facts().block_alignment;
     assert!(
@@ -76,10 +93,7 @@ fn appends_read_back_in_order(home: &Arc<dyn LogHome>) {
                 len,
                 Box::new(move |_, result| drop(done.send(result))),
             );
-            completions
-                .recv()
-                .expect("completes once")
-                .expect("appends");
+            self::told(&completions, step).expect("appends");
         }
     }
     assert!(
@@ -117,7 +131,9 @@ fn rules_are_kept(home: &dyn LogHome) {
         ),
         "not fresh"
     );
-    assert!(home.place(LaneId(0), alignment + 1).is_err(), "unaligned");
+    if alignment > 1 {
+        assert!(home.place(LaneId(0), alignment + 1).is_err(), "unaligned");
+    }
     assert!(home.place(LaneId(77), alignment).is_err(), "not open");
     let mut into = Buffer::zeroed(4096);
     let absent = home.read(LaneId(0), Position::start_of(1_000_000), &mut into);
@@ -142,7 +158,7 @@ fn named_things_are_compared(home: &dyn LogHome) {
     assert_eq!((bytes.as_slice(), tag), (b"two".as_slice(), second));
 }
 
-fn side_segments_live_and_die(home: &dyn LogHome) {
+fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
     let lane = LaneId(0);
     let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     let (done, completions) = mpsc::channel();
@@ -161,7 +177,7 @@ fn side_segments_live_and_die(home: &dyn LogHome) {
     }
     drop(given_up);
     writer.finish(Box::new(move |result| drop(done.send(result))));
-    completions.recv().expect("completes once").expect("stores");
+    told(&completions, step).expect("stores");
     assert_eq!(home.sides(lane).expect("lists"), vec![7]);
     let mut into = vec![0; 1000];
     assert_eq!(

@@ -17,11 +17,13 @@ mod error;
 mod local;
 mod memory;
 mod open;
+pub mod simulated;
 
 pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions};
 pub use memory::MemoryHome;
 pub use open::{HomeOptions, open};
+pub use simulated::{SimulatedHome, SimulatedOptions};
 
 pub use logstead_env::Buffer;
 use logstead_types::LaneId;

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `file:///dir`, `/dir`, `dir` | [`LocalHome`] |
 //! | `memory:` | [`MemoryHome`], empty |
+//! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
 //!
 //! A file URL's path may hold percent escapes; a plain path is taken as it is, unless it begins like a URL
 //! (`scheme:`, two characters or more).
 
-use crate::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome};
+use crate::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, SimulatedHome};
 use logstead_env::Env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -136,6 +137,14 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
             }
             Ok(Arc::new(MemoryHome::new(options.local.segment_size_bytes)))
         }
+        Some("sim") => {
+            if !matches!(parts.rest, "" | "/" | "//" | "///") {
+                return Err(parts
+                    .wrong("a simulated home is sim://?model=NAME, with more options behind &"));
+            }
+            let home = SimulatedHome::open(parts.query.unwrap_or_default(), env)?;
+            Ok(Arc::new(home))
+        }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
 }
@@ -168,6 +177,10 @@ mod tests {
             ("file:///with%20space%3f", "file:///with space?"),
             ("/as it is?%20", "file:///as it is?%20"),
             ("memory:", "memory"),
+            (
+                "sim://?model=s3express&seed=3",
+                "a simulated s3express (seed 3)",
+            ),
         ] {
             assert_eq!(opened(url).as_deref(), Ok(home), "{url}");
         }
@@ -183,6 +196,9 @@ mod tests {
             ("file:///data%+1", "percent escape"),
             ("file:///data?colour=red", "colour=red"),
             ("memory:more", "just memory:"),
+            ("sim://?model=tape", "no model \"tape\""),
+            ("sim:s3express", "sim://?model="),
+            ("sim:", "model is missing"),
             ("s3://bucket/prefix", "s3: are not supported"),
         ] {
             let error = opened(url).expect_err(url);

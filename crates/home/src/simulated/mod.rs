@@ -1,0 +1,555 @@
+//! A home that behaves like a storage service with given latencies and faults, from a seed.
+//!
+//! Owns: the service (bytes, latencies, faults) and the client in front of it, which repeats what failed for a moment and
+//! settles what is in doubt. [`MODELS`] has the services; [`Fault`] what may go wrong; [`Usage`] counts requests and bytes and
+//! knows what they cost.
+//!
+//! Two ways of time:
+//! - *Real*: a thread completes appends when they are due; for benchmarks and servers (`sim://?model=s3express`).
+//! - *Virtual*: no thread; [`SimulatedHome::step`] completes the earliest append and moves the clock there. Whoever calls in
+//!   one thread gets one run per seed. [`SimulatedHome::crash_at`] stops the machine at any request, recovery's included.
+//!
+//! Invariants: `Ok` is told only of bytes that are stored, once, and never after a crash. What a crash leaves of appends under
+//! way is drawn: all, nothing, or (block devices) any of their sectors. A request in the network survives it.
+//!
+//! Does not: model a full disk, prices of storage, or reads that lie.
+
+mod core;
+mod event;
+mod faults;
+mod model;
+mod options;
+mod store;
+mod usage;
+
+pub use faults::{FAULTS, Fault, FaultRates};
+pub use model::{Curve, Kind, MODELS, Model};
+pub use options::SimulatedOptions;
+pub use store::Keep;
+pub use usage::{Price, Usage};
+
+use crate::{
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
+    SideCompletion, SideWriter, Tag,
+};
+use core::{Core, Request, stopped};
+use event::{Append, Time};
+use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic};
+use logstead_types::LaneId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::Store;
+
+/// Largest append and room.
+const ROOM_BYTES_MAX: u64 = 64 << 20;
+
+/// A side segment: its lane and number, and which attempt to write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SideKey {
+    lane: LaneId,
+    id: u64,
+}
+
+/// A simulated home; see the module's documentation. Clones are the same home.
+#[derive(Clone)]
+pub struct SimulatedHome {
+    core: Arc<Core>,
+    // After `core`: the last handle ends the thread.
+    _timer: Option<Arc<Timer>>,
+    inline: bool,
+}
+
+/// The thread that completes appends in real time.
+struct Timer {
+    core: Arc<Core>,
+    closed: Arc<AtomicBool>,
+    thread: Option<JoinHandle>,
+}
+
+impl Timer {
+    fn start(core: &Arc<Core>, env: &Env) -> Result<Timer, HomeError> {
+        let closed = Arc::new(AtomicBool::new(false));
+        let (of_thread, ends) = (Arc::clone(core), Arc::clone(&closed));
+        let run = move || {
+            // Whoever waits for an append would wait for ever.
+            let _watch = abort_on_panic("simulating a home");
+            let core = of_thread;
+            let mut state = core.state.lock();
+            while !ends.load(Ordering::SeqCst) {
+                let now = core.time.now();
+                match Core::next_due(&state) {
+                    Some(due) if due <= now => {
+                        let (told, wreck) = core.fire(&mut state);
+                        drop(state);
+                        drop(wreck);
+                        if let Some(told) = told {
+                            told.tell();
+                        }
+                        state = core.state.lock();
+                    }
+                    Some(due) => {
+                        let time = due.since(now);
+                        core.changed.wait_for(&mut state, time);
+                    }
+                    None => core.changed.wait(&mut state),
+                }
+            }
+        };
+        let thread = env
+            .spawn("sim-home", None, run)
+            .map_err(|error| HomeError::io("starting the simulated home", error))?;
+        Ok(Timer {
+            core: Arc::clone(core),
+            closed,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
+        drop(self.core.state.lock());
+        self.core.changed.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // It cannot have panicked: that ends the process.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl SimulatedHome {
+    /// A home of a URL's options, in real time: `model=s3express&seed=1&scale=0.5&lost_reply=0.01`; see
+    /// [`SimulatedOptions::parse`].
+    pub fn open(query: &str, env: &Env) -> Result<SimulatedHome, HomeError> {
+        let options = SimulatedOptions::parse(query)?;
+        SimulatedHome::in_real_time(&options, env)
+    }
+
+    /// A home whose appends take their time on the environment's clock, completed by a thread.
+    pub fn in_real_time(options: &SimulatedOptions, env: &Env) -> Result<SimulatedHome, HomeError> {
+        let store = Store::open(&options.keep, env)?;
+        let time = Time::Real(Arc::clone(&env.clock));
+        let core = Arc::new(Core::new(options, time, store));
+        let timer = Timer::start(&core, env)?;
+        Ok(SimulatedHome {
+            inline: core.model.writes_are_short,
+            _timer: Some(Arc::new(timer)),
+            core,
+        })
+    }
+
+    /// A home whose appends complete when [`SimulatedHome::step`] says so. It moves `clock`, which should be the
+    /// environment's.
+    pub fn in_virtual_time(
+        options: &SimulatedOptions,
+        env: &Env,
+        clock: Arc<SimClock>,
+    ) -> Result<SimulatedHome, HomeError> {
+        let store = Store::open(&options.keep, env)?;
+        let core = Core::new(options, Time::Virtual(clock), store);
+        Ok(SimulatedHome {
+            core: Arc::new(core),
+            _timer: None,
+            inline: false,
+        })
+    }
+
+    /// Lets writes of a model whose writes are short happen in the caller's thread in virtual time too.
+    pub fn with_inline_writes(mut self) -> SimulatedHome {
+        self.inline = self.core.model.writes_are_short;
+        self
+    }
+
+    /// The service that is simulated.
+    pub fn model(&self) -> &Model {
+        &self.core.model
+    }
+
+    /// Requests and bytes so far.
+    pub fn usage(&self) -> Usage {
+        self.core.state.lock().usage
+    }
+
+    /// What a provider would have charged for them.
+    pub fn dollars(&self) -> f64 {
+        let price = Price::of(self.core.model.name);
+        price.map_or(0.0, |price| self.usage().dollars(&price))
+    }
+
+    /// When the next event is due.
+    pub fn next_event(&self) -> Option<Instant> {
+        Core::next_due(&self.core.state.lock())
+    }
+
+    /// Virtual time: moves the clock to the next event and lets it happen. False if there is none.
+    pub fn step(&self) -> bool {
+        let Time::Virtual(clock) = &self.core.time else {
+            return false;
+        };
+        let (told, wreck) = {
+            let mut state = self.core.state.lock();
+            let Some(due) = Core::next_due(&state) else {
+                return false;
+            };
+            clock.advance(due.since(self.core.time.now()));
+            self.core.fire(&mut state)
+        };
+        drop(wreck);
+        if let Some(told) = told {
+            told.tell();
+        }
+        true
+    }
+
+    /// Number of requests so far.
+    pub fn requests(&self) -> u64 {
+        self.core.requests()
+    }
+
+    /// The request with this number, counted as [`SimulatedHome::requests`] does, goes wrong in this way.
+    pub fn fail_at(&self, request: u64, fault: Fault) {
+        self.core.state.lock().faults.at(request, fault);
+    }
+
+    /// How often requests go wrong from now on.
+    pub fn set_faults(&self, rates: FaultRates) {
+        self.core.state.lock().faults.rates = rates;
+    }
+
+    /// Nothing is answered for so long.
+    pub fn begin_outage(&self, time: Duration) {
+        let until = self.core.time.now() + time;
+        self.core.state.lock().outage_until = until;
+    }
+
+    /// Appends of this lane take so many times as long.
+    pub fn slow_down(&self, lane: LaneId, factor: f64) {
+        let state = &mut *self.core.state.lock();
+        state.slow.insert(lane, factor);
+        self.core.retune(state, lane);
+    }
+
+    /// Appends of this lane never complete from now on.
+    pub fn kill_lane(&self, lane: LaneId) {
+        let state = &mut *self.core.state.lock();
+        state.dead.insert(lane);
+        self.core.retune(state, lane);
+    }
+
+    /// Another writer appends to the lane's open segment, as one that takes the home over does.
+    pub fn intrude(&self, lane: LaneId) -> Result<(), HomeError> {
+        let mut state = self.core.state.lock();
+        let segment = state.lanes.get(&lane).map_or(0, |open| open.next.segment);
+        let offset = state.store.len(lane, segment)?.unwrap_or(0);
+        let alignment = self.core.model.block_alignment;
+        state
+            .store
+            .write(lane, Position { segment, offset }, &vec![0xfe; alignment])
+    }
+
+    /// Flips one bit of what is stored.
+    pub fn flip_bit(&self, lane: LaneId, at: Position, bit: u8) -> Result<(), HomeError> {
+        let mut state = self.core.state.lock();
+        let mut byte = [0];
+        state.store.read(lane, at, &mut byte)?;
+        byte[0] ^= 1 << (bit % 8);
+        state.store.write(lane, at, &byte)
+    }
+
+    /// The machine stops at the request with this number: every later one fails, and no completion is called any more.
+    pub fn crash_at(&self, request: u64) {
+        self.core.state.lock().crash_at = Some(request);
+    }
+
+    /// The machine stops now.
+    pub fn crash(&self) {
+        let wreck = {
+            let mut state = self.core.state.lock();
+            self.core.stop(&mut state)
+        };
+        drop(wreck);
+    }
+
+    /// Has the machine stopped?
+    pub fn is_down(&self) -> bool {
+        self.core.state.lock().down
+    }
+
+    /// The machine starts again, with what the service has stored.
+    pub fn reboot(&self) {
+        let mut state = self.core.state.lock();
+        state.down = false;
+        state.crash_at = None;
+        state.lanes.clear();
+    }
+}
+
+impl LogHome for SimulatedHome {
+    fn facts(&self) -> Facts {
+        let model = &self.core.model;
+        let preferred = model.block_size_preferred as u64;
+        Facts {
+            block_alignment: model.block_alignment,
+            block_size_preferred: model.block_size_preferred,
+            writes_are_short: self.inline,
+            room_size_bytes_max: model.segment_size_bytes.min(ROOM_BYTES_MAX),
+            appends_in_flight_max: model.appends_in_flight_max,
+            append_latency_expected_us: (model::at(model.append, preferred) * self.core.scale)
+                as u32,
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.core.name.clone()
+    }
+
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        let not_fresh = HomeError::Misuse {
+            lane,
+            what: "opened at a segment that is not fresh",
+        };
+        let core = &self.core;
+        if core.state.lock().lanes.contains_key(&lane) {
+            return Err(NoRoom::Failed(not_fresh));
+        }
+        let made = core.call(Request::Write, 0, |store| {
+            let segments = store.segments(lane)?;
+            if segments.iter().any(|info| info.segment >= first_segment) {
+                return Err(not_fresh);
+            }
+            store.make_segment(lane, first_segment)
+        });
+        made.map_err(NoRoom::from_home)?;
+        core.open(&mut core.state.lock(), lane, first_segment);
+        Ok(())
+    }
+
+    // There is always room, so nobody is ever told that some came up.
+    fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
+
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        let state = self.core.state.lock();
+        if state.down {
+            return Err(NoRoom::Failed(stopped()));
+        }
+        let what = if !state.lanes.contains_key(&lane) {
+            "the lane is not open"
+        } else if bytes > self.facts().room_size_bytes_max {
+            "more room asked for than an append may have"
+        } else {
+            return Ok(());
+        };
+        Err(NoRoom::Failed(HomeError::Misuse { lane, what }))
+    }
+
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        let mut guard = self.core.state.lock();
+        let state = &mut *guard;
+        if state.down {
+            return Err(stopped());
+        }
+        let model = &self.core.model;
+        let misuse = |what| HomeError::Misuse { lane, what };
+        let open = state.lanes.get_mut(&lane);
+        let open = open.ok_or_else(|| misuse("the lane is not open"))?;
+        if !len.is_multiple_of(model.block_alignment as u64) || len > model.segment_size_bytes {
+            return Err(misuse("length is not aligned or larger than a segment"));
+        }
+        let full = open.appends_in_segment >= model.appends_per_segment
+            || len > model.segment_size_bytes - open.next.offset;
+        if full {
+            // The next one was opened ahead of time.
+            open.next = Position::start_of(open.next.segment + 1);
+            open.appends_in_segment = 0;
+            state.store.make_segment(lane, open.next.segment)?;
+        }
+        let at = open.next;
+        open.next.offset += len;
+        open.appends_in_segment += 1;
+        Ok(at)
+    }
+
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
+        let append = Append {
+            lane,
+            at,
+            block,
+            len,
+            done,
+            attempts: 0,
+        };
+        let (told, wreck) = self.core.begin(append);
+        drop(wreck);
+        if let Some(told) = told {
+            told.tell();
+        }
+    }
+
+    fn append_inline(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        if !self.inline {
+            return Err(HomeError::Unsupported("writing in the caller's thread"));
+        }
+        self.core.append_inline(lane, at, &block.as_slice()[..len])
+    }
+
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let bytes = &block.as_slice()[..len];
+        match self.core.model.kind {
+            // An object's bytes are durable once they can be read.
+            Kind::Objects => self.core.call(Request::Read, 0, |_| Ok(())),
+            Kind::Blocks => self
+                .core
+                .call(Request::Write, len, |store| store.write(lane, at, bytes)),
+        }
+    }
+
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.core.call(Request::List, 0, |store| Ok(store.lanes()))
+    }
+
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.core
+            .call(Request::List, 0, |store| store.segments(lane))
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let len = into.capacity();
+        self.core.call(Request::Read, len, |store| {
+            store.read(lane, at, into.as_mut_slice())
+        })
+    }
+
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        self.core
+            .call(Request::Delete, 0, |store| store.seal(lane, at))
+    }
+
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        self.core
+            .call(Request::Delete, 0, |store| store.trim(lane, segment))
+    }
+
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        self.core.call(Request::Read, 0, |store| {
+            Ok(store.name(name).map(|(bytes, tag)| (bytes, Tag(tag))))
+        })
+    }
+
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.core.call(Request::Write, bytes.len(), |store| {
+            if store.name(name).is_some() {
+                return Err(HomeError::Conflict(name.to_owned()));
+            }
+            store.put_name(name, bytes).map(Tag)
+        })
+    }
+
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.core.call(Request::Write, bytes.len(), |store| {
+            if store.name(name).map(|(_, tag)| tag) != Some(expected.0) {
+                return Err(HomeError::Conflict(name.to_owned()));
+            }
+            store.put_name(name, bytes).map(Tag)
+        })
+    }
+
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        let key = SideKey { lane, id };
+        let mut state = self.core.state.lock();
+        if !state.down {
+            state.sides.entry(key).or_default();
+        }
+        Box::new(SimulatedSide {
+            core: Arc::clone(&self.core),
+            key,
+            finished: false,
+        })
+    }
+
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.core.call(Request::Read, into.len(), |store| {
+            let missing = || HomeError::Missing(format!("side segment {id} of lane {lane}"));
+            let bytes = store.side(lane, id).ok_or_else(missing)?;
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let rest = bytes.get(start..).unwrap_or(&[]);
+            let count = into.len().min(rest.len());
+            into[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        })
+    }
+
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.core
+            .call(Request::List, 0, |store| Ok(store.sides(lane)))
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.core
+            .call(Request::Delete, 0, |store| store.remove_side(lane, id))
+    }
+}
+
+/// A side segment being stored: its pieces travel while it is written, it gets its name when all have arrived.
+struct SimulatedSide {
+    core: Arc<Core>,
+    key: SideKey,
+    finished: bool,
+}
+
+impl SideWriter for SimulatedSide {
+    fn append(&mut self, piece: Vec<u8>) {
+        self.core.begin_piece(self.key, &piece);
+    }
+
+    fn backlog_bytes(&self) -> usize {
+        let state = self.core.state.lock();
+        state.sides.get(&self.key).map_or(0, |side| side.backlog)
+    }
+
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn finish(mut self: Box<Self>, done: SideCompletion) {
+        self.finished = true;
+        let mut state = self.core.state.lock();
+        // After a crash nobody is told anything.
+        if let Some(side) = state.sides.get_mut(&self.key) {
+            side.finish = Some(done);
+            self.core.finish_side(&mut state, self.key);
+        } else {
+            drop(state);
+            drop(done);
+        }
+    }
+}
+
+impl Drop for SimulatedSide {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.core.state.lock().sides.remove(&self.key);
+        }
+    }
+}
