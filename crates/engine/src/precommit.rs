@@ -27,7 +27,7 @@ use crate::write::{What, Work, Write};
 
 /// Records beyond this go to a side segment while the transaction runs.
 const SPILL_BYTES: usize = 1 << 20;
-/// The disk is behind by this much: records stay in memory, where they are counted, until it has caught up.
+/// The disk is behind by this much (or the log may not run further ahead of it): records stay in memory, where they are counted, until it has caught up.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Larger buffers are given back when they are not needed.
 const KEPT_BYTES_MAX: usize = 1 << 16;
@@ -113,7 +113,7 @@ impl Buffers {
             return;
         }
         let side = self.side.get_or_insert_with(|| lane.begin_side());
-        if side.backlog_bytes() > BACKLOG_BYTES_MAX {
+        if side.backlog_bytes() > BACKLOG_BYTES_MAX || side.is_held_back() {
             return;
         }
         let next = side
@@ -176,21 +176,44 @@ impl std::fmt::Debug for TryCommitError {
 /// Where the records go.
 enum Place {
     Inline(Room),
-    Side(Room, SideRef),
+    Side(Room, Finished),
+}
+
+/// A side segment that is durable. It is removed at once unless its entry is pushed (T8).
+struct Finished {
+    lane: Lane,
+    side: SideRef,
+    needed: bool,
+}
+
+impl Finished {
+    /// Its entry is in the lane: the two live and die together from now on.
+    fn pushed(mut self) {
+        self.needed = true;
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        if !self.needed {
+            // What cannot be removed now goes at the next start.
+            let _next_start_removes_it = self.lane.give_up_side(&self.side);
+        }
+    }
 }
 
 /// The outcome of a side segment's write, and who waits for it.
 #[derive(Default)]
 struct SideSlot {
-    result: Option<Result<SideRef, NoRoom>>,
+    result: Option<Result<Finished, NoRoom>>,
     waker: Option<Waker>,
 }
 
-/// Future of a side segment's write.
+/// Future of a side segment's write. If it is dropped, so is what was written.
 struct SideWrite(Arc<Mutex<SideSlot>>);
 
 impl Future for SideWrite {
-    type Output = Result<SideRef, NoRoom>;
+    type Output = Result<Finished, NoRoom>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut slot = self.0.lock();
@@ -204,10 +227,16 @@ impl Future for SideWrite {
     }
 }
 
-fn finish_side(side: Side) -> SideWrite {
+fn finish_side(lane: &Lane, side: Side) -> SideWrite {
     let slot = Arc::new(Mutex::new(SideSlot::default()));
-    let told = slot.clone();
+    let (told, lane) = (slot.clone(), lane.clone());
     side.finish(Box::new(move |result| {
+        let finished = |side| Finished {
+            lane,
+            side,
+            needed: false,
+        };
+        let result = result.map(finished);
         let waker = {
             let mut slot = told.lock();
             slot.result = Some(result);
@@ -330,7 +359,7 @@ impl Txn {
         let mut side = buffers.side.take().unwrap_or_else(|| lane.begin_side());
         side.append(std::mem::take(&mut buffers.log));
         // In memory until the home has written it: it counts until then.
-        let side = finish_side(side).await;
+        let side = finish_side(lane, side).await;
         buffers.settle();
         let side = side?;
         let room = take_room(lane, 0).await?;
@@ -385,11 +414,15 @@ impl Txn {
         // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
         let log_bytes = match &place {
             Place::Inline(_) => work.buffers.log.len() as u64,
-            Place::Side(_, side) => side.length,
+            Place::Side(_, finished) => finished.side.length,
         };
-        let made_dirty = match place {
-            Place::Inline(room) => worker.lane.push(room, csn, &deps, &work.buffers.log),
-            Place::Side(room, side) => worker.lane.push_side(room, csn, &deps, &side),
+        let pushed = match place {
+            Place::Inline(room) => worker.lane.push(room, csn, 0, &deps, &work.buffers.log),
+            Place::Side(room, finished) => {
+                let pushed = worker.lane.push_side(room, csn, 0, &deps, &finished.side);
+                finished.pushed();
+                pushed
+            }
         };
         drop(reservation);
         self.unlock_rows(&work, &guard);
@@ -411,7 +444,7 @@ impl Txn {
         worker.count_commit();
         let Work { buffers, .. } = work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
-        if made_dirty {
+        if pushed.was_clean {
             worker.call_dirty_hook();
         }
         Ok(Receipt {

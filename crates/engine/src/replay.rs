@@ -176,12 +176,15 @@ pub(crate) fn open(
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
     let lanes = options.workers.div_ceil(options.workers_per_lane);
-    let lane = LaneConfig::default();
+    let lane = LaneConfig {
+        // The executor flushes whenever it is idle: with several blocks in flight each would hold little.
+        blocks_in_flight_max: Some(1),
+        ..LaneConfig::default()
+    };
     let account = Account::open(options.memory_bytes);
     let memory = account.memory();
     let mut buffers = memory.charge();
-    // Double buffered.
-    let buffer_bytes = lanes.saturating_mul(2 * lane.buffer_size_bytes);
+    let buffer_bytes = lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()));
     if buffers.set(buffer_bytes).is_err() {
         return Err(OpenError::Options(format!(
             "a memory budget of {} bytes has no room for the buffers of {lanes} lanes, {buffer_bytes} bytes",

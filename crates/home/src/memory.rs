@@ -112,7 +112,12 @@ impl MemoryHome {
 
     /// Completes the oldest waiting append; false if there is none.
     pub fn complete(&self) -> bool {
-        let Some(waiting) = self.state.lock().waiting.pop_front() else {
+        self.complete_at(0)
+    }
+
+    /// Completes the waiting append with `index` older ones before it; false if there is none.
+    pub fn complete_at(&self, index: usize) -> bool {
+        let Some(waiting) = self.state.lock().waiting.remove(index) else {
             return false;
         };
         let result = self.store(waiting.lane, waiting.at, &waiting.block, waiting.len);

@@ -5,7 +5,9 @@
 //! 2. [`Lane::room`] takes place in the lane's buffer and on the disk, so that nothing after it can fail;
 //! 3. the transaction draws its CSN and [`Lane::push`] copies the entry into the buffer, publishing its CSN as not durable;
 //! 4. [`Lane::flush`] seals the buffer into a block and writes it, in the caller's thread or on the lane's writer;
-//! 5. when the home says that the bytes are durable, [`Lane::first_not_durable`] moves and the listener is told.
+//! 5. when the home says that this block and all earlier ones are durable, [`Lane::hardened`] and
+//!    [`Lane::first_not_durable`] move and the listener is told. Several blocks may be on their way, and a block may
+//!    carry entries of other lanes ([`Lane::steal`]).
 //!
 //! After a crash [`recovery::open`] reads every lane, finds its end, hands the survivors over in CSN order, and writes
 //! the recovery mark. [`inspect`] reads a log offline.
@@ -27,8 +29,8 @@ mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
-    FlushMode, FlushOutcome, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
-    LaneStart, NoRoom, Room, Side, SideDone,
+    Allowance, Cursor, FlushMode, FlushOutcome, FlushTimes, Lane, LaneConfig, LaneCounters,
+    LaneError, LaneEvent, LaneListener, LaneStart, NoRoom, Pushed, Room, Side, SideDone,
 };
 pub use record::{Record, Records};
 

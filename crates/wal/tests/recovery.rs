@@ -340,7 +340,7 @@ fn push_side(server: &Server, csn: u64, deps: &Deps) {
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     let side = finished.recv().unwrap().unwrap();
     let room = server.lane(0).room(0).unwrap();
-    server.lane(0).push_side(room, Csn(csn), deps, &side);
+    server.lane(0).push_side(room, Csn(csn), 0, deps, &side);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
     let room = server.lane(0).room(0).unwrap();
     server
         .lane(0)
-        .push_side(room, Csn(1), &Deps::default(), &side);
+        .push_side(room, Csn(1), 0, &Deps::default(), &side);
     assert!(server.flush(0));
     drop(server);
     let home = machine.home().unwrap();

@@ -257,3 +257,29 @@ fn t12_waiting_for_room_does_not_hold_the_horizon() {
         "the cancelled one was rolled back"
     );
 }
+
+/// T8: a side segment is durable before the CSN is drawn; if the commit fails after that, it goes at once.
+#[test]
+fn t8_a_large_transaction_that_cannot_be_serialized_leaves_no_side_segment() {
+    let (world, worker) = World::with_accounts(1, 2);
+    let mut large = worker.begin(Isolation::Serializable);
+    large.snapshot();
+    let seen = world.get(&mut large, 1);
+    assert_eq!(seen, Some(100));
+    world.update(&mut large, 2, |n| n - 1).expect("its own row");
+    insert_big(&world, &mut large, 100..130);
+    let mut other = worker.begin(Isolation::Serializable);
+    other.snapshot();
+    assert_eq!(world.get(&mut other, 2), Some(100));
+    world.update(&mut other, 1, |n| n - 1).expect("its own row");
+    block_on(other.precommit()).expect("first");
+    let error = block_on(large.precommit()).expect_err("write skew");
+    assert!(matches!(error, CommitError::Serialization), "{error}");
+    let sides = world.home.sides(LaneId(0)).expect("lists");
+    assert!(sides.is_empty(), "{sides:?}");
+    let mut again = worker.begin(Isolation::Serializable);
+    insert_big(&world, &mut again, 100..130);
+    block_on(again.precommit()).expect("alone");
+    let sides = world.home.sides(LaneId(0)).expect("lists");
+    assert_eq!(sides.len(), 1, "one whose entry was pushed stays");
+}

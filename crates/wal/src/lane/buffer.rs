@@ -1,17 +1,34 @@
 //! A block under construction: room for the header, then entries one after the other.
 
+use super::Shared;
 use crate::block::HEADER_LEN;
+use logstead_env::Instant;
 use logstead_home::Buffer;
 use logstead_types::Csn;
+use smallvec::SmallVec;
+use std::sync::Weak;
 
-/// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; the CSN bounds hold once there is an
-/// entry.
+/// A claim of another lane in a block of this one. Weak: lanes that hold one another's bytes must not keep each other alive.
+pub(super) struct Stolen {
+    pub(super) from: Weak<Shared>,
+    pub(super) claim: u64,
+}
+
+/// The claims of other lanes in one block.
+pub(super) type StolenClaims = SmallVec<[Stolen; 2]>;
+
+/// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; `payload_crc` is the checksum of
+/// the entries there are; CSN bounds and `oldest_at` hold once there is an entry.
 pub(super) struct Building {
     buffer: Buffer,
     len: usize,
+    payload_crc: u32,
     pub(super) entries: u32,
     pub(super) csn_lowest: Csn,
     pub(super) csn_highest: Csn,
+    /// When the oldest entry was pushed.
+    pub(super) oldest_at: Instant,
+    pub(super) stolen: StolenClaims,
 }
 
 impl Building {
@@ -19,9 +36,12 @@ impl Building {
         Building {
             buffer,
             len: HEADER_LEN,
+            payload_crc: 0,
             entries: 0,
             csn_lowest: Csn(u64::MAX),
             csn_highest: Csn::ZERO,
+            oldest_at: Instant::default(),
+            stolen: StolenClaims::new(),
         }
     }
 
@@ -33,31 +53,68 @@ impl Building {
         self.len - HEADER_LEN
     }
 
-    pub(super) fn payload(&self) -> &[u8] {
-        &self.buffer.as_slice()[HEADER_LEN..self.len]
+    /// Length of header and entries.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
-    /// The caller holds room for it.
-    pub(super) fn append(&mut self, csn: Csn, head: &[u8], records: &[u8]) {
-        let bytes = self.buffer.as_mut_slice();
-        bytes[self.len..self.len + head.len()].copy_from_slice(head);
-        self.len += head.len();
-        bytes[self.len..self.len + records.len()].copy_from_slice(records);
-        self.len += records.len();
-        self.entries += 1;
-        self.csn_lowest = self.csn_lowest.min(csn);
-        self.csn_highest = self.csn_highest.max(csn);
+    pub(super) fn payload_crc(&self) -> u32 {
+        self.payload_crc
     }
 
-    /// Puts the header in place and zeros behind the entries.
-    pub(super) fn close(&mut self, header: &[u8; HEADER_LEN], padded_len: usize) {
-        let bytes = self.buffer.as_mut_slice();
-        bytes[..HEADER_LEN].copy_from_slice(header);
-        bytes[self.len..padded_len].fill(0);
+    fn copy(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        self.buffer.as_mut_slice()[self.len..end].copy_from_slice(bytes);
+        self.len = end;
     }
 
-    pub(super) fn buffer(&self) -> &Buffer {
-        &self.buffer
+    fn count(&mut self, entries: u32, csn_lowest: Csn, csn_highest: Csn, since: usize) {
+        let added = &self.buffer.as_slice()[since..self.len];
+        self.payload_crc = crc32c::crc32c_append(self.payload_crc, added);
+        self.entries += entries;
+        self.csn_lowest = self.csn_lowest.min(csn_lowest);
+        self.csn_highest = self.csn_highest.max(csn_highest);
+    }
+
+    /// The caller holds room for it. `now` is asked only when the block begins.
+    pub(super) fn append(
+        &mut self,
+        csn: Csn,
+        head: &[u8],
+        records: &[u8],
+        now: impl FnOnce() -> Instant,
+    ) {
+        if self.is_empty() {
+            self.oldest_at = now();
+        }
+        let since = self.len;
+        self.copy(head);
+        self.copy(records);
+        self.count(1, csn, csn, since);
+    }
+
+    /// Moves all entries of `from`, which is empty afterwards, behind those of this block. The caller holds room for
+    /// them and has seen to the claims.
+    pub(super) fn take_all(&mut self, from: &mut Building) {
+        self.oldest_at = if self.is_empty() {
+            from.oldest_at
+        } else {
+            self.oldest_at.min(from.oldest_at)
+        };
+        let since = self.len;
+        self.copy(&from.buffer.as_slice()[HEADER_LEN..from.len]);
+        self.count(from.entries, from.csn_lowest, from.csn_highest, since);
+        self.stolen.append(&mut from.stolen);
+        from.len = HEADER_LEN;
+        from.payload_crc = 0;
+        from.entries = 0;
+        from.csn_lowest = Csn(u64::MAX);
+        from.csn_highest = Csn::ZERO;
+    }
+
+    /// Puts the header in place.
+    pub(super) fn close(&mut self, header: &[u8; HEADER_LEN]) {
+        self.buffer.as_mut_slice()[..HEADER_LEN].copy_from_slice(header);
     }
 
     pub(super) fn into_buffer(self) -> Buffer {

@@ -1,53 +1,107 @@
-//! A lane: one append-only stream of blocks, double buffered, with one block in flight.
+//! A lane: one append-only stream of blocks, with several blocks in flight where the home allows it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `buffer` | the block under construction |
+//! | `flush` | blocks on their way: sealed, written, completed in any order, hardened in theirs |
+//! | `claims` | in what order a lane's own bytes harden, whichever lane writes them |
+//! | `steal` | taking along what another lane has buffered |
+//! | `side` | records of large transactions |
+//! | `allowance` | how far all lanes together may run ahead of durability |
+//! | `times` | when the last flushes happened |
 //!
 //! Invariants:
-//! - One block of a lane is in flight at a time, so *hardened* (this block and all earlier ones durable, T2) is what each
-//!   completion says, and every header's `durable_through` is its own block number.
-//! - A flush carries its own end: bytes pushed while a block is in flight belong to the next block, and become durable
-//!   only with that one.
-//! - `first_not_durable` is at most the CSN of every entry that was pushed and is not hardened. `push` publishes it before
-//!   it returns.
+//! - *Hardened* (this block and all earlier ones of the lane durable, T2) is reached in order, whatever order the home
+//!   completes in; every header's `durable_through` is the number of blocks that had hardened when it was sealed.
+//! - A flush carries its own end as a claim: bytes pushed while blocks are in flight belong to a later one, and become
+//!   durable only with that.
+//! - Cursors only grow (T14): `claimed <= pushed`, and `hardened` is the end of the last claim before the first that is not
+//!   written.
+//! - `first_not_durable` is at most the CSN of every entry that was pushed here and is not hardened, wherever its bytes are.
+//!   `push` publishes it before it returns.
+//! - GSNs grow with the cursor; `hardened_gsn` is that of the entry before `hardened`, or higher if the lane is empty.
 //! - Reserved rooms and buffered bytes together fit the buffer, and find place at the home whatever the grouping into
 //!   blocks (each reserved room is counted as a block of its own): so `push` and the flush of what was pushed cannot fail
 //!   for lack of space.
-//! - After an error of the home nothing becomes durable any more; the listener is told once.
-//! - Listener and wakers are called without the lock.
+//! - After an error of the home nothing becomes durable any more, here and in every lane whose bytes this one held; the
+//!   listener is told once.
+//! - Listener and wakers are called without the lock. Nobody holds two lanes' locks, but a thief that has got both without
+//!   waiting.
 //!
 //! Does not: decide when to flush, or retry.
 
+mod allowance;
 mod buffer;
+mod claims;
 mod errors;
+mod flush;
 mod side;
+mod steal;
+mod times;
 
+pub use allowance::Allowance;
 pub use errors::{LaneError, NoRoom};
 
-use crate::block::{HEADER_LEN, Header};
+use crate::block::HEADER_LEN;
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
 use buffer::Building;
-use logstead_env::abort_on_panic;
-use logstead_home::{Buffer, HomeError, LogHome, Position};
-use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
+use claims::Claims;
+use flush::InFlight;
+use logstead_env::{Clock, Instant};
+use logstead_home::{Buffer, Facts, LogHome};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 pub use side::{Side, SideDone};
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
+use times::Flushed;
 
 /// `first_not_durable` when everything is durable.
 const NOTHING_PENDING: u64 = u64::MAX;
 
 /// Sizes of a lane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LaneConfig {
-    /// Size of each of the two buffers.
+    /// Size of each buffer: the block under construction has one, and each block in flight.
     pub buffer_size_bytes: usize,
+    /// Most blocks in flight at a time; as many as the home is worth at most, which is the default.
+    pub blocks_in_flight_max: Option<usize>,
+    /// How far the log may run ahead of durability, over all lanes that share this; without it only buffers bound it.
+    pub allowance: Option<Arc<Allowance>>,
+}
+
+impl LaneConfig {
+    fn blocks_in_flight_max(&self, facts: &Facts) -> usize {
+        let wanted = self.blocks_in_flight_max.unwrap_or(usize::MAX);
+        wanted.min(facts.appends_in_flight_max).max(1)
+    }
+
+    /// The size of a buffer at a home like that.
+    fn buffer_size(&self, facts: &Facts) -> usize {
+        let size = self
+            .buffer_size_bytes
+            .max(HEADER_LEN * 2)
+            .next_multiple_of(facts.block_alignment);
+        // The home must be able to promise room for a whole buffer.
+        size.min(usize::try_from(facts.room_size_bytes_max).unwrap_or(usize::MAX))
+    }
+
+    /// Most bytes that the buffers of one lane take at a home like that.
+    pub fn buffer_bytes_max(&self, facts: &Facts) -> usize {
+        let buffers = self.blocks_in_flight_max(facts).saturating_add(1);
+        self.buffer_size(facts).saturating_mul(buffers)
+    }
 }
 
 impl Default for LaneConfig {
     fn default() -> LaneConfig {
         LaneConfig {
             buffer_size_bytes: 1 << 20,
+            blocks_in_flight_max: None,
+            allowance: None,
         }
     }
 }
@@ -61,6 +115,30 @@ pub struct LaneStart {
     pub epoch: Epoch,
     /// The lane.
     pub lane: LaneId,
+}
+
+/// Bytes of entries pushed into a lane since it was opened; never goes back (T14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cursor(pub u64);
+
+/// What a push did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The lane's cursor behind the entry: it has hardened when [`Lane::hardened`] is there.
+    pub end: Cursor,
+    /// The entry's GSN: larger than any before it in the lane.
+    pub gsn: u64,
+    /// Nothing was buffered before: the caller sees to a flush; else whoever made it dirty does.
+    pub was_clean: bool,
+}
+
+/// When a flush happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushTimes {
+    /// Its block was closed.
+    pub sealed_at: Instant,
+    /// It became durable, and everything before it.
+    pub hardened_at: Instant,
 }
 
 /// Who writes a sealed block.
@@ -77,11 +155,12 @@ pub enum FlushMode {
 pub enum FlushOutcome {
     /// There was nothing to flush.
     Clean,
-    /// What was buffered is durable.
+    /// What was buffered is durable, and everything before it.
     Durable,
-    /// What was buffered is on its way.
+    /// What was buffered is on its way, or written and behind something that still is.
     Started,
-    /// A block is in flight; the flush goes on by itself when that has completed.
+    /// Nothing can be written now, or nothing is here although not everything is durable: what is on its way, in
+    /// this lane's blocks or in a thief's, completes by itself, and what is buffered is written then.
     Queued,
     /// The lane has failed.
     Failed,
@@ -90,7 +169,7 @@ pub enum FlushOutcome {
 /// What the listener hears.
 #[derive(Clone, Debug)]
 pub enum LaneEvent {
-    /// `first_not_durable` has moved.
+    /// The hardened cursor has moved, and `first_not_durable` perhaps, also because a thief's block is durable.
     Durable,
     /// Someone waited for room, and there may be some.
     Room,
@@ -118,6 +197,10 @@ pub struct LaneCounters {
     pub flushes_handed_off: u64,
     /// Side segments written.
     pub sides: u64,
+    /// How often this lane took another's entries along.
+    pub steals: u64,
+    /// Bytes of those entries.
+    pub stolen_bytes: u64,
 }
 
 /// A lane. Clones are handles to the same lane.
@@ -128,13 +211,23 @@ pub struct Lane {
 
 struct Shared {
     home: Arc<dyn LogHome>,
+    clock: Arc<dyn Clock>,
     start: LaneStart,
+    allowance: Option<Arc<Allowance>>,
     alignment: u64,
+    buffer_size: usize,
     /// Bytes of entries one block can hold.
     payload_size_max: usize,
     room_size_max: u64,
+    blocks_in_flight_max: usize,
     inline_offered: bool,
+    /// Written under the lock, read without it.
+    pushed: AtomicU64,
+    hardened: AtomicU64,
+    hardened_gsn: AtomicU64,
     first_not_durable: AtomicU64,
+    /// Bytes of entries in the block under construction, stolen ones included.
+    buffered: AtomicUsize,
     side_ids: AtomicU64,
     listener: OnceLock<LaneListener>,
     state: Mutex<State>,
@@ -142,18 +235,32 @@ struct Shared {
 
 struct State {
     building: Building,
-    /// The other buffer, unless it is in flight.
-    spare: Option<Buffer>,
-    /// Lowest CSN of the block in flight.
-    in_flight: Option<Csn>,
+    /// Buffers that are not in use; those not yet needed have not been made.
+    spare: Vec<Buffer>,
+    /// Blocks sealed and not hardened, in order: at most `blocks_in_flight_max`.
+    in_flight: VecDeque<InFlight>,
+    /// How many blocks have hardened; the number of the first one in flight.
+    blocks_hardened: u64,
+    /// Checksum of the header sealed last.
+    previous_header_crc: u32,
+    /// Bytes of entries pushed to this lane.
+    pushed: u64,
+    /// Up to where they have left the block under construction, in this lane's blocks or stolen.
+    claimed: u64,
+    /// Lowest CSN between the two.
+    unclaimed_csn_lowest: Csn,
+    /// GSN of the entry pushed last, or what an empty lane was raised to.
+    gsn: u64,
+    claims: Claims,
+    flushed: Flushed,
     /// Bytes of rooms given out and not yet used.
     reserved_bytes: usize,
     /// What those rooms may take at the home.
     reserved_at_home_bytes: u64,
-    /// Someone asked for a flush while a block was in flight.
+    /// What used rooms had taken from the allowance and their entries did not need; the next rooms use it.
+    taken_in_excess_bytes: u64,
+    /// Someone asked for a flush while no more blocks could be in flight.
     flush_asked: bool,
-    next_block: u64,
-    previous_header_crc: u32,
     waiters: Vec<Waker>,
     failed: Option<Arc<LaneError>>,
     counters: LaneCounters,
@@ -161,14 +268,36 @@ struct State {
     head: Vec<u8>,
 }
 
-/// A block on its way out of the lock.
-struct Sealed {
-    building: Building,
-    /// Its length, padding included, and its place at the home.
-    len: u64,
-    at: Result<Position, HomeError>,
-    block: u64,
-    previous_header_crc: u32,
+impl State {
+    fn new(buffer: Buffer) -> State {
+        State {
+            building: Building::new(buffer),
+            spare: Vec::new(),
+            in_flight: VecDeque::new(),
+            blocks_hardened: 0,
+            previous_header_crc: 0,
+            pushed: 0,
+            claimed: 0,
+            unclaimed_csn_lowest: Csn(u64::MAX),
+            gsn: 0,
+            claims: Claims::default(),
+            flushed: Flushed::new(),
+            reserved_bytes: 0,
+            reserved_at_home_bytes: 0,
+            taken_in_excess_bytes: 0,
+            flush_asked: false,
+            waiters: Vec::new(),
+            failed: None,
+            counters: LaneCounters::default(),
+            scratch: Vec::new(),
+            head: Vec::new(),
+        }
+    }
+
+    /// Every byte pushed here is hardened.
+    fn all_hardened(&self) -> bool {
+        self.claimed == self.pushed && self.claims.is_empty()
+    }
 }
 
 impl Shared {
@@ -192,215 +321,58 @@ impl Shared {
         self.tell(LaneEvent::Room);
     }
 
-    fn fail(&self, error: HomeError) -> Arc<LaneError> {
-        let error = Arc::new(LaneError {
-            lane: self.start.lane,
-            source: error,
-        });
-        let waiters = {
-            let mut state = self.state.lock();
-            if let Some(first) = &state.failed {
-                return Arc::clone(first);
-            }
-            state.failed = Some(Arc::clone(&error));
-            std::mem::take(&mut state.waiters)
+    fn give_back(&self, bytes: u64) {
+        if let Some(allowance) = &self.allowance {
+            allowance.give_back(bytes);
+        }
+    }
+
+    /// Takes `bytes` from the allowance, or what is missing of them. A lane that has nothing on the way may always have
+    /// one entry: whoever is refused is woken by the end of something in its own lane.
+    fn allow(&self, state: &mut State, bytes: u64) -> bool {
+        let Some(allowance) = &self.allowance else {
+            return true;
         };
-        self.tell(LaneEvent::Failed(Arc::clone(&error)));
-        self.wake(waiters);
-        error
-    }
-
-    /// Takes what is buffered out of the lock's reach. Nothing may be in flight.
-    fn seal(&self, state: &mut State) -> Option<Sealed> {
-        debug_assert!(state.in_flight.is_none(), "one block in flight");
-        if state.building.is_empty() || state.failed.is_some() {
-            return None;
-        }
-        let spare = state.spare.take()?;
-        let building = std::mem::replace(&mut state.building, Building::new(spare));
-        state.in_flight = Some(building.csn_lowest);
-        state.flush_asked = false;
-        // Claimed under the lock: whoever asks for room next must not count on the place of these bytes.
-        let len = self.padded(building.payload_len());
-        let sealed = Sealed {
-            len,
-            at: self.home.place(self.start.lane, len),
-            building,
-            block: state.next_block,
-            previous_header_crc: state.previous_header_crc,
-        };
-        state.next_block += 1;
-        Some(sealed)
-    }
-
-    /// Writes header and padding; returns the length to write and the header's checksum.
-    fn finish(&self, sealed: &mut Sealed) -> (usize, u32) {
-        let building = &mut sealed.building;
-        let header = Header {
-            database: self.start.database,
-            epoch: self.start.epoch,
-            lane: self.start.lane,
-            block: BlockNo(sealed.block),
-            // One block in flight: all before this one are durable.
-            durable_through: sealed.block,
-            payload_len: building.payload_len() as u32,
-            entries: building.entries,
-            csn_lowest: building.csn_lowest,
-            csn_highest: building.csn_highest,
-            payload_crc: crc32c::crc32c(building.payload()),
-            previous_header_crc: sealed.previous_header_crc,
-        };
-        let (bytes, crc) = header.encode();
-        // The buffer's capacity is a multiple of the alignment, so the padded length fits a usize.
-        let len = sealed.len as usize;
-        building.close(&bytes, len);
-        (len, crc)
-    }
-
-    fn write_inline(self: &Arc<Self>, mut sealed: Sealed) -> FlushOutcome {
-        // The block would stay in flight for ever, and everybody who waits for it with it.
-        let _watch = abort_on_panic("writing the log");
-        let (len, crc) = self.finish(&mut sealed);
-        let written = sealed.at.clone().and_then(|at| {
-            self.home
-                .append_inline(self.start.lane, at, sealed.building.buffer(), len)
-        });
-        let done = Done::of(&sealed, len, crc, true);
-        self.complete(sealed.building.into_buffer(), done, written)
-    }
-
-    fn write_handed_off(self: &Arc<Self>, mut sealed: Sealed) {
-        let (len, crc) = self.finish(&mut sealed);
-        let done = Done::of(&sealed, len, crc, false);
-        match sealed.at {
-            Ok(at) => {
-                let shared = Arc::clone(self);
-                let completion = move |buffer, result| {
-                    shared.complete(buffer, done, result);
-                };
-                let buffer = sealed.building.into_buffer();
-                self.home
-                    .append(self.start.lane, at, buffer, len, Box::new(completion));
+        let missing = bytes.saturating_sub(state.taken_in_excess_bytes);
+        if !allowance.take(missing) {
+            if state.reserved_bytes > 0 || !state.all_hardened() {
+                return false;
             }
-            Err(error) => {
-                self.fail(error);
-            }
+            allowance.force(missing);
         }
-    }
-
-    /// The home has answered for the block in flight.
-    fn complete(
-        self: &Arc<Self>,
-        buffer: Buffer,
-        done: Done,
-        result: Result<(), HomeError>,
-    ) -> FlushOutcome {
-        if let Err(error) = result {
-            // The block stays in flight for good: its CSNs never become durable.
-            self.fail(error);
-            return FlushOutcome::Failed;
-        }
-        let (next, waiters) = {
-            let mut state = self.state.lock();
-            if state.failed.is_some() {
-                return FlushOutcome::Failed;
-            }
-            state.in_flight = None;
-            state.spare = Some(buffer);
-            state.previous_header_crc = done.header_crc;
-            let counters = &mut state.counters;
-            counters.blocks += 1;
-            counters.bytes += done.len as u64;
-            counters.payload_bytes += done.payload_len as u64;
-            counters.entries += u64::from(done.entries);
-            if done.inline {
-                counters.flushes_inline += 1;
-            } else {
-                counters.flushes_handed_off += 1;
-            }
-            let lowest = if state.building.is_empty() {
-                NOTHING_PENDING
-            } else {
-                state.building.csn_lowest.get()
-            };
-            self.first_not_durable.store(lowest, Ordering::SeqCst);
-            let next = if state.flush_asked {
-                self.seal(&mut state)
-            } else {
-                None
-            };
-            state.flush_asked = false;
-            let waiters = std::mem::take(&mut state.waiters);
-            (next, waiters)
-        };
-        // The next write starts before anyone hears of this one: the disk should not idle meanwhile.
-        if let Some(sealed) = next {
-            self.write_handed_off(sealed);
-        }
-        self.tell(LaneEvent::Durable);
-        self.wake(waiters);
-        FlushOutcome::Durable
-    }
-}
-
-/// What a completion needs to know of its block.
-#[derive(Clone, Copy)]
-struct Done {
-    len: usize,
-    payload_len: usize,
-    entries: u32,
-    header_crc: u32,
-    inline: bool,
-}
-
-impl Done {
-    fn of(sealed: &Sealed, len: usize, header_crc: u32, inline: bool) -> Done {
-        let building = &sealed.building;
-        Done {
-            len,
-            payload_len: building.payload_len(),
-            entries: building.entries,
-            header_crc,
-            inline,
-        }
+        state.taken_in_excess_bytes -= bytes - missing;
+        true
     }
 }
 
 impl Lane {
     /// A lane that starts with block 0 at the place where `home` has opened it.
-    pub fn new(home: Arc<dyn LogHome>, start: LaneStart, config: LaneConfig) -> Lane {
+    pub fn new(
+        home: Arc<dyn LogHome>,
+        clock: Arc<dyn Clock>,
+        start: LaneStart,
+        config: LaneConfig,
+    ) -> Lane {
         let facts = home.facts();
-        let size = config
-            .buffer_size_bytes
-            .max(HEADER_LEN * 2)
-            .next_multiple_of(facts.block_alignment);
-        // The home must be able to promise room for a whole buffer.
-        let size = size.min(usize::try_from(facts.room_size_bytes_max).unwrap_or(usize::MAX));
-        let state = State {
-            building: Building::new(Buffer::zeroed(size)),
-            spare: Some(Buffer::zeroed(size)),
-            in_flight: None,
-            reserved_bytes: 0,
-            reserved_at_home_bytes: 0,
-            flush_asked: false,
-            next_block: 0,
-            previous_header_crc: 0,
-            waiters: Vec::new(),
-            failed: None,
-            counters: LaneCounters::default(),
-            scratch: Vec::new(),
-            head: Vec::new(),
-        };
+        let size = config.buffer_size(&facts);
         let shared = Arc::new(Shared {
+            clock,
             start,
             alignment: facts.block_alignment as u64,
+            buffer_size: size,
             payload_size_max: size - HEADER_LEN,
             room_size_max: facts.room_size_bytes_max,
+            blocks_in_flight_max: config.blocks_in_flight_max(&facts),
             inline_offered: facts.writes_are_short,
+            allowance: config.allowance,
+            pushed: AtomicU64::new(0),
+            hardened: AtomicU64::new(0),
+            hardened_gsn: AtomicU64::new(0),
             first_not_durable: AtomicU64::new(NOTHING_PENDING),
+            buffered: AtomicUsize::new(0),
             side_ids: AtomicU64::new(0),
             listener: OnceLock::new(),
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(Buffer::zeroed(size))),
             home,
         });
         // Weak: the home must not keep the lane, and through it itself, alive.
@@ -434,7 +406,7 @@ impl Lane {
     /// Takes place for an entry with `bytes` bytes of records, in the buffer and at the home. After this nothing that
     /// the entry needs can run out. The room is given back when dropped unused.
     ///
-    /// On `Full` and `Busy` disk preparation: register with [`Lane::wait_room`], then call this again, then park.
+    /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register with [`Lane::wait_room`], then call this again, then park.
     pub fn room(&self, bytes: usize) -> Result<Room, NoRoom> {
         let shared = &self.shared;
         if bytes > self.inline_size_max() {
@@ -451,13 +423,10 @@ impl Lane {
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;
             if building + state.reserved_bytes + need > shared.payload_size_max
                 || wanted > shared.room_size_max
+                || !shared.allow(&mut state, need as u64)
             {
                 // Whoever fills the buffer must not wait for somebody else's flush.
-                let sealed = if state.in_flight.is_none() {
-                    shared.seal(&mut state)
-                } else {
-                    None
-                };
+                let sealed = shared.seal(&mut state);
                 state.flush_asked |= sealed.is_none() && !state.building.is_empty();
                 (0, Some(sealed))
             } else {
@@ -477,6 +446,7 @@ impl Lane {
             bytes,
             need,
             need_at_home,
+            allowed: need as u64,
         };
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
         match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
@@ -490,6 +460,9 @@ impl Lane {
     /// Has `waker` woken once when room may have come up. Register first, then ask for room again, then wait: what comes up
     /// between the first refusal and the registration is not announced.
     pub fn wait_room(&self, waker: &Waker) {
+        if let Some(allowance) = &self.shared.allowance {
+            allowance.wait(waker);
+        }
         let mut state = self.shared.state.lock();
         if !state.waiters.iter().any(|known| known.will_wake(waker)) {
             state.waiters.push(waker.clone());
@@ -497,25 +470,39 @@ impl Lane {
     }
 
     /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail, wait or do I/O.
-    /// True if the lane was clean: the caller sees to a flush; else whoever made it dirty does.
+    /// Its GSN is larger than the lane's last and at least `gsn_min`.
     ///
     /// # Panics
     /// If the room is another lane's or smaller than the records: a bug in the commit path that would corrupt the log.
-    pub fn push(&self, room: Room, csn: Csn, deps: &Deps, records: &[u8]) -> bool {
+    pub fn push(&self, room: Room, csn: Csn, gsn_min: u64, deps: &Deps, records: &[u8]) -> Pushed {
         assert!(records.len() <= room.bytes, "an entry larger than its room");
-        self.push_body(room, csn, deps, &Body::Inline(records))
+        self.push_body(room, csn, gsn_min, deps, &Body::Inline(records))
     }
 
     /// Appends the entry of a transaction whose records [`Side::finish`] has made durable. Its room was taken for 0
-    /// bytes. Answers as [`Lane::push`] does.
+    /// bytes. Otherwise as [`Lane::push`].
     ///
     /// # Panics
     /// If the room is another lane's.
-    pub fn push_side(&self, room: Room, csn: Csn, deps: &Deps, side: &SideRef) -> bool {
-        self.push_body(room, csn, deps, &Body::Side(*side))
+    pub fn push_side(
+        &self,
+        room: Room,
+        csn: Csn,
+        gsn_min: u64,
+        deps: &Deps,
+        side: &SideRef,
+    ) -> Pushed {
+        self.push_body(room, csn, gsn_min, deps, &Body::Side(*side))
     }
 
-    fn push_body(&self, mut room: Room, csn: Csn, deps: &Deps, body: &Body<'_>) -> bool {
+    fn push_body(
+        &self,
+        mut room: Room,
+        csn: Csn,
+        gsn_min: u64,
+        deps: &Deps,
+        body: &Body<'_>,
+    ) -> Pushed {
         let shared = &self.shared;
         assert!(
             Arc::ptr_eq(shared, &room.shared),
@@ -539,17 +526,58 @@ impl Lane {
             &[]
         };
         let was_clean = state.building.is_empty();
-        state.building.append(csn, &state.head, records);
-        let lowest = state.in_flight.map_or(state.building.csn_lowest, |csn| {
-            csn.min(state.building.csn_lowest)
-        });
+        state
+            .building
+            .append(csn, &state.head, records, || shared.clock.monotonic());
+        let bytes = (state.head.len() + records.len()) as u64;
+        state.taken_in_excess_bytes += std::mem::take(&mut room.allowed) - bytes;
+        state.pushed += bytes;
+        state.gsn = gsn_min.max(state.gsn + 1);
+        state.unclaimed_csn_lowest = state.unclaimed_csn_lowest.min(csn);
         // The lock orders the writers; readers take one look.
-        if shared.first_not_durable.load(Ordering::Relaxed) > lowest.get() {
-            shared
-                .first_not_durable
-                .store(lowest.get(), Ordering::SeqCst);
+        if shared.first_not_durable.load(Ordering::Relaxed) > csn.get() {
+            shared.first_not_durable.store(csn.get(), Ordering::SeqCst);
         }
-        was_clean
+        shared.pushed.store(state.pushed, Ordering::SeqCst);
+        let buffered = state.building.payload_len();
+        shared.buffered.store(buffered, Ordering::SeqCst);
+        Pushed {
+            end: Cursor(state.pushed),
+            gsn: state.gsn,
+            was_clean,
+        }
+    }
+
+    /// Bytes of entries pushed here so far.
+    #[inline]
+    pub fn pushed(&self) -> Cursor {
+        Cursor(self.shared.pushed.load(Ordering::SeqCst))
+    }
+
+    /// Up to here they are hardened.
+    #[inline]
+    pub fn hardened(&self) -> Cursor {
+        Cursor(self.shared.hardened.load(Ordering::SeqCst))
+    }
+
+    /// Every entry pushed here with a GSN up to this one is hardened, and every later one gets a larger GSN.
+    #[inline]
+    pub fn hardened_gsn(&self) -> u64 {
+        self.shared.hardened_gsn.load(Ordering::SeqCst)
+    }
+
+    /// Raises the GSN of a lane whose entries are all hardened to at least `to`, so that it holds nobody back (a
+    /// barrier). False if it has others.
+    pub fn raise_gsn(&self, to: u64) -> bool {
+        let mut state = self.shared.state.lock();
+        if !state.all_hardened() || state.failed.is_some() {
+            return false;
+        }
+        if state.gsn < to {
+            state.gsn = to;
+            self.shared.hardened_gsn.store(to, Ordering::SeqCst);
+        }
+        true
     }
 
     /// The lowest CSN pushed here that is not yet hardened; `Csn(u64::MAX)` if there is none.
@@ -559,21 +587,45 @@ impl Lane {
     }
 
     /// True if entries wait in the buffer for a flush.
+    #[inline]
     pub fn is_dirty(&self) -> bool {
-        !self.shared.state.lock().building.is_empty()
+        self.dirty_bytes() > 0
     }
 
-    /// Bytes of entries that wait in the buffer.
+    /// Bytes of entries that wait in the buffer, stolen ones included.
+    #[inline]
     pub fn dirty_bytes(&self) -> usize {
-        self.shared.state.lock().building.payload_len()
+        self.shared.buffered.load(Ordering::SeqCst)
     }
 
-    /// True if a block is being written.
+    /// When the oldest entry that waits in the buffer was pushed.
+    pub fn oldest_unflushed_at(&self) -> Option<Instant> {
+        let state = self.shared.state.lock();
+        (!state.building.is_empty()).then_some(state.building.oldest_at)
+    }
+
+    /// True if blocks are being written.
     pub fn in_flight(&self) -> bool {
-        self.shared.state.lock().in_flight.is_some()
+        self.blocks_in_flight() > 0
     }
 
-    /// The error that ended this lane, if one did.
+    /// How many blocks have been sealed and are not hardened.
+    pub fn blocks_in_flight(&self) -> usize {
+        self.shared.state.lock().in_flight.len()
+    }
+
+    /// How many may be.
+    pub fn blocks_in_flight_max(&self) -> usize {
+        self.shared.blocks_in_flight_max
+    }
+
+    /// When the entry that ends at `at` was flushed; `None` if it is not hardened yet, or long ago (the last 64 flushes are
+    /// kept).
+    pub fn flush_times(&self, at: Cursor) -> Option<FlushTimes> {
+        self.shared.state.lock().flushed.find(at.0)
+    }
+
+    /// The error that ended this lane, if one did. It may be another lane's, which held bytes of this one.
     pub fn failure(&self) -> Option<Arc<LaneError>> {
         self.shared.state.lock().failed.clone()
     }
@@ -587,17 +639,15 @@ impl Lane {
                 return FlushOutcome::Failed;
             }
             if state.building.is_empty() {
-                return if state.in_flight.is_some() {
-                    FlushOutcome::Queued
-                } else {
+                return if state.in_flight.is_empty() && state.all_hardened() {
                     FlushOutcome::Clean
+                } else {
+                    FlushOutcome::Queued
                 };
             }
-            if state.in_flight.is_some() {
-                state.flush_asked = true;
-                return FlushOutcome::Queued;
-            }
-            shared.seal(&mut state)
+            let sealed = shared.seal(&mut state);
+            state.flush_asked |= sealed.is_none();
+            sealed
         };
         let Some(sealed) = sealed else {
             return FlushOutcome::Queued;
@@ -632,6 +682,8 @@ pub struct Room {
     bytes: usize,
     need: usize,
     need_at_home: u64,
+    /// What it has taken from the allowance.
+    allowed: u64,
 }
 
 impl Room {
@@ -652,6 +704,7 @@ impl Drop for Room {
             state.reserved_at_home_bytes -= self.need_at_home;
             std::mem::take(&mut state.waiters)
         };
+        self.shared.give_back(self.allowed);
         self.shared.wake(waiters);
     }
 }

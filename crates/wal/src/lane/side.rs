@@ -1,11 +1,16 @@
 //! Large transactions: their records go into a side segment while they run, and only a reference into the lane.
 //!
-//! Owns: the checksum and length of what was appended, and the segment's number. A side segment that is not finished, or
-//! whose entry is never pushed, is nobody's: the home removes the one, the next recovery the other (T8).
+//! Owns: the checksum and length of what was appended, and the segment's number. A side segment that is not finished is
+//! removed by the home. One that is finished and whose commit then fails is removed by [`Lane::give_up_side`]; should the
+//! server stop before that, by the next recovery (T8).
+//!
+//! Pieces that wait to be written are taken from the lane's allowance, also beyond its limit: their transaction looks at
+//! [`Side::is_held_back`] before it hands over more. What is taken is brought up to date whenever the side segment is used,
+//! so it may be too much for a while, never too little.
 
 use super::{Lane, NoRoom, Shared};
 use crate::entry::SideRef;
-use logstead_home::SideWriter;
+use logstead_home::{HomeError, SideWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,6 +22,29 @@ pub struct Side {
     shared: Arc<Shared>,
     writer: Box<dyn SideWriter>,
     at: SideRef,
+    taken: Taken,
+}
+
+/// What the pieces of a side segment have taken from the allowance.
+struct Taken {
+    shared: Arc<Shared>,
+    bytes: u64,
+}
+
+impl Taken {
+    fn set(&mut self, bytes: u64) {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        if let Some(allowance) = &self.shared.allowance {
+            allowance.force(bytes.saturating_sub(before));
+            allowance.give_back(before.saturating_sub(bytes));
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 impl Side {
@@ -24,7 +52,16 @@ impl Side {
     pub fn append(&mut self, records: Vec<u8>) {
         self.at.crc = crc32c::crc32c_append(self.at.crc, &records);
         self.at.length += records.len() as u64;
+        self.taken.set(self.taken.bytes + records.len() as u64);
         self.writer.append(records);
+        self.taken.set(self.writer.backlog_bytes() as u64);
+    }
+
+    /// The log is as far ahead of durability as it may be: more records had better wait with their transaction.
+    pub fn is_held_back(&mut self) -> bool {
+        self.taken.set(self.writer.backlog_bytes() as u64);
+        let allowance = self.shared.allowance.as_ref();
+        allowance.is_some_and(|allowance| allowance.is_used_up())
     }
 
     /// Bytes appended so far.
@@ -50,21 +87,29 @@ impl Side {
     /// All records are there. `done` is called once they are durable, possibly before this returns and on any thread.
     /// The CSN is drawn only after that (T8).
     pub fn finish(self, done: SideDone) {
-        let Side { shared, writer, at } = self;
+        let Side {
+            shared,
+            writer,
+            at,
+            taken,
+        } = self;
         let failed = shared.state.lock().failed.clone();
         if let Some(error) = failed {
             return done(Err(NoRoom::Failed(error)));
         }
-        let completion = move |result| match result {
-            Ok(()) => {
-                shared.state.lock().counters.sides += 1;
-                done(Ok(at));
-            }
-            Err(logstead_home::NoRoom::DiskFull) => done(Err(NoRoom::DiskFull)),
-            Err(logstead_home::NoRoom::Busy) => done(Err(NoRoom::Full)),
-            Err(logstead_home::NoRoom::Failed(error)) => {
-                let error = shared.fail(error);
-                done(Err(NoRoom::Failed(error)));
+        let completion = move |result| {
+            drop(taken);
+            match result {
+                Ok(()) => {
+                    shared.state.lock().counters.sides += 1;
+                    done(Ok(at));
+                }
+                Err(logstead_home::NoRoom::DiskFull) => done(Err(NoRoom::DiskFull)),
+                Err(logstead_home::NoRoom::Busy) => done(Err(NoRoom::Full)),
+                Err(logstead_home::NoRoom::Failed(error)) => {
+                    let error = shared.fail(error);
+                    done(Err(NoRoom::Failed(error)));
+                }
             }
         };
         writer.finish(Box::new(completion));
@@ -80,6 +125,10 @@ impl Lane {
         let count = shared.side_ids.fetch_add(1, Ordering::Relaxed);
         let id = u64::from(start.epoch.get()) << 32 | count & 0xffff_ffff;
         Side {
+            taken: Taken {
+                shared: Arc::clone(shared),
+                bytes: 0,
+            },
             shared: Arc::clone(shared),
             writer: shared.home.begin_side(start.lane, id),
             at: SideRef {
@@ -89,5 +138,16 @@ impl Lane {
                 crc: 0,
             },
         }
+    }
+
+    /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that.
+    /// After an error it stays for the next recovery.
+    ///
+    /// # Panics
+    /// If it is not this life's: it may belong to an entry.
+    pub fn give_up_side(&self, side: &SideRef) -> Result<(), HomeError> {
+        let epoch = u64::from(self.shared.start.epoch.get());
+        assert!(side.id >> 32 == epoch, "a side segment of another epoch");
+        self.shared.home.remove_side(side.lane, side.id)
     }
 }

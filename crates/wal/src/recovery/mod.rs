@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How to open a log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Number of lanes from now on; it may differ from before.
     pub lanes: u16,
@@ -218,7 +218,13 @@ pub fn open_with(
             epoch: next.epoch,
             lane: origin.lane,
         };
-        lanes.push(Lane::new(Arc::clone(home), start, options.lane));
+        let clock = Arc::clone(&env.clock);
+        lanes.push(Lane::new(
+            Arc::clone(home),
+            clock,
+            start,
+            options.lane.clone(),
+        ));
     }
     replayed.report.took.opening = watch.lap();
     let report = Report {

@@ -80,6 +80,7 @@ pub(crate) fn options() -> Options {
         lanes: 1,
         lane: LaneConfig {
             buffer_size_bytes: 8 * 1024,
+            ..LaneConfig::default()
         },
         accept_data_loss: false,
     }
@@ -107,7 +108,7 @@ impl Server {
         let Ok(room) = self.lane(lane).room(records.len()) else {
             return false;
         };
-        self.lane(lane).push(room, Csn(csn), deps, &records);
+        self.lane(lane).push(room, Csn(csn), 0, deps, &records);
         true
     }
 

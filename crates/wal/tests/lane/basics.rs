@@ -1,79 +1,11 @@
-//! Lanes over the memory home: what is published when, what room means, and what happens when the home is slow, full or
-//! broken.
+//! One lane, one block in flight: what is published when, what room means, a home that is full or broken.
 
-use logstead_home::{LogHome, MemoryHome};
-use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, LaneStart, NoRoom};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Wake, Waker};
-
-const BUFFER: usize = 8 * 1024;
-
-struct Bench {
-    home: MemoryHome,
-    lane: Lane,
-    events: Arc<Mutex<Vec<String>>>,
-}
-
-fn bench() -> Bench {
-    let home = MemoryHome::new(32 * 1024);
-    home.open_lane(LaneId(0), 0).unwrap();
-    let start = LaneStart {
-        database: DatabaseId(1),
-        epoch: Epoch(1),
-        lane: LaneId(0),
-    };
-    let config = LaneConfig {
-        buffer_size_bytes: BUFFER,
-    };
-    let lane = Lane::new(Arc::new(home.clone()), start, config);
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&events);
-    let back = lane.clone();
-    lane.set_listener(Box::new(move |event| {
-        // No lock is held: a listener may look at the lane.
-        let first = back.first_not_durable();
-        let _dirty = back.is_dirty();
-        heard.lock().unwrap().push(match event {
-            LaneEvent::Durable => format!(
-                "durable {}",
-                if first == Csn(u64::MAX) {
-                    0
-                } else {
-                    first.get()
-                }
-            ),
-            LaneEvent::Room => "room".to_owned(),
-            LaneEvent::Failed(_) => "failed".to_owned(),
-        });
-    }));
-    Bench { home, lane, events }
-}
-
-impl Bench {
-    /// True if that made the lane dirty.
-    fn push(&self, csn: u64) -> bool {
-        let room = self.lane.room(10).unwrap();
-        self.lane
-            .push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[0; 10])
-    }
-
-    fn events(&self) -> Vec<String> {
-        std::mem::take(&mut self.events.lock().unwrap())
-    }
-}
-
-const NOTHING: Csn = Csn(u64::MAX);
-
-#[derive(Default)]
-struct Count(AtomicUsize);
-
-impl Wake for Count {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
+use crate::bench::{BUFFER, Count, NOTHING, bench};
+use logstead_home::LogHome;
+use logstead_types::Csn;
+use logstead_wal::{Deps, FlushMode, FlushOutcome, LaneConfig, NoRoom};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn push_publishes_and_an_inline_flush_hardens() {
@@ -152,14 +84,10 @@ fn room_is_bounded_given_back_and_announced() {
     assert!(matches!(refused, NoRoom::Full));
     assert!((2..8).contains(&rooms.len()), "{}", rooms.len());
     let count = Arc::new(Count::default());
-    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
-    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
+    bench.lane.wait_room(&count.waker());
+    bench.lane.wait_room(&count.waker());
     drop(rooms.pop());
-    assert_eq!(
-        count.0.load(Ordering::SeqCst),
-        1,
-        "a waker registered twice is woken once"
-    );
+    assert_eq!(count.get(), 1, "a waker registered twice is woken once");
     assert_eq!(bench.events(), ["room"]);
     assert!(bench.lane.room(1000).is_ok());
     assert_eq!(
@@ -178,7 +106,9 @@ fn a_full_buffer_flushes_itself() {
         match bench.lane.room(500) {
             Ok(room) => {
                 csn += 1;
-                bench.lane.push(room, Csn(csn), &Deps::default(), &[1; 500]);
+                bench
+                    .lane
+                    .push(room, Csn(csn), 0, &Deps::default(), &[1; 500]);
             }
             Err(NoRoom::Full) => {
                 flushed += 1;
@@ -202,7 +132,9 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
         match bench.lane.room(100) {
             Ok(room) => {
                 csn += 1;
-                bench.lane.push(room, Csn(csn), &Deps::default(), &[1; 100]);
+                bench
+                    .lane
+                    .push(room, Csn(csn), 0, &Deps::default(), &[1; 100]);
                 assert_eq!(
                     bench.lane.flush(FlushMode::Inline),
                     FlushOutcome::Durable,
@@ -220,9 +152,9 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     assert!(matches!(told.recv().unwrap(), Err(NoRoom::DiskFull)));
     let count = Arc::new(Count::default());
-    bench.lane.wait_room(&Waker::from(Arc::clone(&count)));
+    bench.lane.wait_room(&count.waker());
     bench.home.set_disk_full(false);
-    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert_eq!(count.get(), 1);
     assert!(bench.lane.room(100).is_ok());
     assert!(bench.lane.failure().is_none());
 }
@@ -237,7 +169,7 @@ fn a_failed_write_ends_the_lane_and_acknowledges_nothing() {
     let room = bench.lane.room(10).unwrap();
     assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Failed);
     bench.home.set_failing(false);
-    bench.lane.push(room, Csn(3), &Deps::default(), &[]);
+    bench.lane.push(room, Csn(3), 0, &Deps::default(), &[]);
     assert_eq!(bench.lane.flush(FlushMode::Handoff), FlushOutcome::Failed);
     assert_eq!(bench.lane.first_not_durable(), Csn(2), "for good");
     assert!(matches!(bench.lane.room(10), Err(NoRoom::Failed(_))));
@@ -250,7 +182,7 @@ fn a_failed_write_ends_the_lane_and_acknowledges_nothing() {
 fn an_entry_larger_than_its_room_is_a_bug() {
     let bench = bench();
     let room = bench.lane.room(5).unwrap();
-    bench.lane.push(room, Csn(1), &Deps::default(), &[0; 6]);
+    bench.lane.push(room, Csn(1), 0, &Deps::default(), &[0; 6]);
 }
 
 /// Many threads on one lane over a real disk: at every moment the published CSN is at or below every CSN that is not
@@ -273,6 +205,7 @@ fn threads_share_a_lane() {
         lanes: 1,
         lane: LaneConfig {
             buffer_size_bytes: 16 * 1024,
+            ..LaneConfig::default()
         },
         accept_data_loss: false,
     };
@@ -309,7 +242,13 @@ fn threads_share_a_lane() {
                         }
                     };
                     let csn = counter.fetch_add(1, Ordering::SeqCst);
-                    lane.push(room, Csn(csn), &Deps::floor(Csn(csn - 1)), &[number; 200]);
+                    lane.push(
+                        room,
+                        Csn(csn),
+                        0,
+                        &Deps::floor(Csn(csn - 1)),
+                        &[number; 200],
+                    );
                     let mode = if number % 2 == 0 {
                         FlushMode::Inline
                     } else {
@@ -346,8 +285,11 @@ fn threads_share_a_lane() {
 #[test]
 fn a_push_tells_who_has_to_see_to_a_flush() {
     let bench = bench();
-    assert!(bench.push(1), "clean before");
-    assert!(!bench.push(2), "whoever pushed first flushes");
+    assert!(bench.push(1).was_clean, "clean before");
+    assert!(!bench.push(2).was_clean, "whoever pushed first flushes");
     bench.lane.flush(FlushMode::Inline);
-    assert!(bench.push(3), "clean again, whenever anybody looked");
+    assert!(
+        bench.push(3).was_clean,
+        "clean again, whenever anybody looked"
+    );
 }

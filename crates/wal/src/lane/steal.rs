@@ -1,0 +1,110 @@
+//! Log stealing: one lane's buffered entries leave in another lane's block.
+//!
+//! A worker that flushes takes along what its neighbours have buffered: one larger write instead of several small ones, and
+//! neighbours that are busy need not flush. The bytes are copied into the thief's block under construction; from then on
+//! they are a claim of the victim in that block (see `claims`): recovery does not care in which lane an entry lies,
+//! and for the victim nothing hardens before that block and everything claimed earlier has (T14).
+//!
+//! Invariants: bytes and their claim move together, under both lanes' locks, so they are stolen once and flushed once, by
+//! whoever holds them then; a thief that is robbed passes on what it has stolen. Nothing waits here: both locks are tried,
+//! never waited for, so lanes that steal from one another cannot deadlock.
+
+use super::buffer::Stolen;
+use super::{Lane, Room};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Lane {
+    /// Moves all that `victim` has buffered into this lane's block under construction, if that is at most `bytes_max` bytes
+    /// and finds room here; returns how many bytes, 0 if nothing could be moved now. The caller flushes this lane.
+    ///
+    /// # Panics
+    /// If the lanes are not of one log: a bug that would lose what is moved.
+    pub fn steal(&self, victim: &Lane, bytes_max: usize) -> usize {
+        let (thief, robbed) = (&self.shared, &victim.shared);
+        assert!(
+            (thief.start.database, thief.start.epoch)
+                == (robbed.start.database, robbed.start.epoch),
+            "lanes of two logs"
+        );
+        let there = robbed.buffered.load(Ordering::SeqCst);
+        if Arc::ptr_eq(thief, robbed) || there == 0 || there > bytes_max {
+            return 0;
+        }
+        // Some more: the victim goes on while room is being looked for.
+        let Some(mut room) = thief.room_to_steal(there, there.saturating_mul(2).min(bytes_max))
+        else {
+            return 0;
+        };
+        let moved = thief.take_buffered(robbed, &mut room);
+        drop(room);
+        let (bytes, waiters) = moved.unwrap_or_default();
+        robbed.wake(waiters);
+        bytes
+    }
+}
+
+impl super::Shared {
+    /// Room in buffer and home for `least` bytes of entries, or up to `most` if they are free.
+    fn room_to_steal(self: &Arc<Self>, least: usize, most: usize) -> Option<Room> {
+        let (room, wanted_at_home) = {
+            let mut state = self.state.try_lock()?;
+            if state.failed.is_some() {
+                return None;
+            }
+            let building = state.building.payload_len();
+            let free = self.payload_size_max - building - state.reserved_bytes;
+            let need = most.min(free);
+            let need_at_home = self.padded(need);
+            let wanted = self.padded(building) + state.reserved_at_home_bytes + need_at_home;
+            if need < least || wanted > self.room_size_max {
+                return None;
+            }
+            state.reserved_bytes += need;
+            state.reserved_at_home_bytes += need_at_home;
+            let room = Room {
+                shared: Arc::clone(self),
+                bytes: 0,
+                need,
+                need_at_home,
+                allowed: 0,
+            };
+            (room, wanted)
+        };
+        let ensured = self.home.ensure_room(self.start.lane, wanted_at_home);
+        // A home that has failed tells so to whoever writes.
+        ensured.is_ok().then_some(room)
+    }
+
+    /// The step under both locks. The room is used up if anything was moved.
+    fn take_buffered(
+        &self,
+        robbed: &Arc<Self>,
+        room: &mut Room,
+    ) -> Option<(usize, Vec<std::task::Waker>)> {
+        let mut mine = self.state.try_lock()?;
+        let mut theirs = robbed.state.try_lock()?;
+        if mine.failed.is_some() || theirs.failed.is_some() {
+            return None;
+        }
+        let bytes = theirs.building.payload_len();
+        if bytes == 0 || bytes > room.need {
+            return None;
+        }
+        let (mine, theirs) = (&mut *mine, &mut *theirs);
+        if let Some(claim) = theirs.claim_own() {
+            let from = Arc::downgrade(robbed);
+            mine.building.stolen.push(Stolen { from, claim });
+        }
+        mine.building.take_all(&mut theirs.building);
+        theirs.flush_asked = false;
+        robbed.buffered.store(0, Ordering::SeqCst);
+        self.buffered
+            .store(mine.building.payload_len(), Ordering::SeqCst);
+        mine.reserved_bytes -= std::mem::take(&mut room.need);
+        mine.reserved_at_home_bytes -= std::mem::take(&mut room.need_at_home);
+        mine.counters.steals += 1;
+        mine.counters.stolen_bytes += bytes as u64;
+        Some((bytes, std::mem::take(&mut theirs.waiters)))
+    }
+}
