@@ -5,7 +5,7 @@
 //!
 //! Invariants: nothing here panics on what the machine answers; every answer of the kernel is passed on, checked.
 //! Does not: know what the files mean, retry, or log.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -17,17 +17,23 @@ mod files;
 mod memory;
 mod net;
 mod random;
+#[allow(
+    unsafe_code,
+    reason = "the kernel reads memory that the compiler does not see it read"
+)]
+mod ring;
 mod thread;
 mod watch;
 
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
     Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileKind, FileLock, Files, Loss, OpenMode,
-    RealFiles, SimFiles, is_disk_full,
+    RawPlace, RealFiles, SimFiles, is_disk_full, write_all,
 };
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
+pub use ring::{Ring, RingDone, RingWaker, RingWrite};
 pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped};
 pub use watch::{AbortOnPanic, abort_on_panic};
 

@@ -20,7 +20,7 @@ mod open;
 pub mod simulated;
 
 pub use error::{HomeError, NoRoom};
-pub use local::{LocalHome, LocalOptions};
+pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::MemoryHome;
 pub use open::{HomeOptions, open};
 pub use simulated::{SimulatedHome, SimulatedOptions};
@@ -131,6 +131,11 @@ pub trait LogHome: Send + Sync {
 
     /// A name for people: where this home is.
     fn describe(&self) -> String;
+
+    /// What people should know about how this home works here, as names and values: for the server's log and for SQL.
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Opens a lane for appending at the start of segment `first_segment`, which must be fresh: no segment of that or a
     /// higher number may exist. When it returns, the first segment is there; later ones are prepared in the background.

@@ -2,7 +2,7 @@
 //!
 //! | URL | home |
 //! |---|---|
-//! | `file:///dir`, `/dir`, `dir` | [`LocalHome`] |
+//! | `file:///dir`, `/dir`, `dir` | [`LocalHome`]; `file:///dir?way=pwrite` says how it writes |
 //! | `memory:` | [`MemoryHome`], empty |
 //! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
 //!
@@ -111,6 +111,28 @@ impl<'u> Url<'u> {
         Ok(bytes)
     }
 
+    /// The options, as a file URL's query changes them.
+    fn local_options(&self, options: &LocalOptions) -> Result<LocalOptions, HomeError> {
+        let mut options = options.clone();
+        for pair in self
+            .query
+            .unwrap_or("")
+            .split('&')
+            .filter(|p| !p.is_empty())
+        {
+            match pair.split_once('=') {
+                Some(("way", name)) => {
+                    options.way = name.parse().map_err(|wrong: String| self.wrong(wrong))?;
+                }
+                _ => {
+                    let what = format!("\"{pair}\" is no option of it; way=NAME is");
+                    return Err(self.wrong(what));
+                }
+            }
+        }
+        Ok(options)
+    }
+
     fn no_query(&self) -> Result<(), HomeError> {
         match self.query {
             None | Some("") => Ok(()),
@@ -126,9 +148,8 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
         None if url.is_empty() => Err(parts.wrong("it is empty")),
         None => Ok(Arc::new(LocalHome::open(url, env, options.local.clone())?)),
         Some("file") => {
-            parts.no_query()?;
-            let path = parts.path()?;
-            Ok(Arc::new(LocalHome::open(path, env, options.local.clone())?))
+            let local = parts.local_options(&options.local)?;
+            Ok(Arc::new(LocalHome::open(parts.path()?, env, local)?))
         }
         Some("memory") => {
             parts.no_query()?;
@@ -174,6 +195,7 @@ mod tests {
             ("file:///data", "file:///data"),
             ("FILE://localhost/data", "file:///data"),
             ("file:/data", "file:///data"),
+            ("file:///data?way=portable", "file:///data"),
             ("file:///with%20space%3f", "file:///with space?"),
             ("/as it is?%20", "file:///as it is?%20"),
             ("memory:", "memory"),
@@ -195,6 +217,7 @@ mod tests {
             ("file:///data%00", "percent escape"),
             ("file:///data%+1", "percent escape"),
             ("file:///data?colour=red", "colour=red"),
+            ("file:///data?way=magic", "is no way of writing"),
             ("memory:more", "just memory:"),
             ("sim://?model=tape", "no model \"tape\""),
             ("sim:s3express", "sim://?model="),

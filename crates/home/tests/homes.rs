@@ -1,7 +1,9 @@
 //! The conformance suite against each home, and what is the local home's own: the lock, full disks, failed writes.
 
 use logstead_env::{Buffer, Clock, Env, Fault, Loss, SimClock};
-use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, conformance};
+use logstead_home::{
+    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Way, conformance,
+};
 use logstead_types::LaneId;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -14,6 +16,7 @@ fn small(threads: bool) -> LocalOptions {
         first_segment_size_bytes: 32 * 1024,
         segment_size_bytes_min: 32 * 1024,
         threads,
+        ..LocalOptions::default()
     }
 }
 
@@ -23,12 +26,167 @@ fn memory_home_conforms() {
     conformance::check(&home);
 }
 
+/// A home on the real disk that writes in `way`, unless this machine cannot.
+fn real(dir: &Path, way: Way) -> Option<LocalHome> {
+    let options = LocalOptions { way, ..small(true) };
+    match LocalHome::open(dir, &Env::real(), options) {
+        Err(error) if way == Way::Uring && logstead_env::Ring::<()>::new(1).is_err() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        other => Some(other.unwrap()),
+    }
+}
+
 #[test]
-fn local_home_conforms_on_a_real_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = LocalHome::open(dir.path().join("data"), &Env::real(), small(true)).unwrap();
-    let home: Arc<dyn LogHome> = Arc::new(home);
-    conformance::check(&home);
+fn local_home_conforms_on_a_real_disk_in_every_way() {
+    for way in Way::ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(home) = real(&dir.path().join("data"), way) else {
+            continue;
+        };
+        let report = home.report();
+        assert!(way == Way::Auto || report[0].1 == way.name(), "{report:?}");
+        let home: Arc<dyn LogHome> = Arc::new(home);
+        conformance::check(&home);
+    }
+}
+
+#[test]
+fn appends_in_flight_together_all_arrive_in_every_way() {
+    for way in Way::ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(home) = real(&dir.path().join("data"), way) else {
+            continue;
+        };
+        let (done, completions) = mpsc::channel();
+        let lanes = [LaneId(0), LaneId(1)];
+        for lane in lanes {
+            home.open_lane(lane, 0).unwrap();
+        }
+        // Twice as many as are worth it: the rest waits inside the home.
+        let count = (2 * home.facts().appends_in_flight_max).min(7);
+        let mut places = Vec::new();
+        for number in 0..count {
+            for lane in lanes {
+                let mut block = Buffer::zeroed(4096);
+                block.as_mut_slice().fill((2 * number) as u8 + lane.0 as u8);
+                let at = home.place(lane, 4096).unwrap();
+                places.push((lane, at, block.as_slice()[0]));
+                let done = done.clone();
+                let told = move |block: Buffer, result| {
+                    done.send((lane, at, block.as_slice()[0], result)).unwrap();
+                };
+                home.append(lane, at, block, 4096, Box::new(told));
+            }
+        }
+        // One by the caller meanwhile.
+        let at = home.place(LANE, 4096).unwrap();
+        home.append_inline(LANE, at, &Buffer::zeroed(4096), 4096)
+            .unwrap();
+        let mut told = Vec::new();
+        for _ in 0..places.len() {
+            let (lane, at, byte, result) = completions.recv().unwrap();
+            result.unwrap();
+            told.push((lane, at, byte));
+        }
+        told.sort_unstable();
+        places.sort_unstable();
+        assert_eq!(told, places, "{way}: each once, with its own buffer");
+        drop(home);
+        let home = real(&dir.path().join("data"), way).unwrap();
+        for (lane, at, byte) in places {
+            let mut into = Buffer::zeroed(4096);
+            assert_eq!(home.read(lane, at, &mut into).unwrap(), 4096);
+            assert!(into.as_slice().iter().all(|&read| read == byte), "{way}");
+        }
+    }
+}
+
+#[test]
+fn a_home_that_is_dropped_has_finished_its_writes() {
+    for way in Way::ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(home) = real(&dir.path().join("data"), way) else {
+            continue;
+        };
+        home.open_lane(LANE, 0).unwrap();
+        let (done, completions) = mpsc::channel();
+        for _ in 0..6 {
+            let at = home.place(LANE, 4096).unwrap();
+            let done = done.clone();
+            let told = move |_, result| done.send(result).unwrap();
+            home.append(LANE, at, Buffer::zeroed(4096), 4096, Box::new(told));
+        }
+        drop(home);
+        assert_eq!(completions.try_iter().count(), 6, "{way}");
+        real(&dir.path().join("data"), way).expect("and the lock is free");
+    }
+}
+
+/// The kernel tells of a failed write-back once per open file. Whoever syncs next must not take that for success.
+#[test]
+fn after_a_failed_sync_nothing_is_said_to_be_durable() {
+    for way in [Way::Pwrite, Way::Portable] {
+        for threads in [false, true] {
+            let (env, files) = Env::simulated(1);
+            let options = LocalOptions {
+                way,
+                // Large enough that no next segment is made meanwhile.
+                segment_size_bytes: 256 * 1024,
+                first_segment_size_bytes: 256 * 1024,
+                ..small(threads)
+            };
+            let home = LocalHome::open("/data", &env, options).unwrap();
+            home.open_lane(LANE, 0).unwrap();
+            let block = Buffer::zeroed(4096);
+            let places = [(); 3].map(|()| home.place(LANE, 4096).unwrap());
+            home.append_inline(LANE, places[0], &block, 4096).unwrap();
+            files.fail_syncs();
+            assert!(home.append_inline(LANE, places[1], &block, 4096).is_err());
+            files.clear_faults();
+            let operations = files.operations();
+            assert!(home.append_inline(LANE, places[2], &block, 4096).is_err());
+            let (done, completions) = mpsc::channel();
+            let told = move |_, result: Result<(), HomeError>| done.send(result).unwrap();
+            home.append(LANE, places[2], block, 4096, Box::new(told));
+            assert!(completions.recv().unwrap().is_err());
+            assert_eq!(files.operations(), operations, "nothing was even tried");
+        }
+    }
+}
+
+/// What a way calls durable survives a power cut that loses everything else.
+#[test]
+fn every_simulated_way_is_durable_when_it_says_so() {
+    for way in [Way::Pwrite, Way::Threads, Way::Portable] {
+        for threads in [false, true] {
+            let (env, files) = Env::simulated(1);
+            files.set_loss(Loss::All);
+            let options = LocalOptions {
+                way,
+                ..small(threads)
+            };
+            let home = LocalHome::open("/data", &env, options.clone()).unwrap();
+            home.open_lane(LANE, 0).unwrap();
+            let mut block = Buffer::zeroed(4096);
+            block.as_mut_slice().fill(7);
+            let places = [(); 2].map(|()| home.place(LANE, 4096).unwrap());
+            home.append_inline(LANE, places[0], &block, 4096).unwrap();
+            let (done, completions) = mpsc::channel();
+            let told = move |_, result: Result<(), HomeError>| done.send(result).unwrap();
+            home.append(LANE, places[1], block, 4096, Box::new(told));
+            completions.recv().unwrap().unwrap();
+            files.reboot();
+            drop(home);
+            let home = LocalHome::open("/data", &env, options).unwrap();
+            for at in places {
+                let mut into = Buffer::zeroed(4096);
+                home.read(LANE, at, &mut into).unwrap();
+                assert!(into.as_slice().iter().all(|&byte| byte == 7), "{way}");
+            }
+        }
+    }
 }
 
 #[test]

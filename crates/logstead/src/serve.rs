@@ -8,7 +8,7 @@ use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_engine::{Engine, EngineOptions, OpenError};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{LocalHome, LocalOptions};
+use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::Instance;
 use logstead_types::WorkerId;
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// Exit code after the log could not be written: what was not acknowledged may be lost, recovery decides.
 const EXIT_LOG_FAILED: i32 = 74;
@@ -106,6 +106,14 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         ..LocalOptions::default()
     };
     let home = LocalHome::open(&config.data_directory, env, home_options).map_err(|e| wrong(&e))?;
+    // What it does first, the figures behind that for whoever asks.
+    for (name, value) in home.report() {
+        if name.starts_with("way") {
+            info!("log: {name}: {value}");
+        } else {
+            debug!("log: {name}: {value}");
+        }
+    }
     let options = EngineOptions {
         workers: config.workers,
         accept_data_loss: config.accept_data_loss,

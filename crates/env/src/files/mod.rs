@@ -15,6 +15,7 @@ pub use real::RealFiles;
 pub use sim::{Fault, Loss, SimFiles};
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// What a file is opened for.
@@ -65,6 +66,15 @@ pub enum FileKind {
     Other,
 }
 
+/// Where bytes of a [`File`] lie for the kernel: a descriptor and an offset in it.
+#[derive(Clone, Copy, Debug)]
+pub struct RawPlace<'f> {
+    /// Opened as the file was.
+    pub descriptor: BorrowedFd<'f>,
+    /// Byte offset.
+    pub offset: u64,
+}
+
 /// An open file. Positions are explicit, so any number of threads may use it.
 pub trait File: Send + Sync {
     /// Reads up to `into.len()` bytes at `offset`; 0 at the end of the file.
@@ -75,6 +85,17 @@ pub trait File: Send + Sync {
 
     /// Makes data and length durable.
     fn sync(&self) -> io::Result<()>;
+
+    /// Makes data durable, and of the metadata what reading the data back needs.
+    fn sync_data(&self) -> io::Result<()> {
+        self.sync()
+    }
+
+    /// Where the `len` bytes from `offset` on lie for the kernel, if they lie together: for writes by other ways than
+    /// [`write_at`](Self::write_at).
+    fn raw(&self, _offset: u64, _len: usize) -> Option<RawPlace<'_>> {
+        None
+    }
 
     /// The file's length.
     fn len(&self) -> io::Result<u64>;
@@ -96,27 +117,9 @@ pub trait File: Send + Sync {
 
     /// Writes all of `from`, going on after short writes.
     fn write_all_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
-        let mut done = 0;
-        while done < from.len() {
-            match self.write_at(offset + done as u64, &from[done..]) {
-                Ok(0) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::WriteZero,
-                        "the file takes no more bytes",
-                    ));
-                }
-                Ok(count) => {
-                    done += count;
-                    // A direct write must go on at an aligned place: what is behind it is written again.
-                    if self.is_direct() && done < from.len() {
-                        done -= done % DIRECT_ALIGNMENT;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        write_all(self.is_direct(), offset, from, &mut |offset, bytes| {
+            self.write_at(offset, bytes)
+        })
     }
 
     /// Reads until `into` is full or the file ends; returns how many bytes were read.
@@ -162,6 +165,36 @@ pub trait File: Send + Sync {
     }
 }
 
+/// Writes all of `from` with `write`, which may be short or interrupted; to a file with direct I/O or not.
+pub fn write_all(
+    direct: bool,
+    offset: u64,
+    from: &[u8],
+    write: &mut dyn FnMut(u64, &[u8]) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < from.len() {
+        match write(offset + done as u64, &from[done..]) {
+            Ok(0) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WriteZero,
+                    "the file takes no more bytes",
+                ));
+            }
+            Ok(count) => {
+                done += count;
+                // A direct write must go on at an aligned place: what is behind it is written again.
+                if direct && done < from.len() {
+                    done -= done % DIRECT_ALIGNMENT;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// A lock on a file name, held until dropped or until the process ends, however it ends.
 pub trait FileLock: Send + Sync {}
 
@@ -193,6 +226,11 @@ pub trait Files: Send + Sync {
 
     /// Bytes that may still be written on the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
+
+    /// True if there is no machine behind it: nothing takes time that could be measured.
+    fn is_simulated(&self) -> bool {
+        false
+    }
 
     /// The whole content of a small file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

@@ -1,8 +1,9 @@
 //! The machine's file system.
 
-use super::{Access, File, FileKind, FileLock, Files, OpenMode};
+use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawPlace};
 use rustix::fs::OFlags;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -166,6 +167,17 @@ impl File for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn raw(&self, offset: u64, _len: usize) -> Option<RawPlace<'_>> {
+        Some(RawPlace {
+            descriptor: self.file.as_fd(),
+            offset,
+        })
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -454,6 +454,10 @@ impl Files for SimFiles {
         Ok(names.into_iter().collect())
     }
 
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
     fn kind(&self, path: &Path) -> io::Result<Option<FileKind>> {
         let state = self.state.lock();
         state.alive(None)?;

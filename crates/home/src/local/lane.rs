@@ -7,6 +7,7 @@
 
 use super::ALIGNMENT;
 use super::queue::Queue;
+use super::ways::{Order, Piece, Ways, Write};
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener};
 use logstead_env::{Clock, Env, File, Instant};
 use logstead_types::LaneId;
@@ -26,9 +27,12 @@ pub(super) struct LaneFiles {
     pub(super) id: LaneId,
     state: Mutex<State>,
     listener: OnceLock<RoomListener>,
-    writer: Option<Queue<Append>>,
-    /// What the writer's thread shares with inline appends.
-    files: Arc<Open>,
+    /// The lane's own thread, if the way of writing has one.
+    writer: Option<Queue<Write>>,
+    order: Arc<Order>,
+    /// Files that may still be written to: the present segment, those before it whose last appends may be in flight, and
+    /// the next.
+    open: Mutex<Vec<Segment>>,
 }
 
 struct State {
@@ -53,13 +57,6 @@ enum Next {
     Failed(HomeError),
 }
 
-/// Files that may still be written to: the present segment, the one before (its last append may be in flight) and the
-/// next.
-struct Open {
-    id: LaneId,
-    segments: Mutex<Vec<Segment>>,
-}
-
 /// How long a full disk is taken to stay full.
 const DISK_FULL_VALID: Duration = Duration::from_millis(100);
 
@@ -70,11 +67,14 @@ const PREPARE_AFTER_PART: u64 = 4;
 /// Segments kept open.
 const OPEN_MAX: usize = 4;
 
-struct Append {
-    at: Position,
-    block: Buffer,
-    len: usize,
-    done: Completion,
+/// An append as the home is given it.
+pub(super) struct Append {
+    pub(super) at: Position,
+    pub(super) block: Buffer,
+    pub(super) len: usize,
+    pub(super) done: Completion,
+    /// What must stay until it is done.
+    pub(super) keep: Arc<dyn Send + Sync>,
 }
 
 /// The answer to "is there room?".
@@ -89,7 +89,7 @@ impl LaneFiles {
         id: LaneId,
         first: Segment,
         env: &Env,
-        threads: bool,
+        ways: &Ways,
     ) -> std::io::Result<LaneFiles> {
         let state = State {
             current_number: first.number,
@@ -97,29 +97,13 @@ impl LaneFiles {
             offset: 0,
             next: Next::Unasked,
         };
-        let files = Arc::new(Open {
-            id,
-            segments: Mutex::new(vec![first]),
-        });
-        let writer = if threads {
-            let files = Arc::clone(&files);
-            Some(Queue::start(
-                env,
-                &format!("log-{}", id.get()),
-                move |job: Append| {
-                    let result = files.write(job.at, &job.block, job.len);
-                    (job.done)(job.block, result);
-                },
-            )?)
-        } else {
-            None
-        };
         Ok(LaneFiles {
             id,
             state: Mutex::new(state),
             listener: OnceLock::new(),
-            writer,
-            files,
+            writer: ways.lane_writer(env, &format!("log-{}", id.get()))?,
+            order: Arc::new(Order::new(id)),
+            open: Mutex::new(vec![first]),
         })
     }
 
@@ -173,7 +157,7 @@ impl LaneFiles {
         let next = match made {
             Ok(segment) => {
                 let size_bytes = segment.size_bytes;
-                let mut open = self.files.segments.lock();
+                let mut open = self.open.lock();
                 if open.len() >= OPEN_MAX {
                     open.remove(0);
                 }
@@ -225,56 +209,62 @@ impl LaneFiles {
         Ok((at, used && matches!(state.next, Next::Unasked)))
     }
 
-    pub(super) fn append(&self, at: Position, block: Buffer, len: usize, done: Completion) {
-        match &self.writer {
-            Some(writer) => writer.push(Append {
-                at,
-                block,
-                len,
-                done,
-            }),
-            None => {
-                let result = self.files.write(at, &block, len);
-                done(block, result);
-            }
-        }
-    }
-
-    pub(super) fn write(&self, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
-        self.files.write(at, block, len)
-    }
-}
-
-impl Open {
-    fn write(&self, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError> {
+    /// The file that holds `at`, if `len` bytes fit there.
+    fn file(&self, at: Position, len: usize) -> Result<Arc<dyn File>, HomeError> {
         let misuse = |what| HomeError::Misuse {
             lane: self.id,
             what,
         };
-        let bytes = block
-            .as_slice()
-            .get(..len)
-            .ok_or(misuse("append longer than its buffer"))?;
-        let file = {
-            let segments = self.segments.lock();
-            let segment = segments.iter().find(|segment| segment.number == at.segment);
-            let segment = segment.ok_or(misuse("append to a segment that is not open"))?;
-            if at.offset + len as u64 > segment.size_bytes {
-                return Err(misuse("append beyond the segment"));
-            }
-            Arc::clone(&segment.file)
-        };
-        let what = || {
-            format!(
-                "append to lane {} segment {} offset {}",
-                self.id, at.segment, at.offset
-            )
-        };
-        file.write_all_at(at.offset, bytes)
-            .map_err(|error| HomeError::io(what(), error))?;
-        if !file.writes_are_durable() {
-            file.sync().map_err(|error| HomeError::io(what(), error))?;
+        let open = self.open.lock();
+        let segment = open.iter().find(|segment| segment.number == at.segment);
+        let segment = segment.ok_or(misuse("append to a segment that is not open"))?;
+        if at.offset + len as u64 > segment.size_bytes {
+            return Err(misuse("append beyond the segment"));
         }
-        Ok(())
+        Ok(Arc::clone(&segment.file))
+    }
+
+    pub(super) fn append(&self, ways: &Ways, append: Append) {
+        let Append {
+            at,
+            block,
+            len,
+            done,
+            keep,
+        } = append;
+        let file = match self.checked(&block, len).and_then(|_| self.file(at, len)) {
+            Ok(file) => file,
+            Err(error) => return done(block, Err(error)),
+        };
+        let write = Write {
+            order: Arc::clone(&self.order),
+            file,
+            at,
+            block,
+            len,
+            done,
+            keep,
+        };
+        ways.hand_off(self.writer.as_ref(), write);
+    }
+
+    pub(super) fn append_inline(
+        &self,
+        ways: &Ways,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let bytes = self.checked(block, len)?;
+        let file = self.file(at, len)?;
+        ways.write_inline(&self.order, file.as_ref(), Piece { at, bytes })
+    }
+
+    fn checked<'b>(&self, block: &'b Buffer, len: usize) -> Result<&'b [u8], HomeError> {
+        let bytes = block.as_slice().get(..len);
+        bytes.ok_or(HomeError::Misuse {
+            lane: self.id,
+            what: "append longer than its buffer",
+        })
     }
 }

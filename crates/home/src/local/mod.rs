@@ -19,13 +19,17 @@
 mod lane;
 mod paths;
 mod queue;
+mod segments;
 mod side;
+mod ways;
+
+pub use ways::Way;
 
 use crate::{
     Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
     SideWriter, Tag,
 };
-use lane::{LaneFiles, Segment};
+use lane::{Append, LaneFiles};
 use logstead_env::{Access, Env, File, FileLock, OpenMode};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
@@ -36,19 +40,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use ways::Ways;
 
 /// Alignment of O_DIRECT.
 const ALIGNMENT: usize = logstead_env::DIRECT_ALIGNMENT;
 /// How much larger than the one before it a segment may be: a server that writes little prepares little.
 const GROWTH: u64 = 4;
-/// Pieces in which segments are zeroed: small enough that a commit's write never waits long behind one.
-const ZERO_PIECE_BYTES: usize = 256 * 1024;
-/// Pause between two such pieces while commits go on.
-const ZERO_PIECE_PAUSE: Duration = Duration::from_millis(1);
 
-/// An NVMe device gains little from more writes of one lane at a time, and each one holds a buffer.
-const APPENDS_IN_FLIGHT_MAX: usize = 8;
-/// One short O_DSYNC write to an NVMe device.
+/// One short O_DSYNC write to an NVMe device, if nothing was measured.
 const APPEND_LATENCY_EXPECTED_US: u32 = 50;
 
 /// Sizes and ways of a local home.
@@ -62,6 +61,8 @@ pub struct LocalOptions {
     pub segment_size_bytes_min: u64,
     /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
     pub threads: bool,
+    /// How to write.
+    pub way: Way,
 }
 
 impl Default for LocalOptions {
@@ -71,15 +72,21 @@ impl Default for LocalOptions {
             first_segment_size_bytes: 8 << 20,
             segment_size_bytes_min: 4 << 20,
             threads: true,
+            way: Way::Auto,
         }
     }
 }
 
 /// The log in local files; see the module's documentation.
+///
+/// The fields are dropped in this order: first everything that writes ends, then the kernel's lock is given back.
 pub struct LocalHome {
-    shared: Arc<Shared>,
     preparer: Option<Queue<Prepare>>,
     sides: Option<Arc<Queue<side::Job>>>,
+    lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
+    ways: Ways,
+    choice: ways::Choice,
+    shared: Arc<Shared>,
 }
 
 /// What the home's threads need too. The kernel's lock lives here, so that it is held until the last write has ended.
@@ -89,7 +96,8 @@ struct Shared {
     options: LocalOptions,
     read_only: bool,
     _lock: Box<dyn FileLock>,
-    lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
+    /// How the files of segments are opened for appending.
+    append_mode: OpenMode,
     /// The file read last, by lane: a scan reads one segment after the other.
     readers: Mutex<BTreeMap<LaneId, Reader>>,
 }
@@ -113,9 +121,7 @@ impl LocalHome {
         let paths = Paths::new(dir.into());
         let made = env.files.create_dir(&paths.log());
         made.map_err(|e| HomeError::io(format!("make directory {}", paths.log().display()), e))?;
-        let home = LocalHome::lock(paths, env, options, false)?;
-        home.shared.remove_unfinished()?;
-        Ok(home)
+        LocalHome::lock(paths, env, options, false)
     }
 
     /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
@@ -132,6 +138,7 @@ impl LocalHome {
             env,
             LocalOptions {
                 threads: false,
+                way: Way::Pwrite,
                 ..LocalOptions::default()
             },
             true,
@@ -154,15 +161,34 @@ impl LocalHome {
                 ));
             }
         };
-        let shared = Arc::new(Shared {
+        let mut shared = Shared {
             env: env.clone(),
+            append_mode: options.way.open_mode(Access::ReadWrite),
             paths,
             options,
             read_only,
-            _lock: lock,
-            lanes: RwLock::new(BTreeMap::new()),
             readers: Mutex::new(BTreeMap::new()),
-        });
+            _lock: lock,
+        };
+        if !read_only {
+            shared.remove_unfinished()?;
+        }
+        let options = &shared.options;
+        let mut choice = ways::choose(env, options.way, &shared.paths.scratch());
+        let ways = match Ways::new(choice.way, env, options.threads) {
+            // The machine has changed its mind since it was measured.
+            Err(error) if options.way == Way::Auto => {
+                choice.why = format!("{} could not be had: {error}", choice.way);
+                choice.way = Way::Pwrite;
+                Ways::new(choice.way, env, options.threads)
+            }
+            other => other,
+        };
+        let ways = ways.map_err(|error| {
+            HomeError::io(format!("write the log by way of {}", choice.way), error)
+        })?;
+        shared.append_mode = choice.way.open_mode(Access::ReadWrite);
+        let shared = Arc::new(shared);
         let start = |error| HomeError::io("start a thread of the log", error);
         let (preparer, sides) = if shared.options.threads {
             let preparing = Arc::clone(&shared);
@@ -176,9 +202,12 @@ impl LocalHome {
             (None, None)
         };
         Ok(LocalHome {
-            shared,
             preparer,
             sides,
+            lanes: RwLock::new(BTreeMap::new()),
+            ways,
+            choice,
+            shared,
         })
     }
 
@@ -188,7 +217,7 @@ impl LocalHome {
     }
 
     fn lane(&self, lane: LaneId) -> Result<Arc<LaneFiles>, HomeError> {
-        let lanes = self.shared.lanes.read();
+        let lanes = self.lanes.read();
         lanes.get(&lane).cloned().ok_or(HomeError::Misuse {
             lane,
             what: "the lane is not open",
@@ -264,99 +293,6 @@ impl Shared {
         }
     }
 
-    /// Makes a segment: zeros, durable, then its name, durable.
-    fn make_segment(
-        &self,
-        lane: LaneId,
-        segment: u64,
-        size: u64,
-        pause: Duration,
-    ) -> Result<Segment, HomeError> {
-        self.write_allowed()?;
-        let path = self.paths.segment(lane, segment);
-        let unfinished = Paths::unfinished(&path);
-        let result = self.make_segment_file(lane, &path, &unfinished, size, pause);
-        if result.is_err() {
-            // A half-made file must not keep a full disk full. What it was worth is known from the first error.
-            let _first_error_counts = self.env.files.remove(&unfinished);
-        }
-        let file = result?;
-        Ok(Segment {
-            number: segment,
-            size_bytes: size,
-            file,
-        })
-    }
-
-    fn make_segment_file(
-        &self,
-        lane: LaneId,
-        path: &Path,
-        unfinished: &Path,
-        size: u64,
-        pause: Duration,
-    ) -> Result<Arc<dyn File>, HomeError> {
-        let files = &self.env.files;
-        let mode = OpenMode {
-            access: Access::Replace,
-            direct: true,
-            durable_writes: false,
-        };
-        let file = self.io("make", unfinished, files.open(unfinished, mode))?;
-        let filled = file.fill_with_zeros(0, size, ZERO_PIECE_BYTES, &mut || {
-            if !pause.is_zero() {
-                logstead_env::sleep(pause);
-            }
-        });
-        self.io("fill with zeros", unfinished, filled)?;
-        self.io("sync", unfinished, file.sync())?;
-        drop(file);
-        self.io("rename", unfinished, files.rename(unfinished, path))?;
-        let dir = self.paths.lane(lane);
-        self.io("sync directory", &dir, files.sync_dir(&dir))?;
-        let mode = OpenMode {
-            access: Access::ReadWrite,
-            direct: true,
-            durable_writes: true,
-        };
-        Ok(Arc::from(self.io("open", path, files.open(path, mode))?))
-    }
-
-    /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
-    fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
-        let log = self.paths.log();
-        let free = self.io(
-            "ask for free space of",
-            &log,
-            self.env.files.free_space(&log),
-        )?;
-        let mut size = wanted;
-        while size > free / 2 && size / 2 >= self.options.segment_size_bytes_min {
-            size /= 2;
-        }
-        let size = size - size % ALIGNMENT as u64;
-        if size > free {
-            return self.io(
-                "make a segment in",
-                &log,
-                Err(std::io::ErrorKind::StorageFull.into()),
-            );
-        }
-        Ok(size)
-    }
-
-    fn prepare_next(&self, job: &Prepare) {
-        let pause = if self.options.threads {
-            ZERO_PIECE_PAUSE
-        } else {
-            Duration::ZERO
-        };
-        let made = self
-            .affordable_size(job.size_bytes)
-            .and_then(|size| self.make_segment(job.lane.id, job.segment, size, pause));
-        job.lane.end_preparing(made, self.env.clock.monotonic());
-    }
-
     /// Replaces a small file atomically.
     fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
         self.write_allowed()?;
@@ -423,13 +359,20 @@ impl LogHome for LocalHome {
             block_size_preferred: 16 * 1024,
             writes_are_short: true,
             room_size_bytes_max: self.shared.options.segment_size_bytes_min,
-            appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
-            append_latency_expected_us: APPEND_LATENCY_EXPECTED_US,
+            appends_in_flight_max: self.ways.way().appends_in_flight_max(),
+            append_latency_expected_us: self
+                .choice
+                .append_latency_us()
+                .unwrap_or(APPEND_LATENCY_EXPECTED_US),
         }
     }
 
     fn describe(&self) -> String {
         format!("file://{}", self.dir().display())
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        self.choice.report()
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -439,7 +382,7 @@ impl LogHome for LocalHome {
             .io("make directory", &dir, shared.env.files.create_dir(&dir))
             .map_err(NoRoom::from_home)?;
         let existing = self.segments(lane)?;
-        if shared.lanes.read().contains_key(&lane)
+        if self.lanes.read().contains_key(&lane)
             || existing.iter().any(|info| info.segment >= first_segment)
         {
             return Err(NoRoom::Failed(HomeError::Misuse {
@@ -451,10 +394,10 @@ impl LogHome for LocalHome {
             .affordable_size(shared.options.first_segment_size_bytes)
             .and_then(|size| shared.make_segment(lane, first_segment, size, Duration::ZERO))
             .map_err(NoRoom::from_home)?;
-        let opened = LaneFiles::new(lane, first, &shared.env, shared.options.threads)
+        let opened = LaneFiles::new(lane, first, &shared.env, &self.ways)
             .map_err(|error| HomeError::io("start the writer of a lane", error))?;
         let opened = Arc::new(opened);
-        shared.lanes.write().insert(lane, opened);
+        self.lanes.write().insert(lane, opened);
         Ok(())
     }
 
@@ -489,7 +432,17 @@ impl LogHome for LocalHome {
 
     fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
         match self.lane(lane) {
-            Ok(files) => files.append(at, block, len, done),
+            Ok(files) => {
+                let keep = Arc::clone(&self.shared) as Arc<dyn Send + Sync>;
+                let append = Append {
+                    at,
+                    block,
+                    len,
+                    done,
+                    keep,
+                };
+                files.append(&self.ways, append);
+            }
             Err(error) => done(block, Err(error)),
         }
     }
@@ -501,7 +454,8 @@ impl LogHome for LocalHome {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
-        self.lane(lane)?.write(at, block, len)
+        let lane = self.lane(lane)?;
+        lane.append_inline(&self.ways, at, block, len)
     }
 
     fn rewrite(

@@ -26,6 +26,11 @@ impl Paths {
         self.dir.join("lock")
     }
 
+    /// What is tried out goes here; gone when the home is opened again.
+    pub(super) fn scratch(&self) -> PathBuf {
+        Paths::unfinished(&self.dir.join("scratch"))
+    }
+
     pub(super) fn log(&self) -> PathBuf {
         self.dir.join("log")
     }

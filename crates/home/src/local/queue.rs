@@ -1,7 +1,7 @@
-//! A thread and the jobs it does, in order.
+//! A thread and the jobs it does, in order; or several threads, and then in any order.
 //!
 //! Invariant: every job pushed is done, also those still waiting when the queue is dropped; the drop waits for that,
-//! unless it happens on the queue's own thread.
+//! unless it happens on one of the queue's own threads (which is left to end by itself).
 
 use logstead_env::{Env, JoinHandle, abort_on_panic};
 use parking_lot::{Condvar, Mutex};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(super) struct Queue<J> {
     shared: Arc<Shared<J>>,
-    thread: Option<JoinHandle>,
+    threads: Vec<JoinHandle>,
 }
 
 struct Shared<J> {
@@ -27,7 +27,16 @@ impl<J: Send + 'static> Queue<J> {
     pub(super) fn start(
         env: &Env,
         name: &str,
-        mut handle: impl FnMut(J) + Send + 'static,
+        handle: impl Fn(J) + Send + Sync + 'static,
+    ) -> std::io::Result<Queue<J>> {
+        Queue::start_pool(env, name, 1, handle)
+    }
+
+    pub(super) fn start_pool(
+        env: &Env,
+        name: &str,
+        threads: usize,
+        handle: impl Fn(J) + Send + Sync + 'static,
     ) -> std::io::Result<Queue<J>> {
         let state = State {
             jobs: VecDeque::new(),
@@ -37,18 +46,24 @@ impl<J: Send + 'static> Queue<J> {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let of_thread = Arc::clone(&shared);
-        let thread = env.spawn(name, None, move || {
-            // Whoever waits for a job that is not done any more would wait for ever.
-            let _watch = abort_on_panic("writing the log");
-            while let Some(job) = of_thread.next() {
-                handle(job);
-            }
-        })?;
-        Ok(Queue {
+        // From here on a failure to start drops the queue, which ends the threads that have started.
+        let mut queue = Queue {
             shared,
-            thread: Some(thread),
-        })
+            threads: Vec::new(),
+        };
+        let handle = Arc::new(handle);
+        for _ in 0..threads {
+            let (of_thread, handle) = (Arc::clone(&queue.shared), Arc::clone(&handle));
+            let thread = env.spawn(name, None, move || {
+                // Whoever waits for a job that is not done any more would wait for ever.
+                let _watch = abort_on_panic("writing the log");
+                while let Some(job) = of_thread.next() {
+                    handle(job);
+                }
+            })?;
+            queue.threads.push(thread);
+        }
+        Ok(queue)
     }
 
     pub(super) fn push(&self, job: J) {
@@ -75,12 +90,12 @@ impl<J> Shared<J> {
 impl<J> Drop for Queue<J> {
     fn drop(&mut self) {
         self.shared.state.lock().closed = true;
-        self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // It cannot have panicked: that ends the process.
-            let _ended = thread.join();
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            if thread.thread().id() != std::thread::current().id() {
+                // It cannot have panicked: that ends the process.
+                let _ended = thread.join();
+            }
         }
     }
 }

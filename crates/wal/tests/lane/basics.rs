@@ -200,6 +200,7 @@ fn threads_share_a_lane() {
         first_segment_size_bytes: 64 * 1024,
         segment_size_bytes_min: 64 * 1024,
         threads: true,
+        ..LocalOptions::default()
     };
     let options = Options {
         lanes: 1,

@@ -46,6 +46,7 @@ impl Machine {
             first_segment_size_bytes: 32 * 1024,
             segment_size_bytes_min: 32 * 1024,
             threads: false,
+            ..LocalOptions::default()
         };
         Ok(Arc::new(LocalHome::open("/db", &self.env, options)?))
     }
