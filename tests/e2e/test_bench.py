@@ -43,6 +43,14 @@ def test_reports(bench, tmp_path):
         assert every["committed"] + every["rolled_back"] == 500
         assert all(check["holds"] for check in run["checks"])
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    # Results of two commands side by side.
+    both = [str(tmp_path / "r.json")] * 2
+    code, out, err = ended(bench("report", *both, "--html", str(tmp_path / "both.html")))
+    assert (code, err) == (0, "") and out.endswith("both.html: 4 runs\n")
+    assert (tmp_path / "both.html").read_text().count("<h2>smallbank</h2>") == 2
+    (tmp_path / "r.json").write_text('{"no": "results"}')
+    code, out, err = ended(bench("report", *both, "--html", str(tmp_path / "none.html")))
+    assert (code, out) == (1, "") and "r.json" in err and not (tmp_path / "none.html").exists()
 
 
 def test_its_log_is_a_log(bench, server_kind, tmp_path):

@@ -17,16 +17,16 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Csn, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, LocalHome, LocalOptions,
-    LogHome, MemoryHome, Stats, Table, Txn, Worker, WorkerId, yield_now,
+    Csn, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, Stats, Table, Txn,
+    Worker, WorkerId, yield_now,
 };
 use logstead_env::{Clock, JoinHandle};
 use parking_lot::Mutex;
 
 use crate::access::Stop;
-use crate::discard::DiscardHome;
+use crate::home;
 use crate::measure::{Measured, STEP_NS};
-use crate::options::{Common, Log, Until};
+use crate::options::{Cell as Configured, Common, Home, Until};
 use crate::random::Rng;
 use crate::{BenchError, Progress};
 
@@ -36,8 +36,6 @@ const LOAD_BATCH_ROWS: usize = 500;
 const LOAD_FLUSH_BYTES: usize = 256 << 10;
 /// Rows looked at by one step of garbage collection between loads.
 const COLLECT_ROWS: usize = 1024;
-/// Segments of a log in memory.
-const MEMORY_SEGMENT_BYTES: u64 = 16 << 20;
 /// An arrival nearer than this is waited for without parking: a parked thread comes back late.
 const SPIN_NS: u64 = 60_000;
 /// A thread parked for an arrival looks around so often.
@@ -179,8 +177,12 @@ pub(crate) const INTERRUPTED: &str = "interrupted before anything was measured";
 /// What one run gave.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Worker threads.
-    pub workers: usize,
+    /// What was run.
+    pub cell: Configured,
+    /// Which repetition, from 0.
+    pub repetition: u32,
+    /// Where the log went, as the home itself says.
+    pub home: String,
     /// Rows loaded.
     pub rows: u64,
     /// Seconds that took.
@@ -199,43 +201,61 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
+impl Outcome {
+    /// Nothing yet.
+    pub(crate) fn empty(cell: &Configured) -> Outcome {
+        Outcome {
+            cell: cell.clone(),
+            repetition: 0,
+            home: String::new(),
+            rows: 0,
+            load_seconds: 0.0,
+            seconds: 0.0,
+            kinds: Vec::new(),
+            measured: Measured::default(),
+            stats: Stats::default(),
+            checks: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    /// Worker threads.
+    pub fn workers(&self) -> usize {
+        self.cell.common.workers
+    }
+}
+
+/// Seconds as nanoseconds.
+pub(crate) fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
 /// An engine to run on, and what all threads share.
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) env: Env,
     pub(crate) workers: usize,
     pub(crate) stop: Arc<AtomicBool>,
+    home: String,
     failure: Arc<Mutex<Option<String>>>,
     /// Per worker: rows loaded, or transactions done.
     done: Vec<Arc<AtomicU64>>,
 }
 
 impl Stage {
-    /// Opens an engine. `run` tells several runs of one command apart.
+    /// Opens an engine. `run` tells the runs of one command apart, if there are several.
     pub(crate) fn open(
         common: &Common,
-        run: usize,
+        run: Option<usize>,
         env: &Env,
         stop: &Arc<AtomicBool>,
     ) -> Result<Stage, BenchError> {
-        let workers = common.workers[run];
-        let home: Arc<dyn LogHome> = match &common.log {
-            Log::Discarded => Arc::new(DiscardHome::default()),
-            Log::Memory => Arc::new(MemoryHome::new(MEMORY_SEGMENT_BYTES)),
-            Log::Local(dir) => {
-                let dir = match common.workers.len() {
-                    1 => dir.clone(),
-                    _ => dir.join(format!("run-{}", run + 1)),
-                };
-                if env.files.list(&dir).is_ok_and(|names| !names.is_empty()) {
-                    return Err(BenchError::NotEmpty(dir));
-                }
-                let home = LocalHome::open(dir, env, LocalOptions::default());
-                Arc::new(home.map_err(|error| BenchError::Open(error.to_string()))?)
-            }
-        };
+        let workers = common.workers;
+        let home = home::open(&common.home, run, env)?;
+        let described = home.describe();
         let options = EngineOptions {
             workers,
+            workers_per_lane: common.workers_per_lane,
             ..EngineOptions::default()
         };
         let (engine, _) = Engine::open(options, home, env.clone())
@@ -251,6 +271,7 @@ impl Stage {
             env: env.clone(),
             workers,
             stop: Arc::clone(stop),
+            home: described,
             failure,
             done: (0..workers).map(|_| Arc::default()).collect(),
         })
@@ -348,12 +369,12 @@ impl Stage {
     pub(crate) fn run<W: Workload>(
         &self,
         workload: &Arc<W>,
-        common: &Common,
+        cell: &Configured,
         progress: &mut dyn Progress,
     ) -> Result<Outcome, BenchError> {
+        let common = &cell.common;
         let before = self.engine.stats();
         let now = self.env.clock.monotonic().as_nanos();
-        let nanos = |seconds: f64| (seconds * 1e9) as u64;
         let (from, until, transactions) = match common.until {
             Until::Seconds { measured, warmup } => {
                 let from = now + nanos(warmup);
@@ -408,15 +429,14 @@ impl Stage {
         let checks = workload.check(&mut txn);
         drop(txn);
         Ok(Outcome {
-            workers: self.workers,
-            rows: 0,
-            load_seconds: 0.0,
+            home: self.home.clone(),
             seconds: seconds as f64 / 1e9,
             kinds: W::KINDS.to_vec(),
             measured,
             stats: difference(&self.engine.stats(), &before),
             checks,
             interrupted,
+            ..Outcome::empty(cell)
         })
     }
 }
@@ -515,7 +535,7 @@ impl Ord for Timer {
 fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measured {
     let common = &plan.common;
     let executor = Executor::new(&plan.engine, WorkerId(worker as u16));
-    executor.set_flush_bytes(common.flush_bytes);
+    executor.set_flush_bytes(common.flush_unit_bytes);
     let seat = |session| Seat {
         worker,
         workers: plan.workers,
@@ -679,7 +699,7 @@ impl<W: Workload> Context<W> {
     ) -> Result<(), String> {
         let plan = &*self.plan;
         // Without a log worth waiting for, a transaction is complete when it is visible.
-        let waits = plan.common.log != Log::Discarded;
+        let waits = plan.common.home != Home::Discarded;
         let mut tries = 0;
         loop {
             let mut txn = self.worker.begin(plan.common.isolation);

@@ -1,9 +1,10 @@
 //! Workloads of the field, run on the engine inside this process: YCSB, TPC-C, TATP, SmallBank, single operations and
-//! loading.
+//! loading; and bare appends, to compare with.
 //!
-//! 1. [`Options`] are read from the command line.
-//! 2. [`run`] opens an engine for each number of workers, loads, drives sessions (`driver`), and checks what is left.
-//! 3. [`Results`] are printed as a table, and written as JSON and as a report with charts.
+//! 1. A [`Request`] is read from the command line: a list of configurations (cells) to run, or results to report on.
+//! 2. [`run`] opens an engine for each cell, loads, drives sessions (`driver`), and checks what is left. Repetitions go
+//!    through all cells in turn, forwards and backwards, so that a slow minute of the machine meets all alike.
+//! 3. [`Results`] are printed as a table and kept as JSON ([`report::Document`]); [`report::html`] draws charts of any number of them.
 //!
 //! Invariants: a run whose data is not consistent afterwards says so and is a failure; every result names machine,
 //! configuration and commit; the same seed draws the same transactions.
@@ -12,15 +13,18 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bare;
 mod discard;
 mod driver;
+mod home;
 mod machine;
 mod measure;
 mod micro;
+mod mixed;
 pub mod options;
 mod progress;
 mod random;
-mod report;
+pub mod report;
 mod smallbank;
 mod tatp;
 #[cfg(test)]
@@ -32,7 +36,7 @@ pub use driver::{Check, Outcome};
 pub use machine::Machine;
 pub use measure::{Counts, Latencies, Measured};
 pub use micro::{LoadFigure, MicroFigure, Operation};
-pub use options::{Options, command};
+pub use options::{Options, Request, command};
 pub use progress::{Bar, Progress, Silent};
 pub use random::{Distribution, Keys, Rng};
 
@@ -44,7 +48,7 @@ use logstead_engine::Env;
 use logstead_env::{Access, OpenMode};
 
 use driver::{Stage, Workload};
-use options::{Common, Kind};
+use options::{Cell, Kind};
 
 /// Why there are no results.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,14 @@ pub enum BenchError {
         /// Why.
         error: std::io::Error,
     },
+    /// Results could not be read.
+    #[error("cannot read {}: {why}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
 }
 
 /// What one command gave.
@@ -78,7 +90,7 @@ pub struct Results {
     pub options: Options,
     /// Where it ran.
     pub machine: Machine,
-    /// One for each number of workers.
+    /// One for each run.
     pub outcomes: Vec<Outcome>,
     /// Of `micro`.
     pub micro: Vec<MicroFigure>,
@@ -110,21 +122,20 @@ impl Results {
 
     /// Everything measured.
     pub fn json(&self) -> String {
-        report::json::render(self)
+        report::Document::of(self).json()
     }
 
     /// A report with charts that needs nothing else.
     pub fn html(&self) -> String {
-        report::html::render(self)
+        report::html::render(&[report::Document::of(self)])
     }
 
     /// Writes the files that were asked for.
     pub fn write_files(&self, env: &Env) -> Result<(), BenchError> {
-        let common = &self.options.common;
-        if let Some(path) = &common.json {
+        if let Some(path) = &self.options.json {
             write_file(env, path, &self.json())?;
         }
-        if let Some(path) = &common.html {
+        if let Some(path) = &self.options.html {
             write_file(env, path, &self.html())?;
         }
         Ok(())
@@ -142,10 +153,30 @@ fn write_file(env: &Env, path: &Path, text: &str) -> Result<(), BenchError> {
     })
 }
 
+/// Writes one report of the results in `files` to `html`; says what is in it.
+pub fn report_files(files: &[PathBuf], html: &Path, env: &Env) -> Result<String, BenchError> {
+    let documents = files
+        .iter()
+        .map(|path| {
+            let refused = |why: String| BenchError::Read {
+                path: path.clone(),
+                why,
+            };
+            let bytes = env
+                .files
+                .read(path)
+                .map_err(|error| refused(error.to_string()))?;
+            report::Document::read(&bytes).map_err(refused)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    write_file(env, html, &report::html::render(&documents))?;
+    let runs: usize = documents.iter().map(|document| document.runs.len()).sum();
+    Ok(format!("{}: {runs} runs", html.display()))
+}
+
 /// Makes the files of the reports, so that an hour's run does not end with a path that cannot be written.
 fn try_files(options: &Options, env: &Env) -> Result<(), BenchError> {
-    let common = &options.common;
-    for path in common.json.iter().chain(&common.html) {
+    for path in options.json.iter().chain(&options.html) {
         write_file(env, path, "")?;
     }
     Ok(())
@@ -167,63 +198,99 @@ pub fn run(
         loads: Vec::new(),
         checks: Vec::new(),
     };
-    let common = &options.common;
-    for run in 0..common.workers.len() {
-        let stage = Stage::open(common, run, env, stop)?;
-        let result = run_on(&stage, options, &mut results, progress);
-        progress.end();
-        match result {
-            // What earlier runs of the command gave is kept.
-            Err(BenchError::Interrupted) if run > 0 => break,
-            other => other?,
+    let total = options.cells.len() * options.repeat as usize;
+    let mut number = 0;
+    for repetition in 0..options.repeat {
+        let mut order: Vec<&Cell> = options.cells.iter().collect();
+        if repetition % 2 == 1 {
+            order.reverse();
         }
-        if stop.load(Ordering::Relaxed) {
-            break;
+        for cell in order {
+            let run = (total > 1).then_some(number);
+            progress.begin(number, total, &cell.label);
+            let result = run_cell(cell, repetition, run, env, stop, &mut results, progress);
+            progress.end();
+            match result {
+                // What earlier runs of the command gave is kept.
+                Err(BenchError::Interrupted) if number > 0 => return Ok(results),
+                other => other?,
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(results);
+            }
+            number += 1;
         }
     }
     Ok(results)
 }
 
-fn run_on(
-    stage: &Stage,
-    options: &Options,
+fn run_cell(
+    cell: &Cell,
+    repetition: u32,
+    run: Option<usize>,
+    env: &Env,
+    stop: &Arc<AtomicBool>,
     results: &mut Results,
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
-    let (engine, common) = (&stage.engine, &options.common);
-    let outcome = match &options.kind {
-        Kind::Ycsb(ycsb) => whole(stage, ycsb::Ycsb::new(engine, ycsb), common, progress)?,
+    let common = &cell.common;
+    if let Kind::Bare { size_bytes, way } = cell.kind {
+        let outcome = bare::run(cell, (size_bytes, way), env, run, stop, progress)?;
+        results.outcomes.push(Outcome {
+            repetition,
+            ..outcome
+        });
+        return Ok(());
+    }
+    let stage = Stage::open(common, run, env, stop)?;
+    let engine = &stage.engine;
+    let outcome = match &cell.kind {
+        Kind::Ycsb(ycsb) => whole(&stage, ycsb::Ycsb::new(engine, ycsb), cell, progress)?,
         Kind::Tpcc(scale) => {
             let tpcc = tpcc::Tpcc::new(engine, *scale, common.seed);
-            whole(stage, tpcc, common, progress)?
+            whole(&stage, tpcc, cell, progress)?
         }
-        Kind::Tatp { subscribers } => whole(
-            stage,
-            tatp::Tatp::new(engine, *subscribers),
-            common,
-            progress,
-        )?,
+        Kind::Tatp { subscribers } => {
+            let tatp = tatp::Tatp::new(engine, *subscribers);
+            whole(&stage, tatp, cell, progress)?
+        }
         Kind::SmallBank {
             accounts,
             distribution,
         } => {
             let bank = smallbank::SmallBank::new(engine, *accounts, *distribution);
-            whole(stage, bank, common, progress)?
+            whole(&stage, bank, cell, progress)?
+        }
+        Kind::Mixed {
+            tpcc_workers,
+            tpcc,
+            ycsb,
+        } => {
+            let mixed = mixed::Mixed::new(
+                *tpcc_workers,
+                tpcc::Tpcc::new(engine, *tpcc, common.seed),
+                ycsb::Ycsb::new(engine, ycsb),
+            );
+            whole(&stage, mixed, cell, progress)?
         }
         Kind::Micro { rows } => {
-            let (figures, checks) = micro::run(stage, *rows, common, progress)?;
+            let (figures, checks) = micro::run(&stage, *rows, common, progress)?;
             results.micro.extend(figures);
             results.checks.extend(checks);
             return Ok(());
         }
         Kind::Load { rows } => {
-            let (figure, checks) = micro::load(stage, *rows, common.seed, progress)?;
+            let (figure, checks) = micro::load(&stage, *rows, common.seed, progress)?;
             results.loads.push(figure);
             results.checks.extend(checks);
             return Ok(());
         }
+        Kind::Bare { .. } => return Ok(()),
     };
-    results.outcomes.push(outcome);
+    results.outcomes.push(Outcome {
+        repetition,
+        ..outcome
+    });
     Ok(())
 }
 
@@ -231,12 +298,12 @@ fn run_on(
 fn whole<W: Workload>(
     stage: &Stage,
     workload: W,
-    common: &Common,
+    cell: &Cell,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, BenchError> {
     let workload = Arc::new(workload);
-    let (rows, load_seconds) = stage.load(&workload, common.seed, progress)?;
-    let outcome = stage.run(&workload, common, progress)?;
+    let (rows, load_seconds) = stage.load(&workload, cell.common.seed, progress)?;
+    let outcome = stage.run(&workload, cell, progress)?;
     Ok(Outcome {
         rows,
         load_seconds,

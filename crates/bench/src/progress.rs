@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use crate::options::Label;
+
 /// Columns of the bar.
 const WIDTH: usize = 40;
 /// The bar is drawn again when it has moved by this part.
@@ -11,6 +13,8 @@ const ROWS_STEP: u64 = 100_000;
 
 /// Hears how far a run is.
 pub trait Progress {
+    /// Run `number` of `total` begins, counted from 0.
+    fn begin(&mut self, number: usize, total: usize, label: &Label);
     /// So many rows are loaded.
     fn loading(&mut self, rows: u64);
     /// So many transactions are done, and this part of the run.
@@ -25,6 +29,7 @@ pub trait Progress {
 pub struct Silent;
 
 impl Progress for Silent {
+    fn begin(&mut self, _number: usize, _total: usize, _label: &Label) {}
     fn loading(&mut self, _rows: u64) {}
     fn running(&mut self, _transactions: u64, _part: f64) {}
     fn checking(&mut self) {}
@@ -36,6 +41,8 @@ pub struct Bar {
     terminal: bool,
     drawn: f64,
     rows: u64,
+    /// Which of several runs it is.
+    run: String,
 }
 
 impl Bar {
@@ -45,6 +52,7 @@ impl Bar {
             terminal: std::io::stderr().is_terminal(),
             drawn: -1.0,
             rows: 0,
+            run: String::new(),
         }
     }
 
@@ -52,7 +60,12 @@ impl Bar {
         if self.terminal {
             let mut out = std::io::stderr().lock();
             // A terminal that is gone takes the bar with it and nothing else.
-            let _nobody_looks = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+            let _nobody_looks = write!(
+                out,
+                "\r\x1b[K{}{text}",
+                if text.is_empty() { "" } else { &self.run }
+            )
+            .and_then(|()| out.flush());
         }
     }
 }
@@ -64,6 +77,17 @@ impl Default for Bar {
 }
 
 impl Progress for Bar {
+    fn begin(&mut self, number: usize, total: usize, label: &Label) {
+        if total > 1 {
+            self.run = format!(
+                "{}/{total} {}: {} ",
+                number + 1,
+                label.section,
+                label.series
+            );
+        }
+    }
+
     fn loading(&mut self, rows: u64) {
         if rows / ROWS_STEP != self.rows {
             self.rows = rows / ROWS_STEP;

@@ -1,17 +1,27 @@
 //! Results for people, for programs, and for the record.
 
-pub(crate) mod html;
-pub(crate) mod json;
+mod chart;
+mod compare;
+pub mod html;
+mod record;
 pub(crate) mod text;
 
-use crate::options::{Kind, Options, Until};
+pub use record::{
+    Condition, Document, Latency, Load, Machine, Micro, Place, Run, Share, Transactions,
+};
+
+use crate::options::{Cell, Kind, Tpcc, Until, Ycsb, isolation_text, size_text};
 use crate::random::Distribution;
-use crate::{Counts, Outcome, Results};
-use logstead_engine::Isolation;
+use crate::{Counts, Outcome};
 
 /// Percentiles that are shown.
-const PERCENTILES: [(f64, &str); 4] =
-    [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
+const PERCENTILES: [(f64, &str); 5] = [
+    (50.0, "p50"),
+    (90.0, "p90"),
+    (99.0, "p99"),
+    (99.9, "p99.9"),
+    (99.99, "p99.99"),
+];
 
 /// A time in three digits.
 fn time(nanos: u64) -> String {
@@ -64,28 +74,46 @@ fn describe_distribution(distribution: Distribution) -> String {
     }
 }
 
+fn ycsb_parameters(ycsb: &Ycsb) -> Vec<(&'static str, String)> {
+    vec![
+        ("table size", grouped(ycsb.table_size)),
+        ("reads", format!("{}", ycsb.read_ratio)),
+        (
+            "updates",
+            if ycsb.read_modify_write {
+                "after a read in a statement of its own".into()
+            } else {
+                "in one statement".into()
+            },
+        ),
+        ("operations per transaction", ycsb.operations.to_string()),
+        ("keys", describe_distribution(ycsb.distribution)),
+    ]
+}
+
+fn tpcc_parameters(tpcc: &Tpcc) -> Vec<(&'static str, String)> {
+    vec![
+        ("warehouses", tpcc.warehouses.to_string()),
+        ("items", grouped(u64::from(tpcc.items))),
+        ("customers per district", grouped(u64::from(tpcc.customers))),
+    ]
+}
+
 /// The workload's parameters.
 fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
     match kind {
-        Kind::Ycsb(ycsb) => vec![
-            ("table size", grouped(ycsb.table_size)),
-            ("reads", format!("{}", ycsb.read_ratio)),
-            (
-                "updates",
-                if ycsb.read_modify_write {
-                    "after a read in a statement of its own".into()
-                } else {
-                    "in one statement".into()
-                },
-            ),
-            ("operations per transaction", ycsb.operations.to_string()),
-            ("keys", describe_distribution(ycsb.distribution)),
-        ],
-        Kind::Tpcc(tpcc) => vec![
-            ("warehouses", tpcc.warehouses.to_string()),
-            ("items", grouped(u64::from(tpcc.items))),
-            ("customers per district", grouped(u64::from(tpcc.customers))),
-        ],
+        Kind::Ycsb(ycsb) => ycsb_parameters(ycsb),
+        Kind::Tpcc(tpcc) => tpcc_parameters(tpcc),
+        Kind::Mixed {
+            tpcc_workers,
+            tpcc,
+            ycsb,
+        } => {
+            let mut all = vec![("workers of TPC-C", tpcc_workers.to_string())];
+            all.extend(tpcc_parameters(tpcc));
+            all.extend(ycsb_parameters(ycsb));
+            all
+        }
         Kind::Tatp { subscribers } => vec![("subscribers", grouped(u64::from(*subscribers)))],
         Kind::SmallBank {
             accounts,
@@ -95,34 +123,33 @@ fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
             ("keys", describe_distribution(*distribution)),
         ],
         Kind::Micro { rows } | Kind::Load { rows } => vec![("rows", grouped(*rows))],
-    }
-}
-
-/// The isolation level as the command line calls it.
-fn isolation(level: Isolation) -> &'static str {
-    match level {
-        Isolation::ReadCommitted => "read-committed",
-        Isolation::RepeatableRead => "repeatable-read",
-        Isolation::Serializable => "serializable",
+        Kind::Bare { size_bytes, way } => vec![
+            ("bytes of an append", size_text(*size_bytes)),
+            ("way", way.name().into()),
+        ],
     }
 }
 
 /// Of what all workloads have, what matters to this one.
-fn configuration(options: &Options) -> Vec<(&'static str, String)> {
-    let common = &options.common;
-    let is_single = matches!(options.kind, Kind::Micro { .. });
+fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
+    let common = &cell.common;
+    let per_lane = match common.workers_per_lane {
+        usize::MAX => "all".to_owned(),
+        n => n.to_string(),
+    };
     let mut facts = vec![
-        ("log", common.log.describe()),
+        ("home", common.home.describe()),
+        ("workers per lane", per_lane),
         ("seed", common.seed.to_string()),
     ];
-    if matches!(options.kind, Kind::Load { .. }) {
+    if matches!(cell.kind, Kind::Load { .. }) {
         return facts;
     }
-    facts.push(("isolation", isolation(common.isolation).into()));
+    let is_micro = matches!(cell.kind, Kind::Micro { .. });
     facts.push((
         "length",
         match common.until {
-            Until::Seconds { measured, .. } if is_single => {
+            Until::Seconds { measured, .. } if is_micro => {
                 format!("{measured} s for all operations together")
             }
             Until::Seconds { measured, warmup } => {
@@ -131,7 +158,11 @@ fn configuration(options: &Options) -> Vec<(&'static str, String)> {
             Until::Transactions(n) => format!("{} transactions", grouped(n)),
         },
     ));
-    if !is_single {
+    if matches!(cell.kind, Kind::Bare { .. }) {
+        return facts;
+    }
+    facts.push(("isolation", isolation_text(common.isolation).into()));
+    if !is_micro {
         facts.push((
             "load",
             match common.open_loop {
@@ -142,14 +173,14 @@ fn configuration(options: &Options) -> Vec<(&'static str, String)> {
                 None => format!("closed loop, {} sessions per worker", common.in_flight),
             },
         ));
-        facts.push(("flush at", format!("{} bytes", common.flush_bytes)));
+        facts.push(("flush unit", size_text(common.flush_unit_bytes)));
     }
     facts
 }
 
-/// Says what a number of workers means on this machine.
-fn workers(results: &Results, workers: usize) -> String {
-    let more = if workers > results.machine.cores {
+/// Says what a number of workers means on a machine.
+fn workers(workers: usize, more_than_cores: bool) -> String {
+    let more = if more_than_cores {
         " (more than cores)"
     } else {
         ""

@@ -6,21 +6,28 @@ use logstead_engine::{Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerI
 
 use crate::access::{Store, number, rewrite};
 use crate::driver::{Check, Stage, Workload};
-use crate::options::{Common, Log, Until};
+use crate::options::{Cell, Common, Home, Kind, Label, Until};
 use crate::progress::Silent;
 
-fn common() -> Common {
-    Common {
-        workers: vec![1],
-        until: Until::Transactions(300),
-        isolation: Isolation::ReadCommitted,
-        log: Log::Memory,
-        open_loop: None,
-        in_flight: 4,
-        flush_bytes: 4096,
-        seed: 1,
-        json: None,
-        html: None,
+fn cell() -> Cell {
+    Cell {
+        label: Label {
+            section: "test".into(),
+            series: "test".into(),
+            x: None,
+        },
+        kind: Kind::Load { rows: 0 },
+        common: Common {
+            workers: 1,
+            until: Until::Transactions(300),
+            isolation: Isolation::ReadCommitted,
+            home: Home::Memory,
+            open_loop: None,
+            in_flight: 4,
+            workers_per_lane: 1,
+            flush_unit_bytes: 4096,
+            seed: 1,
+        },
     }
 }
 
@@ -39,10 +46,10 @@ pub(crate) fn broken<W: Workload>(
     break_it: impl AsyncFnOnce(&W, &mut Txn, &mut RowBuilder),
 ) -> Vec<String> {
     let stop = Arc::default();
-    let stage = Stage::open(&common(), 0, &Env::real(), &stop).expect("opens");
+    let stage = Stage::open(&cell().common, None, &Env::real(), &stop).expect("opens");
     let workload = Arc::new(make(&stage.engine));
     stage.load(&workload, 1, &mut Silent).expect("loads");
-    let outcome = stage.run(&workload, &common(), &mut Silent).expect("runs");
+    let outcome = stage.run(&workload, &cell(), &mut Silent).expect("runs");
     assert_eq!(broken_of(&outcome.checks), Vec::<String>::new());
     let executor = Executor::new(&stage.engine, WorkerId(0));
     let mut txn = executor.worker().begin(Isolation::ReadCommitted);

@@ -12,7 +12,8 @@ use crate::driver::{Check, Loader, Seat, Verdict, Workload};
 use crate::options::Ycsb as Parameters;
 use crate::random::{Keys, Rng};
 
-const TABLE: u32 = 20_000;
+/// Apart from the tables of TPC-C, beside which it may run.
+const TABLE: u32 = 30_000;
 const FIELDS: usize = 10;
 
 /// See the module's documentation.

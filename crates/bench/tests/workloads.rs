@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logstead_bench::{BenchError, Options, Progress, Results, Silent, command, run};
+use logstead_bench::options::Label;
+use logstead_bench::{BenchError, Options, Progress, Results, Silent, command, report_files, run};
 use logstead_engine::Env;
 
 fn options(line: &str) -> Options {
@@ -183,6 +184,108 @@ fn an_open_loop_serves_its_arrivals_or_says_how_many_it_did_not() {
 }
 
 #[test]
+fn two_workloads_on_one_engine() {
+    let results = ran_all(
+        "mixed --workers 3 --tpcc-workers 1 --warehouses 1 --items 100 --customers 20 --table-size 300 --log memory",
+        3_000,
+    );
+    let outcome = &results.outcomes[0];
+    let of = |name: &str| {
+        let at = outcome.kinds.iter().position(|kind| *kind == name);
+        outcome.measured.kinds[at.expect("a kind")].committed
+    };
+    assert!(of("new order") > 0 && of("ycsb with updates") > 0);
+    // Each of three workers had a third.
+    assert_eq!(of("ycsb read only") + of("ycsb with updates"), 2_000);
+    assert_eq!(outcome.checks.len(), 15 + 3);
+}
+
+#[test]
+fn several_values_and_repetitions_are_all_run_and_reported() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (json, html) = (dir.path().join("r.json"), dir.path().join("r.html"));
+    let line = format!(
+        "smallbank --accounts 50 --workers 1,2 --flush-unit 4k,16k --workers-per-lane all --repeat 2 --log memory \
+         --json {}",
+        json.display()
+    );
+    let results = ran_all(&line, 200);
+    assert_eq!(results.outcomes.len(), 2 * 2 * 2);
+    // The second time the other way round.
+    let order: Vec<(usize, usize, u32)> = results
+        .outcomes
+        .iter()
+        .map(|o| (o.workers(), o.cell.common.flush_unit_bytes, o.repetition))
+        .collect();
+    assert_eq!(order[0], (1, 4096, 0));
+    assert_eq!(order[3], (2, 16384, 0));
+    assert_eq!(order[4], (2, 16384, 1));
+    assert_eq!(order[7], (1, 4096, 1));
+    assert!(
+        results.text().contains("flush unit 16 KiB"),
+        "{}",
+        results.text()
+    );
+
+    results.write_files(&Env::real()).expect("writes");
+    let files = [json.clone(), json.clone()];
+    let said = report_files(&files, &html, &Env::real()).expect("reports");
+    assert!(said.ends_with("16 runs"), "{said}");
+    let report = read(&html);
+    // Two documents; two curves over two numbers of workers in each.
+    for named in [
+        "flush-unit 4 KiB, workers 2",
+        "flush-unit 16 KiB, workers 1",
+        "Commit latency p99.99",
+    ] {
+        assert!(report.contains(named), "{named}");
+    }
+    assert!(!report.contains("NaN"));
+
+    tamper(&json);
+    let refused = report_files(&files, &html, &Env::real());
+    assert!(
+        matches!(refused, Err(BenchError::Read { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn bare_appends_of_every_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for way in ["file", "inline", "handoff"] {
+        let home = dir.path().join(way);
+        let line = format!(
+            "bare --way {way} --size 4k,16k --workers 1,3 --home {} --transactions 30",
+            home.display()
+        );
+        let results = ran(&line);
+        assert_eq!(results.outcomes.len(), 4);
+        for outcome in &results.outcomes {
+            let total = outcome.measured.total();
+            assert_eq!((total.committed, total.commit.len()), (30, 30), "{line}");
+        }
+        assert!(results.html().contains(&format!("{way}, 16 KiB")));
+    }
+    let results =
+        ran("bare --way handoff --home memory --workers 4 --workers-per-lane 4 --transactions 100");
+    assert_eq!(results.outcomes[0].measured.total().committed, 100);
+
+    ran("bare --way handoff --home sim://?model=nvme --workers 2 --transactions 20");
+    let refused = |line: &str| {
+        let stop = Arc::default();
+        let result = run(&options(line), &Env::real(), &stop, &mut Silent);
+        result.map(|_| ()).expect_err(line).to_string()
+    };
+    let error = refused("bare --way file --home memory --transactions 1");
+    assert!(error.contains("directory"), "{error}");
+    let error = refused(
+        "bare --way handoff --home sim://?model=s3express --workers 2 --workers-per-lane 2 --transactions 1",
+    );
+    assert!(error.contains("1 appends"), "{error}");
+}
+
+#[test]
 fn single_operations_and_loading() {
     let results = ran("micro --table-size 2000 --workers 1,2 --transactions 100");
     assert_eq!(results.micro.len(), 2 * 4 * 2);
@@ -197,10 +300,19 @@ fn read(path: &std::path::Path) -> String {
     String::from_utf8(bytes).expect("is text")
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what somebody else did to the file"
+)]
+fn tamper(path: &std::path::Path) {
+    std::fs::write(path, "{}").expect("writes");
+}
+
 /// Stops a run when it has begun.
 struct StopAt(Arc<AtomicBool>, &'static str);
 
 impl Progress for StopAt {
+    fn begin(&mut self, _number: usize, _total: usize, _label: &Label) {}
     fn loading(&mut self, _rows: u64) {
         if self.1 == "loading" {
             self.0.store(true, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_bench::{Bar, BenchError, Options, Results};
+use logstead_bench::{Bar, BenchError, Request, Results};
 use logstead_env::Env;
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,11 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const EXIT_INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
-    let options = match Options::read(arguments) {
-        Ok(options) => options,
+    let request = match Request::read(arguments) {
+        Ok(request) => request,
         Err(error) => return fail(EXIT_USAGE, &error),
     };
     let env = Env::real();
+    let options = match request {
+        Request::Run(options) => options,
+        Request::Report { files, html } => {
+            return match logstead_bench::report_files(&files, &html, &env) {
+                Ok(said) => {
+                    // As below, of a pipe.
+                    let _pipe_may_be_closed = writeln!(std::io::stdout(), "{said}");
+                    ExitCode::SUCCESS
+                }
+                Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+            };
+        }
+    };
     let stop = Arc::new(AtomicBool::new(false));
     if let Err(error) = stop_on_interrupt(&env, &stop) {
         return fail(EXIT_FAILURE, &format!("cannot listen for Ctrl-C: {error}"));

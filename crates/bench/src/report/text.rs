@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{PERCENTILES, configuration, grouped, parameters, per_second, rows, time, workers};
+use crate::options::Cell;
 use crate::{Outcome, Results};
 
 /// Renders rows of cells; the first column is aligned to the left, the others to the right.
@@ -34,18 +35,50 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// What is the same in all of the lists, and for each list what is not.
+fn common_facts(
+    lists: &[Vec<(&'static str, String)>],
+) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let Some((first, others)) = lists.split_first() else {
+        return (Vec::new(), Vec::new());
+    };
+    let alike = |fact: &&(&'static str, String)| others.iter().all(|list| list.contains(fact));
+    let all: Vec<(&'static str, String)> = first.iter().filter(alike).cloned().collect();
+    let own = lists
+        .iter()
+        .map(|list| {
+            let own = list.iter().filter(|fact| !all.contains(fact));
+            let texts: Vec<String> = own.map(|(name, value)| format!("{name} {value}")).collect();
+            texts.join("; ")
+        })
+        .collect();
+    (all, own)
+}
+
+fn has_more_than_cores(results: &Results, count: usize) -> String {
+    workers(count, count > results.machine.cores)
+}
+
 pub(crate) fn render(results: &Results) -> String {
-    let mut text = format!("{}\n", results.options.kind.name());
-    let mut facts = vec![vec!["machine".to_owned(), results.machine.describe()]];
-    let given = parameters(&results.options.kind);
-    for (name, value) in given.into_iter().chain(configuration(&results.options)) {
-        facts.push(vec![name.to_owned(), value]);
+    let mut text = format!("{}\n", results.options.name);
+    let _infallible = writeln!(text, "  machine: {}", results.machine.describe());
+    let facts = |cell: &Cell| {
+        let mut facts = parameters(&cell.kind);
+        facts.extend(configuration(cell));
+        facts
+    };
+    // Before anything has ended, what was asked for.
+    let cells: Vec<&Cell> = match results.outcomes.len() {
+        0 => results.options.cells.iter().collect(),
+        _ => results.outcomes.iter().map(|o| &o.cell).collect(),
+    };
+    let lists: Vec<_> = cells.into_iter().map(facts).collect();
+    let (alike, own) = common_facts(&lists);
+    for (name, value) in alike {
+        let _infallible = writeln!(text, "  {name}: {value}");
     }
-    for fact in facts {
-        text += &format!("  {}: {}\n", fact[0], fact[1]);
-    }
-    for outcome in &results.outcomes {
-        text += &render_outcome(results, outcome);
+    for (outcome, own) in results.outcomes.iter().zip(own) {
+        text += &render_outcome(results, outcome, &own);
     }
     if !results.micro.is_empty() {
         text.push('\n');
@@ -59,7 +92,7 @@ pub(crate) fn render(results: &Results) -> String {
         for figure in &results.micro {
             lines.push(vec![
                 figure.operation.name().into(),
-                workers(results, figure.workers),
+                has_more_than_cores(results, figure.workers),
                 figure.per_transaction.to_string(),
                 format!("{:.0}", figure.nanos()),
                 grouped(figure.rate() as u64),
@@ -77,7 +110,7 @@ pub(crate) fn render(results: &Results) -> String {
         let _infallible = writeln!(
             text,
             "\n{}: {} rows in {:.2} s, {} per second{memory}, {} bytes of log per row",
-            workers(results, figure.workers),
+            has_more_than_cores(results, figure.workers),
             grouped(figure.rows),
             figure.seconds,
             grouped(per_second(figure.rows, figure.seconds) as u64),
@@ -88,10 +121,17 @@ pub(crate) fn render(results: &Results) -> String {
     text
 }
 
-fn render_outcome(results: &Results, outcome: &Outcome) -> String {
+fn render_outcome(results: &Results, outcome: &Outcome, own: &str) -> String {
+    let label = &outcome.cell.label;
+    let several = results.options.cells.len() > 1 || results.options.repeat > 1;
     let mut text = format!(
-        "\n{}, {:.2} s{}\n",
-        workers(results, outcome.workers),
+        "\n{}{}, {:.2} s{}\n",
+        if several {
+            format!("{}: {}: ", label.section, label.series)
+        } else {
+            String::new()
+        },
+        has_more_than_cores(results, outcome.workers()),
         outcome.seconds,
         if outcome.interrupted {
             ", INTERRUPTED"
@@ -99,13 +139,22 @@ fn render_outcome(results: &Results, outcome: &Outcome) -> String {
             ""
         }
     );
-    let _infallible = writeln!(
-        text,
-        "  loaded {} rows in {:.2} s, {} per second\n",
-        grouped(outcome.rows),
-        outcome.load_seconds,
-        grouped(per_second(outcome.rows, outcome.load_seconds) as u64)
-    );
+    if results.options.repeat > 1 {
+        let _infallible = writeln!(text, "  repetition {}", outcome.repetition + 1);
+    }
+    if !own.is_empty() {
+        let _infallible = writeln!(text, "  {own}");
+    }
+    if outcome.rows > 0 {
+        let _infallible = writeln!(
+            text,
+            "  loaded {} rows in {:.2} s, {} per second",
+            grouped(outcome.rows),
+            outcome.load_seconds,
+            grouped(per_second(outcome.rows, outcome.load_seconds) as u64)
+        );
+    }
+    text.push('\n');
     let mut header: Vec<String> = ["", "committed", "per s", "rolled back", "40001", "40P01"]
         .map(str::to_owned)
         .to_vec();
@@ -142,15 +191,17 @@ fn render_outcome(results: &Results, outcome: &Outcome) -> String {
         );
     }
     let stats = &outcome.stats;
-    let _infallible = writeln!(
-        text,
-        "  log: {} bytes per writing transaction, {} transactions per flush begun by a worker",
-        stats.log_bytes / stats.commits.max(1),
-        match stats.flushes {
-            0 => "all".to_owned(),
-            n => format!("{:.1}", stats.commits as f64 / n as f64),
-        }
-    );
+    if stats.commits > 0 {
+        let _infallible = writeln!(
+            text,
+            "  log: {} bytes per writing transaction, {} transactions per flush begun by a worker",
+            stats.log_bytes / stats.commits.max(1),
+            match stats.flushes {
+                0 => "all".to_owned(),
+                n => format!("{:.1}", stats.commits as f64 / n as f64),
+            }
+        );
+    }
     text += &checks(&outcome.checks);
     text
 }

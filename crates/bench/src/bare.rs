@@ -1,0 +1,337 @@
+//! Appends with nothing around them: what a commit's latency is compared with.
+//!
+//! So many threads as there are workers append blocks of one size, one after the other, each to a file or a lane of its own, or, if
+//! workers share a lane, as many at a time to each lane. A latency is that of one append.
+//!
+//! Does not: make entries, headers or checksums; read back what it wrote.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use logstead_engine::{Env, LogHome};
+use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, JoinHandle, OpenMode};
+use logstead_home::{HomeError, NoRoom};
+use logstead_types::LaneId;
+use parking_lot::{Condvar, Mutex};
+
+use crate::driver::{Outcome, nanos};
+use crate::home;
+use crate::measure::{Measured, STEP_NS};
+use crate::options::{BareWay, Cell, Home, Until};
+use crate::{BenchError, Progress};
+
+/// A thread's file in [`BareWay::File`]: it is written from the beginning again when it is full.
+const FILE_BYTES: u64 = 16 << 20;
+/// How often the main thread looks.
+const WATCH: std::time::Duration = std::time::Duration::from_millis(5);
+/// Between two looks for room in a lane that has none yet.
+const ROOM_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
+
+/// Where a thread's appends go.
+enum Target {
+    File {
+        file: Box<dyn logstead_env::File>,
+        next: u64,
+    },
+    Lane {
+        home: Arc<dyn LogHome>,
+        lane: LaneId,
+        /// Held from the place's claim to the append: appends are given in the order of their places.
+        order: Arc<Mutex<()>>,
+        inline: bool,
+        done: Arc<Done>,
+    },
+}
+
+/// A completion that a thread waits for.
+#[derive(Default)]
+struct Done {
+    result: Mutex<Option<(Buffer, Result<(), HomeError>)>>,
+    arrived: Condvar,
+}
+
+impl Target {
+    fn file(env: &Env, path: &Path) -> std::io::Result<Target> {
+        let mode = OpenMode {
+            access: Access::Replace,
+            direct: true,
+            durable_writes: true,
+        };
+        let file = env.files.open(path, mode)?;
+        // Only bytes that exist on disk are written in place: neither length nor extents change while it is measured.
+        let zeros = Buffer::zeroed(1 << 20);
+        let mut at = 0;
+        while at < FILE_BYTES {
+            file.write_all_at(at, zeros.as_slice())?;
+            at += zeros.capacity() as u64;
+        }
+        file.sync()?;
+        Ok(Target::File { file, next: 0 })
+    }
+
+    /// One append; gives the buffer back.
+    fn append(&mut self, buffer: Buffer, len: usize) -> Result<Buffer, String> {
+        match self {
+            Target::File { file, next } => {
+                if *next + len as u64 > FILE_BYTES {
+                    *next = 0;
+                }
+                file.write_all_at(*next, &buffer.as_slice()[..len])
+                    .map_err(|error| error.to_string())?;
+                if !file.writes_are_durable() {
+                    file.sync().map_err(|error| error.to_string())?;
+                }
+                *next += len as u64;
+                Ok(buffer)
+            }
+            Target::Lane {
+                home,
+                lane,
+                order,
+                inline,
+                done,
+            } => {
+                let placed = loop {
+                    let placed = order.lock();
+                    match home.ensure_room(*lane, len as u64) {
+                        Ok(()) => break placed,
+                        // Others of this lane used what was there.
+                        Err(NoRoom::Busy) => drop(placed),
+                        Err(error) => return Err(error.to_string()),
+                    }
+                    logstead_env::sleep(ROOM_PAUSE);
+                };
+                let at = home
+                    .place(*lane, len as u64)
+                    .map_err(|error| error.to_string())?;
+                if *inline {
+                    home.append_inline(*lane, at, &buffer, len)
+                        .map_err(|error| error.to_string())?;
+                    return Ok(buffer);
+                }
+                let told = Arc::clone(done);
+                home.append(
+                    *lane,
+                    at,
+                    buffer,
+                    len,
+                    Box::new(move |buffer, result| {
+                        *told.result.lock() = Some((buffer, result));
+                        told.arrived.notify_one();
+                    }),
+                );
+                drop(placed);
+                let mut result = done.result.lock();
+                loop {
+                    if let Some((buffer, result)) = result.take() {
+                        return result.map(|()| buffer).map_err(|error| error.to_string());
+                    }
+                    done.arrived.wait(&mut result);
+                }
+            }
+        }
+    }
+
+    /// Waits until the next append has room: no part of what is measured.
+    fn make_room(&self, len: usize, stop: &AtomicBool) -> Result<(), String> {
+        let Target::Lane { home, lane, .. } = self else {
+            return Ok(());
+        };
+        loop {
+            match home.ensure_room(*lane, len as u64) {
+                Ok(()) => return Ok(()),
+                Err(NoRoom::Busy) if !stop.load(Ordering::Relaxed) => {
+                    logstead_env::sleep(ROOM_PAUSE);
+                }
+                Err(NoRoom::Busy) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> BenchError {
+    BenchError::Open(error.to_string())
+}
+
+/// Each thread's, and what they have in common.
+struct Targets {
+    targets: Vec<Target>,
+    home: String,
+    /// Lengths are multiples of it.
+    alignment: usize,
+}
+
+fn targets(
+    cell: &Cell,
+    way: BareWay,
+    env: &Env,
+    run: Option<usize>,
+) -> Result<Targets, BenchError> {
+    let common = &cell.common;
+    if way == BareWay::File {
+        let Home::Local(dir) = &common.home else {
+            return Err(BenchError::Open(
+                "--way file needs a directory as --home".into(),
+            ));
+        };
+        let dir = home::directory(dir, run, env)?;
+        env.files.create_dir(&dir).map_err(broken)?;
+        let targets = (0..common.workers)
+            .map(|n| Target::file(env, &dir.join(format!("bare-{n}"))))
+            .collect::<Result<_, _>>()
+            .map_err(broken)?;
+        return Ok(Targets {
+            targets,
+            home: format!("files in {}", dir.display()),
+            alignment: DIRECT_ALIGNMENT,
+        });
+    }
+    let home = home::open(&common.home, run, env)?;
+    let facts = home.facts();
+    if way == BareWay::Inline && !facts.writes_are_short {
+        return Err(BenchError::Open(format!(
+            "--way inline: {} has no short writes",
+            home.describe()
+        )));
+    }
+    if way == BareWay::Handoff && common.workers_per_lane > facts.appends_in_flight_max {
+        return Err(BenchError::Open(format!(
+            "--workers-per-lane {}: {} takes {} appends of a lane at a time",
+            common.workers_per_lane,
+            home.describe(),
+            facts.appends_in_flight_max
+        )));
+    }
+    let mut targets = Vec::new();
+    let mut order = Arc::default();
+    for thread in 0..common.workers {
+        let lane = LaneId((thread / common.workers_per_lane) as u16);
+        if thread.is_multiple_of(common.workers_per_lane) {
+            home.open_lane(lane, 0).map_err(broken)?;
+            order = Arc::new(Mutex::new(()));
+        }
+        targets.push(Target::Lane {
+            home: Arc::clone(&home),
+            lane,
+            order: Arc::clone(&order),
+            inline: way == BareWay::Inline,
+            done: Arc::default(),
+        });
+    }
+    Ok(Targets {
+        targets,
+        home: home.describe(),
+        alignment: facts.block_alignment,
+    })
+}
+
+/// Runs one cell.
+pub(crate) fn run(
+    cell: &Cell,
+    (size_bytes, way): (usize, BareWay),
+    env: &Env,
+    run: Option<usize>,
+    stop: &Arc<AtomicBool>,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, BenchError> {
+    let Targets {
+        targets,
+        home,
+        alignment,
+    } = targets(cell, way, env, run)?;
+    let len = size_bytes.next_multiple_of(alignment);
+    let now = env.clock.monotonic().as_nanos();
+    let (from, until, count) = match cell.common.until {
+        Until::Seconds { measured, warmup } => {
+            let from = now + nanos(warmup);
+            (from, from + nanos(measured), u64::MAX)
+        }
+        Until::Transactions(n) => (now, u64::MAX, n.div_ceil(targets.len() as u64)),
+    };
+    let all = Arc::new(Mutex::new(Measured::new(1)));
+    let failure = Arc::new(Mutex::new(None));
+    let done = Arc::new(AtomicU64::new(0));
+    let mut threads: Vec<JoinHandle> = Vec::new();
+    for (number, mut target) in targets.into_iter().enumerate() {
+        let (clock, stop, all, failure) = (
+            Arc::clone(&env.clock),
+            Arc::clone(stop),
+            Arc::clone(&all),
+            Arc::clone(&failure),
+        );
+        let done = Arc::clone(&done);
+        let body = move || {
+            let mut buffer = Buffer::zeroed(len);
+            buffer.as_mut_slice().fill(number as u8 | 1);
+            let mut measured = Measured::new(1);
+            for _ in 0..count {
+                let result = target.make_room(len, &stop);
+                let began = clock.monotonic().as_nanos();
+                if began >= until || stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                match result.and_then(|()| target.append(buffer, len)) {
+                    Ok(returned) => buffer = returned,
+                    Err(error) => {
+                        failure.lock().get_or_insert(error);
+                        stop.store(true, Ordering::Relaxed);
+                        break;
+                    }
+                }
+                let end = clock.monotonic().as_nanos();
+                record(&mut measured, began, end, from, until);
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            all.lock().add(&measured);
+        };
+        let thread = env.spawn(&format!("bare-{number}"), Some(number), body);
+        threads.push(thread.map_err(broken)?);
+    }
+    while !threads.iter().all(JoinHandle::is_finished) {
+        logstead_env::sleep(WATCH);
+        let done = done.load(Ordering::Relaxed);
+        let at = env.clock.monotonic().as_nanos();
+        let part = match cell.common.until {
+            Until::Seconds { .. } => at.saturating_sub(now) as f64 / (until - now) as f64,
+            Until::Transactions(n) => done as f64 / n as f64,
+        };
+        progress.running(done, part);
+    }
+    for thread in threads {
+        thread
+            .join()
+            .map_err(|_| BenchError::Failed("a thread panicked".into()))?;
+    }
+    if let Some(error) = failure.lock().take() {
+        return Err(BenchError::Failed(error));
+    }
+    let measured = std::mem::take(&mut *all.lock());
+    let seconds = measured.span.map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
+    Ok(Outcome {
+        seconds,
+        kinds: vec!["append"],
+        measured,
+        home,
+        interrupted: stop.load(Ordering::Relaxed),
+        ..Outcome::empty(cell)
+    })
+}
+
+fn record(measured: &mut Measured, began: u64, end: u64, from: u64, until: u64) {
+    if began < from || began >= until {
+        return;
+    }
+    let span = measured.span.get_or_insert((began, end));
+    *span = (span.0.min(began), span.1.max(end));
+    let step = (end.saturating_sub(from) / STEP_NS) as usize;
+    if measured.timeline.len() <= step {
+        measured.timeline.resize(step + 1, 0);
+    }
+    measured.timeline[step] += 1;
+    let counts = &mut measured.kinds[0];
+    counts.committed += 1;
+    counts.commit.saturating_record(end - began);
+    counts.whole.saturating_record(end - began);
+}

@@ -1,0 +1,210 @@
+//! One setting of a run, of which a command may be given several values: what sweeps are made of.
+//!
+//! Invariant: a [`Setting`] is valid by itself; [`Setting::apply`] changes nothing else.
+
+use logstead_engine::Isolation;
+
+use super::{Common, Home};
+
+/// More workers than this have no lane each.
+const WORKERS_MAX: usize = 1024;
+
+/// A value of an option that may be given several.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// Worker threads.
+    Workers(usize),
+    /// Where the log goes.
+    Home(Home),
+    /// The isolation level.
+    Isolation(Isolation),
+    /// Transactions that arrive per second.
+    OpenLoop(f64),
+    /// Sessions per worker.
+    InFlight(usize),
+    /// Workers that share a lane; `usize::MAX`: all.
+    WorkersPerLane(usize),
+    /// Bytes in a lane that are written while sessions are ready.
+    FlushUnit(usize),
+}
+
+/// The options that take several values, in the order in which they become the axis of a chart.
+pub(super) const NAMES: [&str; 7] = [
+    "open-loop",
+    "workers",
+    "in-flight",
+    "flush-unit",
+    "workers-per-lane",
+    "isolation",
+    "home",
+];
+
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    name: &str,
+    text: &str,
+    low: T,
+    high: T,
+) -> Result<T, String> {
+    text.replace('_', "")
+        .parse()
+        .ok()
+        .filter(|n: &T| *n >= low && *n <= high)
+        .ok_or_else(|| format!("--{name} {text}: a number from {low} to {high} is expected"))
+}
+
+/// Bytes, with or without a unit.
+pub(super) fn size(name: &str, text: &str, low: usize, high: usize) -> Result<usize, String> {
+    let plain = text.to_ascii_lowercase();
+    let digits = plain.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let factor = match plain[digits.len()..].trim() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        _ => 0,
+    };
+    digits
+        .replace('_', "")
+        .parse::<usize>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor))
+        .filter(|n| *n >= low && *n <= high)
+        .ok_or_else(|| {
+            format!(
+                "--{name} {text}: bytes from {low} to {high} are expected, as in 4096 or 4k or 1m"
+            )
+        })
+}
+
+/// Bytes as people write them.
+pub(crate) fn size_text(bytes: usize) -> String {
+    if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) {
+        format!("{} KiB", bytes >> 10)
+    } else {
+        format!("{bytes} B")
+    }
+}
+
+/// The isolation level as the command line calls it.
+pub(crate) fn isolation_text(level: Isolation) -> &'static str {
+    match level {
+        Isolation::ReadCommitted => "read-committed",
+        Isolation::RepeatableRead => "repeatable-read",
+        Isolation::Serializable => "serializable",
+    }
+}
+
+fn isolation(text: &str) -> Result<Isolation, String> {
+    [
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Serializable,
+    ]
+    .into_iter()
+    .find(|level| isolation_text(*level) == text)
+    .ok_or_else(|| {
+        format!("--isolation {text}: read-committed, repeatable-read or serializable is expected")
+    })
+}
+
+impl Setting {
+    /// Reads one value of the option `name`.
+    pub(super) fn read(name: &str, text: &str) -> Result<Setting, String> {
+        let text = text.trim();
+        Ok(match name {
+            "workers" => Setting::Workers(number(name, text, 1, WORKERS_MAX)?),
+            "home" => Setting::Home(Home::read(text)?),
+            "isolation" => Setting::Isolation(isolation(text)?),
+            "open-loop" => Setting::OpenLoop(number(name, text, 0.001, 1e9)?),
+            "in-flight" => Setting::InFlight(number(name, text, 1, 1 << 20)?),
+            "workers-per-lane" if text == "all" => Setting::WorkersPerLane(usize::MAX),
+            "workers-per-lane" => Setting::WorkersPerLane(number(name, text, 1, WORKERS_MAX)?),
+            "flush-unit" => Setting::FlushUnit(size(name, text, 1, 1 << 30)?),
+            other => return Err(format!("--{other} takes one value only")),
+        })
+    }
+
+    /// The option.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Setting::Workers(_) => "workers",
+            Setting::Home(_) => "home",
+            Setting::Isolation(_) => "isolation",
+            Setting::OpenLoop(_) => "open-loop",
+            Setting::InFlight(_) => "in-flight",
+            Setting::WorkersPerLane(_) => "workers-per-lane",
+            Setting::FlushUnit(_) => "flush-unit",
+        }
+    }
+
+    /// The value, for people.
+    pub fn text(&self) -> String {
+        match self {
+            Setting::Workers(n) | Setting::InFlight(n) => n.to_string(),
+            Setting::WorkersPerLane(usize::MAX) => "all".into(),
+            Setting::WorkersPerLane(n) => n.to_string(),
+            Setting::Home(home) => home.describe(),
+            Setting::Isolation(level) => isolation_text(*level).into(),
+            Setting::OpenLoop(rate) => format!("{rate} per second"),
+            Setting::FlushUnit(bytes) => size_text(*bytes),
+        }
+    }
+
+    /// The value as a place on an axis, if it has one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Setting::Workers(n) | Setting::InFlight(n) | Setting::FlushUnit(n) => Some(*n as f64),
+            Setting::OpenLoop(rate) => Some(*rate),
+            Setting::WorkersPerLane(_) | Setting::Home(_) | Setting::Isolation(_) => None,
+        }
+    }
+
+    /// Makes it part of a run's configuration.
+    pub fn apply(&self, common: &mut Common) {
+        match self {
+            Setting::Workers(n) => common.workers = *n,
+            Setting::Home(home) => common.home = home.clone(),
+            Setting::Isolation(level) => common.isolation = *level,
+            Setting::OpenLoop(rate) => common.open_loop = Some(*rate),
+            Setting::InFlight(n) => common.in_flight = *n,
+            Setting::WorkersPerLane(n) => common.workers_per_lane = *n,
+            Setting::FlushUnit(bytes) => common.flush_unit_bytes = *bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("4k", 4096),
+            ("16KiB", 16384),
+            ("1 MiB", 1 << 20),
+        ] {
+            assert_eq!(size("x", text, 1, 1 << 30), Ok(bytes), "{text}");
+        }
+        for text in ["", "k", "0", "4x", "-1", "1g", "999999999999m"] {
+            assert!(size("x", text, 1, 1 << 30).is_err(), "{text}");
+        }
+        assert_eq!(size_text(4096), "4 KiB");
+        assert_eq!(size_text(3 << 20), "3 MiB");
+        assert_eq!(size_text(1000), "1000 B");
+    }
+
+    #[test]
+    fn every_option_that_takes_several_is_read_under_its_name() {
+        for (name, text) in
+            NAMES
+                .into_iter()
+                .zip(["100", "2", "3", "4k", "all", "serializable", "memory"])
+        {
+            assert_eq!(Setting::read(name, text).expect(name).name(), name);
+        }
+    }
+}
