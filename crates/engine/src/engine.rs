@@ -40,6 +40,8 @@ pub struct EngineOptions {
     pub accept_data_loss: bool,
     /// The most that rows, indexes and buffers may take.
     pub memory_bytes: u64,
+    /// Threads that apply the log at the start; 0 stands for as many as there are cores, 1 for the calling one alone.
+    pub replay_threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -49,6 +51,7 @@ impl Default for EngineOptions {
             workers_per_lane: 1,
             accept_data_loss: false,
             memory_bytes: u64::MAX,
+            replay_threads: 0,
         }
     }
 }

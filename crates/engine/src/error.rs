@@ -126,3 +126,12 @@ pub enum ReplayError {
         source: RowError,
     },
 }
+
+impl ReplayError {
+    /// Whose records.
+    pub fn csn(&self) -> logstead_types::Csn {
+        match self {
+            ReplayError::Records { csn, .. } | ReplayError::Row { csn, .. } => *csn,
+        }
+    }
+}

@@ -1,171 +1,245 @@
 //! Bringing tables back from the log.
 //!
-//! Survivors come in CSN order. A row has one version after replay, stamped with the CSN that wrote it; slots that end
-//! up empty are free.
+//! Survivors come in CSN order. Their records are dealt out by chunk to parts, each applied by a thread of its own
+//! ([`part`]): a row's records stay in CSN order, whatever the threads do. A row has one version after replay, stamped with
+//! the CSN that wrote it; slots that end up empty are free.
+//!
+//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits.
 //!
 //! What does not fit in the memory budget is not held: from there on rows are only counted, so that the refusal can say
-//! how much they need.
+//! how much they need. Nothing is written to a log that is refused.
 
-use std::collections::HashMap;
+mod part;
+
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
 
-use foldhash::fast::FixedState;
-use logstead_env::Env;
+use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::LogHome;
-use logstead_types::{Csn, TableId};
-use logstead_wal::recovery::{self, ApplyError};
-use logstead_wal::{LaneConfig, Record, Records};
+use logstead_types::{Csn, Rid, TableId};
+use logstead_wal::recovery::{self, RecoveryError, Survivors};
+use logstead_wal::{LaneConfig, Records};
 
-use crate::delta;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplayError};
-use crate::memory::{ALLOWANCE_BYTES_MAX, Account, Memory};
-use crate::row::{RowBuilder, RowError, RowRef};
-use crate::rows::RID_MAX;
-use crate::table::Table;
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Guard, version_bytes};
+use crate::memory::Account;
+use crate::version::{CHUNK_SLOTS, Guard};
+use part::{Beyond, Part, Shared};
 
 pub use logstead_wal::recovery::Report as RecoveryReport;
 
-type Tables = HashMap<TableId, Arc<Table>, FixedState>;
+/// Bytes of records given to a thread at once.
+const BATCH_BYTES: usize = 128 << 10;
+/// Batches that wait for a thread.
+const BATCHES_QUEUED: usize = 3;
+/// More threads than this would wait for the one that deals out.
+const THREADS_MAX: usize = 32;
 
-/// Steps that let the collector free what is retired: it frees what was retired two steps before.
-const FLUSHES: usize = 4;
-
-struct Replay {
-    workers: usize,
-    tables: Tables,
-    builder: RowBuilder,
-    memory: &'static Memory,
-    /// Bytes that may be taken before the next look at the account.
-    allowance: u64,
-    /// Once the budget is used up: what the rows seen since then take.
-    beyond: Option<Beyond>,
-}
-
-/// Rows that did not fit in memory.
+/// Records of one part, as they are in the log.
 #[derive(Default)]
-struct Beyond {
-    bytes: u64,
-    inserted: u64,
-    /// A deleted row gives back what rows take on average: its own size is not known any more.
-    deleted: u64,
+struct Batch {
+    records: Vec<u8>,
+    /// Each transaction's CSN and where its records end.
+    ends: Vec<(Csn, usize)>,
 }
 
-impl Beyond {
-    fn count(&mut self, record: &Record<'_>) {
-        match record {
-            Record::Insert { row, .. } => {
-                self.bytes += version_bytes(row.len()) as u64;
-                self.inserted += 1;
-            }
-            // The row stays about as long as it was.
-            Record::Update { .. } => {}
-            Record::Delete { .. } => self.deleted += 1,
+impl Batch {
+    fn push(&mut self, csn: Csn, record: &[u8]) {
+        self.records.extend_from_slice(record);
+        let end = self.records.len();
+        match self.ends.last_mut() {
+            Some(last) if last.0 == csn => last.1 = end,
+            _ => self.ends.push((csn, end)),
         }
     }
 
-    /// What is needed besides `used` bytes for `rows` rows.
-    fn needed(&self, used: u64, rows: u64) -> u64 {
-        let seen = (rows + self.inserted).max(1);
-        let left = u128::from(seen.saturating_sub(self.deleted));
-        let average = u128::from(used + self.bytes) * left / u128::from(seen);
-        let chunks = self.inserted.div_ceil(CHUNK_SLOTS as u64) * CHUNK_BYTES as u64;
-        u64::try_from(average).unwrap_or(u64::MAX) + chunks
+    fn clear(&mut self) {
+        self.records.clear();
+        self.ends.clear();
+    }
+
+    /// Applies all of it, or up to a failure here or elsewhere.
+    fn apply(&self, part: &mut Part<'_>, shared: &Shared) {
+        let mut guard = Guard::pin();
+        let mut start = 0;
+        for &(csn, end) in &self.ends {
+            if shared.failed().is_some_and(|failed| failed <= csn) {
+                return;
+            }
+            if let Err(error) = part.apply(csn, &self.records[start..end], &mut guard) {
+                return shared.fail(error);
+            }
+            start = end;
+        }
     }
 }
 
-impl Replay {
-    fn apply(&mut self, csn: Csn, records: &[u8]) -> Result<(), ReplayError> {
-        // What is replaced is freed along the way.
-        let mut guard = Guard::pin();
-        for record in Records::new(records) {
-            let record = record.map_err(|source| ReplayError::Records { csn, source })?;
-            self.look(&record, &mut guard);
-            if let Some(beyond) = &mut self.beyond {
-                beyond.count(&record);
-                continue;
-            }
-            let (table, rid) = (record.table(), record.rid());
-            self.apply_record(csn, &record, &guard)
-                .map_err(|source| ReplayError::Row {
-                    csn,
-                    table,
-                    rid,
-                    source,
-                })?;
+/// A thread that applies one part.
+struct Thread<'scope> {
+    to: SyncSender<Batch>,
+    /// Batches that were applied, to be filled again.
+    empty: Receiver<Batch>,
+    handle: ScopedJoinHandle<'scope, Beyond>,
+}
+
+impl<'scope> Thread<'scope> {
+    fn spawn<'s: 'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        shared: &'s Shared,
+        number: usize,
+    ) -> std::io::Result<Thread<'scope>> {
+        let (to, from) = sync_channel(BATCHES_QUEUED);
+        let (done, empty) = channel();
+        let body = move || run(Part::new(shared), shared, &from, &done);
+        let handle = spawn_scoped(scope, &format!("replay-{number}"), body)?;
+        Ok(Thread { to, empty, handle })
+    }
+}
+
+/// A thread's life. After a failure it goes on taking batches, so that nobody waits for it.
+fn run(
+    mut part: Part<'_>,
+    shared: &Shared,
+    from: &Receiver<Batch>,
+    done: &Sender<Batch>,
+) -> Beyond {
+    for mut batch in from {
+        batch.apply(&mut part, shared);
+        batch.clear();
+        // Whoever deals out may be through.
+        let _nobody_wants_it = done.send(batch);
+    }
+    part.finish()
+}
+
+/// Deals records out.
+struct Replay<'scope, 'e, 's> {
+    scope: &'scope Scope<'scope, 'e>,
+    shared: &'s Shared,
+    clock: &'s dyn Clock,
+    /// How many parts there are.
+    parts: usize,
+    /// The batch of each part that is being filled.
+    filling: Vec<Batch>,
+    /// Started when there is enough to do; empty before.
+    threads: Vec<Thread<'scope>>,
+    /// What is applied in this thread: all of it, if there is one part or little to do.
+    here: Part<'s>,
+    beyond: Beyond,
+    waited: Duration,
+}
+
+/// Which part applies a row: all rows of a chunk have the same one.
+fn part_of(table: TableId, rid: Rid, parts: usize) -> usize {
+    let chunk = rid.0 / CHUNK_SLOTS as u64;
+    let mixed = (chunk ^ (u64::from(table.0) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // The upper bits, scaled to the number of parts.
+    (((mixed >> 32) * parts as u64) >> 32) as usize
+}
+
+impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
+    fn start_threads(&mut self) -> Result<(), RecoveryError> {
+        for number in 0..self.parts {
+            let thread = Thread::spawn(self.scope, self.shared, number);
+            let thread = thread.map_err(|error| RecoveryError::Refused(error.into()))?;
+            self.threads.push(thread);
         }
         Ok(())
     }
 
-    /// Finds out whether the budget is used up, every so many bytes.
-    fn look(&mut self, record: &Record<'_>, guard: &mut Guard) {
-        let bytes = match record {
-            Record::Insert { row, .. } => version_bytes(row.len()),
-            Record::Update { delta, .. } => version_bytes(delta.len()),
-            Record::Delete { .. } => 0,
-        } as u64;
-        if let Some(left) = self.allowance.checked_sub(bytes) {
-            self.allowance = left;
-            return;
+    /// Has a part's batch applied.
+    fn send(&mut self, part: usize) -> Result<(), RecoveryError> {
+        let Some(thread) = self.threads.get(part) else {
+            self.filling[part].apply(&mut self.here, self.shared);
+            self.filling[part].clear();
+            return Ok(());
+        };
+        let empty = thread.empty.try_recv().unwrap_or_default();
+        let full = std::mem::replace(&mut self.filling[part], empty);
+        let gone = || RecoveryError::Refused("a thread that applies the log has ended".into());
+        match thread.to.try_send(full) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(gone()),
+            Err(TrySendError::Full(batch)) => {
+                let begun = self.clock.monotonic();
+                let sent = thread.to.send(batch);
+                self.waited += self.clock.monotonic().since(begun);
+                sent.map_err(|_| gone())
+            }
         }
-        if self.beyond.is_none() {
-            if self.memory.left_bytes(true) < bytes + ALLOWANCE_BYTES_MAX {
-                // Much of it may be versions replaced and not freed yet.
-                for _ in 0..FLUSHES {
-                    guard.flush();
-                    guard.refresh();
+    }
+
+    /// Waits until everything dealt out is applied; the failure, if something cannot be.
+    fn settle(&mut self) -> Result<(), RecoveryError> {
+        for part in 0..self.parts {
+            self.send(part)?;
+        }
+        let mut beyond = self.here.finish();
+        for thread in std::mem::take(&mut self.threads) {
+            drop(thread.to);
+            let panicked =
+                |_| RecoveryError::Refused("a thread that applies the log panicked".into());
+            beyond.add(thread.handle.join().map_err(panicked)?);
+        }
+        self.beyond = beyond;
+        let Some(error) = self.shared.take_failure() else {
+            return Ok(());
+        };
+        Err(RecoveryError::Apply {
+            csn: error.csn(),
+            source: error.into(),
+        })
+    }
+
+    fn needed_bytes(&self) -> u64 {
+        let tables = self.shared.tables.lock();
+        let rows = tables.values().map(|table| table.rows.rid_end()).sum();
+        self.beyond.needed(self.shared.memory.used_bytes(), rows)
+    }
+}
+
+impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
+    fn take(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let mut records = Records::new(bytes);
+        let mut start = 0;
+        while let Some(record) = records.next() {
+            let record = record.map_err(|source| RecoveryError::Apply {
+                csn,
+                source: ReplayError::Records { csn, source }.into(),
+            })?;
+            let part = part_of(record.table(), record.rid(), self.parts);
+            let end = records.at();
+            self.filling[part].push(csn, &bytes[start..end]);
+            start = end;
+            if self.filling[part].records.len() >= BATCH_BYTES {
+                if self.shared.failed().is_some() {
+                    return self.settle();
                 }
+                if self.threads.is_empty() && self.parts > 1 {
+                    self.start_threads()?;
+                }
+                self.send(part)?;
             }
-            if self.memory.left_bytes(true) < bytes {
-                self.beyond = Some(Beyond::default());
-            }
-        }
-        self.allowance = ALLOWANCE_BYTES_MAX.min(self.memory.left_bytes(true) / 4);
-    }
-
-    fn apply_record(
-        &mut self,
-        csn: Csn,
-        record: &Record<'_>,
-        guard: &Guard,
-    ) -> Result<(), RowError> {
-        let (workers, memory) = (self.workers, self.memory);
-        let (id, rid) = (record.table(), record.rid());
-        if rid.0 >= RID_MAX {
-            return Err(RowError::new("row number out of range"));
-        }
-        let rows = &self
-            .tables
-            .entry(id)
-            .or_insert_with(|| Arc::new(Table::new(id, workers, memory)))
-            .rows;
-        rows.claim_rid(rid);
-        let (chunk, slot) = rows.slot_or_new(rid);
-        match record {
-            Record::Insert { row, .. } => {
-                let row = RowRef::parse(row)?;
-                chunk.replace_committed(slot, csn, Some(row.bytes()), guard);
-            }
-            Record::Update { delta: changes, .. } => {
-                let old = rows
-                    .head(rid, guard)
-                    .ok_or(RowError::new("an update of a row that does not exist"))?;
-                let row = delta::apply(RowRef::new(old.row()), changes, &mut self.builder)?;
-                chunk.replace_committed(slot, csn, Some(row), guard);
-            }
-            Record::Delete { .. } => chunk.replace_committed(slot, csn, None, guard),
         }
         Ok(())
     }
 
-    fn finish(self) -> Tables {
+    fn finish(&mut self) -> Result<(), RecoveryError> {
+        self.settle()?;
+        if self.shared.is_full() {
+            // The caller of recovery tells it better.
+            return Err(RecoveryError::Refused(
+                "the memory budget is used up".into(),
+            ));
+        }
         let mut guard = Guard::pin();
-        for table in self.tables.values() {
+        for table in self.shared.tables.lock().values() {
             table.rows.collect_free_rids(&guard);
             guard.refresh();
         }
-        self.tables
+        Ok(())
     }
 }
 
@@ -196,29 +270,40 @@ pub(crate) fn open(
         lane,
         accept_data_loss: options.accept_data_loss,
     };
-    let mut replay = Replay {
-        workers: options.workers,
-        tables: Tables::default(),
-        builder: RowBuilder::new(),
-        memory,
-        allowance: 0,
-        beyond: None,
+    let parts = match options.replay_threads {
+        0 => core_count().min(THREADS_MAX),
+        threads => threads.min(THREADS_MAX),
     };
-    let recovered = recovery::open(&home, &env, &log, &mut |csn, records| {
-        replay.apply(csn, records).map_err(ApplyError::from)
+    let shared = Shared::new(options.workers, memory);
+    let recovered = std::thread::scope(|scope| {
+        let mut replay = Replay {
+            scope,
+            shared: &shared,
+            clock: env.clock.as_ref(),
+            parts,
+            filling: (0..parts).map(|_| Batch::default()).collect(),
+            threads: Vec::new(),
+            here: Part::new(&shared),
+            beyond: Beyond::default(),
+            waited: Duration::ZERO,
+        };
+        match recovery::open_with(&home, &env, &log, parts > 1, &mut replay) {
+            Ok(mut recovered) => {
+                recovered.report.took.waited_for_tables = replay.waited;
+                Ok(recovered)
+            }
+            Err(RecoveryError::Refused(_)) if shared.is_full() => Err(OpenError::Memory {
+                needed_bytes: replay.needed_bytes(),
+                budget_bytes: options.memory_bytes,
+            }),
+            Err(error) => Err(error.into()),
+        }
     })?;
-    if let Some(beyond) = &replay.beyond {
-        let rows = replay.tables.values().map(|t| t.rows.rid_end()).sum();
-        return Err(OpenError::Memory {
-            needed_bytes: beyond.needed(memory.used_bytes(), rows),
-            budget_bytes: options.memory_bytes,
-        });
-    }
     let engine = Engine::with_lanes(
         &options,
         recovered.lanes,
         recovered.next_csn,
-        replay.finish(),
+        shared.tables.into_inner(),
         account,
         buffers,
     );

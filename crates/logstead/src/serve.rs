@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
-use logstead_engine::{Engine, EngineOptions, OpenError};
+use logstead_engine::{Engine, EngineOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_sql::catalog::CatalogStore;
@@ -21,6 +21,27 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{debug, error, info, warn};
+
+/// What recovery found and how long it took, in one line.
+fn recovered(report: &RecoveryReport) -> String {
+    let took = &report.took;
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    format!(
+        "recovered {} entries, {} of them large, {} bytes; {} unacknowledged entries dropped; \
+         reading and applying {} (waited {} for lanes, {} for tables), last rows {}, tails {}, recovery mark {}, new lanes {}",
+        report.entries,
+        report.sides,
+        report.bytes,
+        report.entries_dropped,
+        ms(took.reading),
+        ms(took.waited_for_lanes),
+        ms(took.waited_for_tables),
+        ms(took.finishing),
+        ms(took.tails),
+        ms(took.mark),
+        ms(took.opening),
+    )
+}
 
 /// Exit code after the log could not be written: what was not acknowledged may be lost, recovery decides.
 const EXIT_LOG_FAILED: i32 = 74;
@@ -137,10 +158,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
             engine.memory().used_bytes(),
             config.memory_bytes
         );
-        info!(
-            "recovered {} entries, {} bytes; {} unacknowledged entries dropped",
-            report.entries, report.bytes, report.entries_dropped
-        );
+        info!("{}", recovered(&report));
     }
     if let Some(loss) = &report.loss {
         warn!("data loss was accepted: {loss}");

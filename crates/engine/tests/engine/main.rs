@@ -11,6 +11,7 @@ mod history;
 mod locks;
 mod memory;
 mod recovery;
+mod replay;
 mod row_lock_stress;
 mod row_locks;
 mod schedules;

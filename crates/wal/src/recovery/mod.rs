@@ -90,6 +90,8 @@ pub struct Took {
     pub reading: Duration,
     /// Of that: nothing could be handed over because lanes were still being read.
     pub waited_for_lanes: Duration,
+    /// Of that: nothing more could be handed over because applying was behind. Told by who applies.
+    pub waited_for_tables: Duration,
     /// After the last lane was read: until the caller had dealt with all survivors.
     pub finishing: Duration,
     /// Writing the lanes' tails again (T7).
