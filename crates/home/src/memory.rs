@@ -95,7 +95,8 @@ impl MemoryHome {
         self.state.lock().failing = failing;
     }
 
-    /// Handed-off appends wait for [`MemoryHome::complete`] instead of completing at once.
+    /// Handed-off appends wait for [`MemoryHome::complete`] instead of completing at once, and pieces of side segments
+    /// count as not yet written until they are finished.
     pub fn set_paused(&self, paused: bool) {
         self.state.lock().paused = paused;
     }
@@ -463,7 +464,11 @@ impl SideWriter for MemorySide {
     }
 
     fn backlog_bytes(&self) -> usize {
-        0
+        if self.home.state.lock().paused {
+            self.bytes.len()
+        } else {
+            0
+        }
     }
 
     fn spare(&mut self) -> Option<Vec<u8>> {
