@@ -109,9 +109,9 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 
 /// A place where the log lives.
 ///
-/// **Order.** Appends of one lane are given in the order of their positions, each claimed by [`place`](Self::place),
-/// which follow one another without holes except at the end of a segment. Appends of one lane may be in flight together
-/// and may complete in any order; nothing relates appends of different lanes.
+/// **Order.** The places of one lane's appends are claimed in order by [`place`](Self::place), and follow one another
+/// without holes except at the end of a segment. Up to [`Facts::appends_in_flight_max`] appends of one lane may be
+/// claimed or in flight together; those may be given and complete in any order. Nothing relates appends of different lanes.
 ///
 /// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. What lies
 /// behind the last append of a segment reads as zeros, always: a segment enters use only after all of it is zero and

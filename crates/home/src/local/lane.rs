@@ -64,8 +64,9 @@ const DISK_FULL_VALID: Duration = Duration::from_millis(100);
 /// server which writes little makes none, early enough that it is there in time.
 const PREPARE_AFTER_PART: u64 = 4;
 
-/// Segments kept open.
-const OPEN_MAX: usize = 4;
+/// Segments kept open: the next one, the present one, and one for each of up to 8 appends that have been placed and not
+/// yet given ([`Way::appends_in_flight_max`](super::ways::Way::appends_in_flight_max)).
+const OPEN_MAX: usize = 10;
 
 /// An append as the home is given it.
 pub(super) struct Append {
