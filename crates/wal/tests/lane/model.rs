@@ -136,10 +136,10 @@ impl Model {
         }
         self.lanes[at].blocks[block].written = true;
         self.settle();
-        if self.lanes[at].flush_asked {
-            if let Some(block) = self.seal(at) {
-                self.waiting.push_back((at, block));
-            }
+        if self.lanes[at].flush_asked
+            && let Some(block) = self.seal(at)
+        {
+            self.waiting.push_back((at, block));
         }
     }
 

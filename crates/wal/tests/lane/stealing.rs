@@ -184,7 +184,7 @@ fn a_thief_without_room_takes_nothing() {
     assert_eq!(thief.steal(victim, ALL), dirty, "nothing was lost or kept");
     assert_eq!(thief.flush(FlushMode::Inline), FlushOutcome::Durable);
     assert_eq!(victim.hardened(), victim.pushed());
-    assert!(matches!(thief.failure(), None));
+    assert!(thief.failure().is_none());
 }
 
 /// A write that fails takes down the lanes whose bytes it held, and those whose bytes they held.
