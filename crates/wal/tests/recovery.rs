@@ -8,7 +8,9 @@ use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::Header;
 use logstead_wal::recovery::{self, Options, RecoveryError};
 use logstead_wal::{Deps, Record, Records, inspect};
+use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, lane, options};
+use std::sync::Arc;
 
 fn upto(last: u64) -> Vec<u64> {
     (1..=last).collect()
@@ -242,6 +244,85 @@ fn a_lost_block_before_a_later_one_in_flight_is_the_end_not_corruption() {
     assert!(server.commit(0, server.log.next_csn.get()));
     drop(server);
     assert_eq!(machine.start(1).unwrap().survivors, upto(4));
+}
+
+/// Blocks 3, 4, ... were in flight together and 3 is not there. It is the end unless some later block, however far
+/// behind, was built when 3 was durable.
+#[test]
+fn a_hole_is_corruption_if_any_later_block_covers_it() {
+    // `None`: all blocks behind the hole say that only the first three are durable.
+    for covered_by in [None, Some(4), Some(5), Some(40)] {
+        let machine = Machine::new(1);
+        let server = machine.start(1).unwrap();
+        let mut forge = Forge::new(Arc::clone(&server.home), &server.log);
+        for block in 0..=40u64 {
+            let durable_through = match covered_by {
+                _ if block <= 3 => block,
+                Some(first) if block >= first => 4,
+                _ => 3,
+            };
+            let tx = Tx {
+                csn: block + 1,
+                deps: Deps::default(),
+                side: false,
+            };
+            let arrives = if block == 3 {
+                Arrives::Absent
+            } else {
+                Arrives::Whole
+            };
+            forge.block(0, durable_through, &[tx], arrives);
+        }
+        assert!(
+            server.home.segments(lane(0)).unwrap().len() > 2,
+            "over several segments"
+        );
+        drop((forge, server));
+        match (machine.start(1), covered_by) {
+            (Ok(server), None) => {
+                assert_eq!(server.survivors, upto(3));
+                let next = server.log.next_csn.get();
+                assert!(server.commit(0, next));
+                drop(server);
+                assert_eq!(machine.start(1).unwrap().survivors, [1, 2, 3, next]);
+            }
+            (Err(RecoveryError::Corrupt(found)), Some(by)) => {
+                assert_eq!((found.block, found.at.offset), (BlockNo(3), 3 * 4096));
+                assert!(
+                    found.proof.starts_with(&format!("block {by} at")),
+                    "{found}"
+                );
+            }
+            (Ok(_), _) => panic!("covered by {covered_by:?} and not reported"),
+            (Err(error), _) => panic!("{covered_by:?}: {error}"),
+        }
+    }
+}
+
+/// What arrives late, where a recovery has found a lane's end, does not continue the lane: the mark counts its blocks.
+#[test]
+fn a_block_that_arrives_after_the_mark_was_written_is_not_read() {
+    let (machine, places) = five_blocks();
+    let mut late = Vec::new();
+    let segment = Machine::segment(0, 0);
+    let lose = |bytes: &mut Vec<u8>| {
+        late = bytes.clone();
+        bytes[places[3].offset as usize..].fill(0);
+    };
+    machine.files.tamper(&segment, lose).unwrap();
+    let server = machine.start(1).unwrap();
+    assert_eq!(server.survivors, upto(3));
+    assert!(server.commit(0, 4));
+    drop(server);
+    machine
+        .files
+        .tamper(&segment, |bytes| *bytes = late)
+        .unwrap();
+    for _ in 0..2 {
+        let server = machine.start(1).unwrap();
+        assert_eq!(server.survivors, upto(4));
+        assert_eq!(server.log.report.entries, 4);
+    }
 }
 
 #[test]

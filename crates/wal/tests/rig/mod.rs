@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
+pub(crate) mod forge;
+
 use logstead_env::{Env, SimFiles};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{Csn, LaneId, Rid, TableId};
