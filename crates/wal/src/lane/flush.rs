@@ -87,7 +87,7 @@ impl Shared {
         // At most one buffer more than blocks may be in flight: each of those has one, or has given it back.
         let spare = spare.unwrap_or_else(|| Buffer::zeroed(self.buffer_size));
         let mut building = std::mem::replace(&mut state.building, Building::new(spare));
-        self.buffered.store(0, Ordering::SeqCst);
+        self.buffered.store(0, Ordering::Release);
         state.flush_asked = false;
         let block = state.blocks_hardened + state.in_flight.len() as u64;
         let header = Header {

@@ -538,9 +538,9 @@ impl Lane {
         if shared.first_not_durable.load(Ordering::Relaxed) > csn.get() {
             shared.first_not_durable.store(csn.get(), Ordering::SeqCst);
         }
-        shared.pushed.store(state.pushed, Ordering::SeqCst);
+        shared.pushed.store(state.pushed, Ordering::Release);
         let buffered = state.building.payload_len();
-        shared.buffered.store(buffered, Ordering::SeqCst);
+        shared.buffered.store(buffered, Ordering::Release);
         Pushed {
             end: Cursor(state.pushed),
             gsn: state.gsn,
@@ -551,7 +551,7 @@ impl Lane {
     /// Bytes of entries pushed here so far.
     #[inline]
     pub fn pushed(&self) -> Cursor {
-        Cursor(self.shared.pushed.load(Ordering::SeqCst))
+        Cursor(self.shared.pushed.load(Ordering::Acquire))
     }
 
     /// Up to here they are hardened.
@@ -595,7 +595,7 @@ impl Lane {
     /// Bytes of entries that wait in the buffer, stolen ones included.
     #[inline]
     pub fn dirty_bytes(&self) -> usize {
-        self.shared.buffered.load(Ordering::SeqCst)
+        self.shared.buffered.load(Ordering::Acquire)
     }
 
     /// When the oldest entry that waits in the buffer was pushed.

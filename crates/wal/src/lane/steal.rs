@@ -27,7 +27,7 @@ impl Lane {
                 == (robbed.start.database, robbed.start.epoch),
             "lanes of two logs"
         );
-        let there = robbed.buffered.load(Ordering::SeqCst);
+        let there = robbed.buffered.load(Ordering::Acquire);
         if Arc::ptr_eq(thief, robbed) || there == 0 || there > bytes_max {
             return 0;
         }
@@ -98,9 +98,9 @@ impl super::Shared {
         }
         mine.building.take_all(&mut theirs.building);
         theirs.flush_asked = false;
-        robbed.buffered.store(0, Ordering::SeqCst);
+        robbed.buffered.store(0, Ordering::Release);
         self.buffered
-            .store(mine.building.payload_len(), Ordering::SeqCst);
+            .store(mine.building.payload_len(), Ordering::Release);
         mine.reserved_bytes -= std::mem::take(&mut room.need);
         mine.reserved_at_home_bytes -= std::mem::take(&mut room.need_at_home);
         mine.counters.steals += 1;
