@@ -6,6 +6,7 @@
 
 use super::buffer::{Building, Stolen, StolenClaims};
 use super::claims::Claim;
+use super::interleave::point;
 use super::{FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
 use crate::block::Header;
 use logstead_env::{Instant, abort_on_panic};
@@ -136,6 +137,7 @@ impl Shared {
         let len = sealed.len as usize;
         sealed.buffer.as_mut_slice()[sealed.filled..len].fill(0);
         self.wake(std::mem::take(&mut sealed.waiters));
+        point();
         len
     }
 
@@ -194,6 +196,7 @@ impl Shared {
             self.fail(error);
             return false;
         }
+        point();
         let now = self.clock.monotonic();
         let mut stolen: SmallVec<[(Stolen, Instant); 4]> = SmallVec::new();
         let (hardened, next, waiters) = {
@@ -235,6 +238,7 @@ impl Shared {
         }
         self.announce(hardened, waiters);
         for (stolen, sealed_at) in stolen {
+            point();
             if let Some(owner) = stolen.from.upgrade() {
                 owner.stolen_written(stolen.claim, sealed_at, now);
             }
@@ -302,6 +306,7 @@ impl Shared {
             Err(first) => return first,
         };
         while let Some(stolen) = robbed.pop() {
+            point();
             if let Some(owner) = stolen.from.upgrade() {
                 // One that has ended before has told whom it robbed.
                 robbed.extend(owner.end(&error).into_iter().flatten());

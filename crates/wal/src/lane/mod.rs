@@ -35,6 +35,9 @@ mod buffer;
 mod claims;
 mod errors;
 mod flush;
+mod interleave;
+#[cfg(test)]
+mod races;
 mod side;
 mod steal;
 mod times;
@@ -47,6 +50,7 @@ use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
 use buffer::Building;
 use claims::Claims;
 use flush::InFlight;
+use interleave::point;
 use logstead_env::{Clock, Instant};
 use logstead_home::{Buffer, Facts, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
@@ -414,6 +418,7 @@ impl Lane {
         }
         let need = bytes + entry::OVERHEAD_MAX;
         let need_at_home = shared.padded(need);
+        point();
         let (wanted_at_home, full) = {
             let mut state = shared.state.lock();
             if let Some(error) = &state.failed {
@@ -448,6 +453,7 @@ impl Lane {
             need_at_home,
             allowed: need as u64,
         };
+        point();
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
         match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
             Ok(()) => Ok(room),
@@ -513,6 +519,7 @@ impl Lane {
             "more dependencies than an entry may list"
         );
         assert!(csn != Csn::ZERO, "an entry needs a CSN that was drawn");
+        point();
         let mut guard = shared.state.lock();
         let state = &mut *guard;
         // The room becomes bytes in the buffer: its drop has nothing left to give back.
@@ -633,6 +640,7 @@ impl Lane {
     /// Seals what is buffered and writes it.
     pub fn flush(&self, mode: FlushMode) -> FlushOutcome {
         let shared = &self.shared;
+        point();
         let sealed = {
             let mut state = shared.state.lock();
             if state.failed.is_some() {

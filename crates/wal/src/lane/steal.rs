@@ -10,6 +10,7 @@
 //! never waited for, so lanes that steal from one another cannot deadlock.
 
 use super::buffer::Stolen;
+use super::interleave::point;
 use super::{Lane, Room};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,11 +32,13 @@ impl Lane {
         if Arc::ptr_eq(thief, robbed) || there == 0 || there > bytes_max {
             return 0;
         }
+        point();
         // Some more: the victim goes on while room is being looked for.
         let Some(mut room) = thief.room_to_steal(there, there.saturating_mul(2).min(bytes_max))
         else {
             return 0;
         };
+        point();
         let moved = thief.take_buffered(robbed, &mut room);
         drop(room);
         let (bytes, waiters) = moved.unwrap_or_default();
