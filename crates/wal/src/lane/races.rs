@@ -86,7 +86,7 @@ impl World {
             let pushed = lane.push(room, csn, 0, &Deps::default(), &[0; 10]);
             self.pushed.lock().push((csn, at, pushed.end));
             point();
-            match thread_rng().gen_range(0..4) {
+            match thread_rng().gen_range(0..5) {
                 0 => {
                     lane.flush(FlushMode::Inline);
                 }
@@ -96,6 +96,10 @@ impl World {
                 2 => {
                     lane.steal(&self.lanes[victim], usize::MAX);
                     lane.flush(FlushMode::Handoff);
+                }
+                // It may be robbed of them in turn.
+                3 => {
+                    lane.steal(&self.lanes[victim], usize::MAX);
                 }
                 _ => {}
             }
@@ -190,10 +194,10 @@ fn run(crash: bool) {
 
 #[test]
 fn t14_what_is_called_hardened_survives_a_crash_in_any_interleaving() {
-    explore(150, || run(true));
+    explore(400, || run(true));
 }
 
 #[test]
 fn t14_all_hardens_in_the_end_in_any_interleaving() {
-    explore(100, || run(false));
+    explore(400, || run(false));
 }
