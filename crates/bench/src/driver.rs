@@ -17,8 +17,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Csn, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, Stats, Table, Txn,
-    Worker, WorkerId, yield_now,
+    Awaits, CommitOptions, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, Stats,
+    Table, Txn, Worker, WorkerId, yield_now,
 };
 use logstead_env::{Clock, JoinHandle};
 use parking_lot::Mutex;
@@ -134,7 +134,7 @@ pub(crate) struct Loader {
     worker: Worker,
     txn: Option<Txn>,
     rows: usize,
-    newest: Csn,
+    newest: Awaits,
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
 }
@@ -156,7 +156,7 @@ impl Loader {
 
     async fn commit(&mut self) -> Result<(), Stop> {
         if let Some(txn) = self.txn.take() {
-            self.newest = self.newest.max(txn.precommit().await?.waits_for);
+            self.newest.merge(&txn.precommit().await?.waits_for);
             self.done.store(self.rows as u64, Ordering::Relaxed);
             if self.worker.lane_dirty_bytes() >= LOAD_FLUSH_BYTES {
                 self.worker.flush(FlushMode::Handoff);
@@ -255,7 +255,11 @@ impl Stage {
         let described = home.describe();
         let options = EngineOptions {
             workers,
-            workers_per_lane: common.workers_per_lane,
+            commit: CommitOptions {
+                workers_per_lane: common.workers_per_lane,
+                flush_unit_bytes: common.flush_unit_bytes,
+                ..CommitOptions::default()
+            },
             ..EngineOptions::default()
         };
         let (engine, _) = Engine::open(options, home, env.clone())
@@ -334,7 +338,7 @@ impl Stage {
                 worker: executor.worker().clone(),
                 txn: None,
                 rows: 0,
-                newest: Csn::default(),
+                newest: Awaits::none(),
                 stop: stop.clone(),
                 done: done[worker].clone(),
             };
@@ -535,7 +539,6 @@ impl Ord for Timer {
 fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measured {
     let common = &plan.common;
     let executor = Executor::new(&plan.engine, WorkerId(worker as u16));
-    executor.set_flush_bytes(common.flush_unit_bytes);
     let seat = |session| Seat {
         worker,
         workers: plan.workers,
@@ -720,7 +723,7 @@ impl<W: Workload> Context<W> {
                 },
                 Ok(Verdict::RollBack) => {
                     // The answer tells of what was read.
-                    let read = Csn(txn.dsn().0);
+                    let read = txn.awaits();
                     txn.abort();
                     if waits {
                         let acknowledged = plan.engine.acknowledged(read).await;

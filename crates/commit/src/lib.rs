@@ -1,21 +1,48 @@
 //! When may a transaction be acknowledged?
 //!
-//! Owns: the CSN counter and the [`Horizon`] computed from it, what an entry must say about its dependencies and when
-//! it counts as committed ([`Tracking`]), and the one primitive "wait until n is reached" ([`Watermark`]).
+//! | room | what |
+//! |---|---|
+//! | [`CommitPath`] | the way from pre-commit to acknowledgment, numbered: begin here |
+//! | [`Horizon`] | the CSN counter and the CSN below which everything is durable |
+//! | [`CommitRing`] | which CSNs above the horizon are Committed |
+//! | [`Collected`], [`Awaits`] | what a transaction depends on; what a client waits for |
+//! | [`Tracking`] | the four rules by which a hardened transaction is Committed; pure |
+//! | [`protocol`] | the four ways to flush and acknowledge; pure |
+//! | [`queue`] | from workers to who acknowledges |
+//! | [`Watermark`] | the one primitive "wait until n is reached" |
 //!
 //! Invariants:
 //! - The horizon never passes a CSN that was drawn and is not durable, and it never moves back.
+//! - Hardened comes before Committed, and Committed before anybody hears of it.
 //! - A waiter registers, then checks again; whoever moves the value wakes. So no wake-up is lost (T13).
-//!
-//! It does no I/O, reads no clock, starts no thread and blocks on nothing but short mutexes.
 #![forbid(unsafe_code)]
 
+mod awaits;
+mod collected;
+mod desk;
 mod horizon;
+mod options;
+mod path;
+mod pending;
+pub mod protocol;
+pub mod queue;
+mod ring;
+mod stats;
 mod tracking;
+mod waits;
 mod watermark;
 mod word;
 
+pub use awaits::Awaits;
+pub use collected::{Collected, IsCommitted, LIST_MAX};
 pub use horizon::{Horizon, Reservation};
-pub use tracking::{HorizonTracking, Progress, Tracking};
+pub use options::CommitOptions;
+pub use path::{Acknowledged, CommitPath, Kick, LaneStats, Place, PushBody, PushedTxn};
+pub use pending::Pending;
+pub use protocol::ProtocolKind;
+pub use queue::QueueKind;
+pub use ring::CommitRing;
+pub use stats::{Latencies, Phase, WaitCounts};
+pub use tracking::{Progress, Tracking, Verdict};
 pub use watermark::{LogFailed, Reached, Watermark};
 pub use word::AtomicWord;

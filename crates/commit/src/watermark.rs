@@ -126,6 +126,16 @@ impl Watermark {
         }
     }
 
+    /// Has `waker` woken once, the next time the value moves.
+    pub fn notify(&self, waker: &Waker) {
+        let target = self.get() + 1;
+        let mut waiters = self.waiters.lock();
+        waiters.registered += 1;
+        let key = (target, waiters.registered);
+        waiters.parked.insert(key, waker.clone());
+        self.parked.store(waiters.parked.len(), Ordering::SeqCst);
+    }
+
     /// How many are parked now.
     pub fn waiting(&self) -> usize {
         self.parked.load(Ordering::SeqCst)

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A 64-bit atomic: the standard library's in the server, the model checker's in its tests.
 ///
-/// Every operation is sequentially consistent: the protocols that use it are about order, and none of them is so hot
-/// that a weaker order would be measured.
+/// Every operation is sequentially consistent but those that say otherwise: the protocols that use it are about order.
 pub trait AtomicWord: Send + Sync {
     /// A word holding `value`.
     fn new(value: u64) -> Self;
@@ -13,6 +12,10 @@ pub trait AtomicWord: Send + Sync {
     fn load(&self) -> u64;
     /// Writes.
     fn store(&self, value: u64);
+    /// Reads what another operation orders.
+    fn load_relaxed(&self) -> u64;
+    /// Writes what another operation publishes.
+    fn store_relaxed(&self, value: u64);
     /// Adds and returns the former value.
     fn fetch_add(&self, value: u64) -> u64;
     /// Raises to at least `value` and returns the former value.
@@ -35,6 +38,14 @@ impl AtomicWord for AtomicU64 {
         AtomicU64::store(self, value, Ordering::SeqCst);
     }
     #[inline]
+    fn load_relaxed(&self) -> u64 {
+        AtomicU64::load(self, Ordering::Relaxed)
+    }
+    #[inline]
+    fn store_relaxed(&self, value: u64) {
+        AtomicU64::store(self, value, Ordering::Relaxed);
+    }
+    #[inline]
     fn fetch_add(&self, value: u64) -> u64 {
         AtomicU64::fetch_add(self, value, Ordering::SeqCst)
     }
@@ -46,5 +57,39 @@ impl AtomicWord for AtomicU64 {
     fn swap_if(&self, from: u64, to: u64) -> bool {
         self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
             .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod model {
+    use super::AtomicWord;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+
+    impl AtomicWord for AtomicU64 {
+        fn new(value: u64) -> Self {
+            AtomicU64::new(value)
+        }
+        fn load(&self) -> u64 {
+            AtomicU64::load(self, Ordering::SeqCst)
+        }
+        fn store(&self, value: u64) {
+            AtomicU64::store(self, value, Ordering::SeqCst);
+        }
+        fn load_relaxed(&self) -> u64 {
+            AtomicU64::load(self, Ordering::Relaxed)
+        }
+        fn store_relaxed(&self, value: u64) {
+            AtomicU64::store(self, value, Ordering::Relaxed);
+        }
+        fn fetch_add(&self, value: u64) -> u64 {
+            AtomicU64::fetch_add(self, value, Ordering::SeqCst)
+        }
+        fn fetch_max(&self, value: u64) -> u64 {
+            AtomicU64::fetch_max(self, value, Ordering::SeqCst)
+        }
+        fn swap_if(&self, from: u64, to: u64) -> bool {
+            self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        }
     }
 }

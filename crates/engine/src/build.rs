@@ -43,7 +43,7 @@ use crate::txn::Txn;
 use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
-use crate::write::{Judge, Work, chain_has_key};
+use crate::write::{Examined, Judge, Work, chain_has_key};
 
 /// A row's versions, as the scan found them.
 struct Found<'g> {
@@ -145,9 +145,13 @@ impl Txn {
         let Some(found) = self.find_versions(table, index, rid, guard) else {
             return Ok(Step::Done);
         };
+        // That a key was free, or free again, rests on rows it never met.
+        self.depends_on_everything();
         let Some(Work { writer, .. }) = self.work.as_ref() else {
             return Ok(Step::Done);
         };
+        // The transaction depends on everything anyway.
+        let mut examined = Examined::new(&self.worker);
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             new_key, other_key, ..
@@ -167,10 +171,13 @@ impl Txn {
                         table,
                         index,
                         writer,
+                        worker: &self.worker,
                         guard,
                     };
-                    let (key, dsn) = (&new_key[..length], &mut self.dsn);
-                    index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))
+                    let key = &new_key[..length];
+                    index.insert_and_check(new_key, |other| {
+                        judge.judge(other, key, &mut examined, other_key)
+                    })
                 }
                 KeyKind::Unique | KeyKind::Nullable => {
                     Index::complete(new_key, rid);
@@ -230,12 +237,12 @@ impl Txn {
                     Stamp::Committed(csn) => {
                         settled = true;
                         // Examined, so read, a tombstone included (T1).
-                        self.dsn.cover(csn);
+                        self.cover(csn, &table.rows, rid);
                     }
                     Stamp::Writer(state) => match (state.committed(), version.writer()) {
                         (Some(csn), _) => {
                             settled = true;
-                            self.dsn.cover(csn);
+                            self.cover(csn, &table.rows, rid);
                         }
                         (None, Some(writer)) => found.in_flight = Some(writer),
                         // It ended while we looked.

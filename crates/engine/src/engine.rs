@@ -1,21 +1,18 @@
 //! The engine: opening, tables and indexes by number, the horizon, acknowledgment, failure.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
 use logstead_commit::{
-    Horizon, HorizonTracking, LogFailed, Progress, Reached, Tracking, Watermark,
+    Acknowledged, Awaits, CommitOptions, CommitPath, Horizon, LaneStats, Latencies, LogFailed,
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_types::{Csn, Dsn, IndexId, TableId, WorkerId};
-use logstead_wal::{FlushMode, Lane, LaneEvent};
+use logstead_types::{Csn, IndexId, TableId, WorkerId};
+use logstead_wal::Lane;
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::OpenError;
@@ -34,8 +31,10 @@ use crate::worker::Worker;
 pub struct EngineOptions {
     /// Worker threads.
     pub workers: usize,
-    /// Workers that share a lane: 1 is a lane per worker.
-    pub workers_per_lane: usize,
+    /// How transactions are committed.
+    pub commit: CommitOptions,
+    /// Records of updates carry the changed columns only; else whole rows (to measure what that saves).
+    pub delta_records: bool,
     /// Open a log that is corrupt before its end, losing what follows.
     pub accept_data_loss: bool,
     /// The most that rows, indexes and buffers may take.
@@ -48,7 +47,8 @@ impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
             workers: 1,
-            workers_per_lane: 1,
+            commit: CommitOptions::default(),
+            delta_records: true,
             accept_data_loss: false,
             memory_bytes: u64::MAX,
             replay_threads: 0,
@@ -56,15 +56,9 @@ impl Default for EngineOptions {
     }
 }
 
-type FailureHook = Box<dyn Fn(&LogFailed) + Send + Sync>;
-
 pub(crate) struct EngineInner {
-    pub(crate) horizon: Horizon,
-    /// The horizon, for those who wait for it.
-    mark: Watermark,
-    pub(crate) tracking: Box<dyn Tracking>,
-    pub(crate) lanes: Vec<Lane>,
-    pub(crate) workers_per_lane: usize,
+    pub(crate) path: Arc<CommitPath>,
+    pub(crate) delta_records: bool,
     pub(crate) published: Box<[CachePadded<Published>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
     pub(crate) workers_taken: Box<[AtomicBool]>,
@@ -77,7 +71,6 @@ pub(crate) struct EngineInner {
     pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
-    failure_hook: Mutex<Option<FailureHook>>,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -87,26 +80,10 @@ pub(crate) struct EngineInner {
 #[derive(Clone)]
 pub struct Engine(Arc<EngineInner>);
 
-impl AsRef<Watermark> for Engine {
-    fn as_ref(&self) -> &Watermark {
-        &self.0.mark
-    }
-}
-
 impl EngineInner {
-    /// Every lane's lowest CSN that is not durable.
-    fn lanes_lowest(&self) -> Csn {
-        self.lanes
-            .iter()
-            .map(Lane::first_not_durable)
-            .min()
-            .unwrap_or(Csn(u64::MAX))
-    }
-
-    fn advance_horizon(&self) {
-        if self.horizon.advance(|| self.lanes_lowest()).is_some() {
-            self.mark.advance(self.horizon.get().0);
-        }
+    #[inline]
+    pub(crate) fn horizon(&self) -> &Horizon {
+        self.path.csns()
     }
 
     #[inline]
@@ -115,14 +92,7 @@ impl EngineInner {
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
-        Bounds::read(&self.horizon, &self.published)
-    }
-
-    fn fail(&self, failure: LogFailed) {
-        self.mark.fail(failure.clone());
-        if let Some(hook) = &*self.failure_hook.lock() {
-            hook(&failure);
-        }
+        Bounds::read(self.horizon(), &self.published)
     }
 }
 
@@ -136,7 +106,7 @@ impl Engine {
     ) -> Result<(Engine, crate::RecoveryReport), OpenError> {
         if options.workers == 0
             || options.workers > usize::from(u16::MAX)
-            || options.workers_per_lane == 0
+            || options.commit.workers_per_lane == 0
         {
             return Err(OpenError::Options(
                 "workers and workers per lane must be at least 1".into(),
@@ -153,15 +123,13 @@ impl Engine {
         tables: HashMap<TableId, Arc<Table>, FixedState>,
         account: Account,
         buffers: Charge,
-    ) -> Engine {
+        env: &Env,
+    ) -> std::io::Result<Engine> {
         let workers = options.workers;
-        let horizon = Horizon::new(workers, next);
-        let engine = Engine(Arc::new(EngineInner {
-            mark: Watermark::new(horizon.get().0),
-            horizon,
-            tracking: Box::new(HorizonTracking),
-            lanes,
-            workers_per_lane: options.workers_per_lane,
+        let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
+        Ok(Engine(Arc::new(EngineInner {
+            path,
+            delta_records: options.delta_records,
             published: (0..workers).map(|_| Published::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
@@ -171,23 +139,9 @@ impl Engine {
             drops: AtomicU64::new(0),
             certifier: Certifier::new(),
             orphans: Mutex::default(),
-            failure_hook: Mutex::default(),
             _buffers: buffers,
             account,
-        }));
-        for lane in &engine.0.lanes {
-            let weak = Arc::downgrade(&engine.0);
-            lane.set_listener(Box::new(move |event| {
-                let Some(engine) = weak.upgrade() else { return };
-                match event {
-                    LaneEvent::Durable => engine.advance_horizon(),
-                    LaneEvent::Failed(error) => engine.fail(LogFailed::new(error.to_string())),
-                    // Who waits for room registered a waker with the lane.
-                    LaneEvent::Room => {}
-                }
-            }));
-        }
-        engine
+        })))
     }
 
     pub(crate) fn inner(&self) -> &EngineInner {
@@ -269,49 +223,51 @@ impl Engine {
 
     /// Every CSN below it is durable and committed.
     pub fn horizon(&self) -> Csn {
-        self.0.horizon.get()
+        self.0.horizon().get()
     }
 
     /// The next CSN to be drawn.
     pub fn next_csn(&self) -> Csn {
-        self.0.horizon.counter()
+        self.0.horizon().counter()
     }
 
-    /// May the transaction with this CSN be acknowledged?
-    #[inline]
-    pub fn is_committed(&self, csn: Csn) -> bool {
-        let progress = Progress {
-            horizon: Csn(self.0.mark.get()),
-            hardened: true,
-        };
-        self.0.tracking.may_acknowledge(csn, Dsn(csn.0), progress)
+    /// The way from pre-commit to acknowledgment.
+    pub fn commit_path(&self) -> &Arc<CommitPath> {
+        &self.0.path
     }
 
-    /// Ready when the horizon has passed `csn`: at once, without allocating, if it has.
+    /// May whoever waits for this be answered?
     #[inline]
-    pub fn acknowledged(&self, csn: Csn) -> Acknowledged {
-        Acknowledged(Watermark::wait(self.clone(), csn.0 + 1))
+    pub fn is_committed(&self, awaits: &Awaits) -> bool {
+        self.0.path.is_reached(awaits)
+    }
+
+    /// Ready when all of it is Committed: at once, without allocating, if it is.
+    #[inline]
+    pub fn acknowledged(&self, awaits: Awaits) -> Acknowledged {
+        self.0.path.acknowledged(awaits)
     }
 
     /// Calls `hook` when the log cannot be written any more: the process must stop.
     pub fn set_failure_hook(&self, hook: Box<dyn Fn(&LogFailed) + Send + Sync>) {
-        if let Some(failure) = self.0.mark.failure() {
-            hook(&failure);
-        }
-        *self.0.failure_hook.lock() = Some(hook);
+        self.0.path.set_failure_hook(hook);
     }
 
     /// Flushes every lane and waits until everything drawn so far is durable: for shutdown.
     pub async fn flush_all_and_wait(&self) -> Result<(), LogFailed> {
-        let last = self.0.horizon.counter();
-        for lane in &self.0.lanes {
-            lane.flush(FlushMode::Handoff);
-        }
-        if last.0 > 1 {
-            self.acknowledged(Csn(last.0 - 1)).await
-        } else {
-            Ok(())
-        }
+        let last = self.0.horizon().counter();
+        self.0.path.flush_all();
+        self.acknowledged(Awaits::floor(Csn(last.0 - 1))).await
+    }
+
+    /// What each lane has done, and what its transactions waited for.
+    pub fn lane_stats(&self) -> Vec<LaneStats> {
+        self.0.path.lane_stats()
+    }
+
+    /// Where the time of all commits went.
+    pub fn latencies(&self) -> Latencies {
+        self.0.path.latencies()
     }
 
     /// The oldest snapshot in use, or what the next one would be.
@@ -334,18 +290,5 @@ impl Engine {
             stats.add(counters);
         }
         stats
-    }
-}
-
-/// Future of [`Engine::acknowledged`].
-#[must_use = "a wait does nothing unless polled"]
-pub struct Acknowledged(Reached<Engine>);
-
-impl Future for Acknowledged {
-    type Output = Result<(), LogFailed>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
     }
 }

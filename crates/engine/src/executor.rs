@@ -1,13 +1,11 @@
 //! A thread for a worker, without SQL: runs tasks, flushes the lane, collects garbage.
 //!
-//! Owns: the tasks of one worker, and when its lane is flushed. The rule: what is ready runs first. When
-//! [`Executor::set_flush_bytes`] bytes wait in the lane, the lane's writer gets them and the tasks go on; when no task is
-//! ready, the thread writes what is left by itself, since nobody would gain by its waiting for another thread. So one
-//! transaction alone waits for one write, many share one, and no timer is involved.
+//! Owns: the tasks of one worker. The rule: what is ready runs first. The commit path hears of every commit, and of the
+//! moment when no task is ready; who flushes then is its protocol's affair ([`logstead_commit::protocol`]).
 //!
 //! Invariants:
-//! - The thread parks only when no task is ready and the lane is clean or its block is being written: a commit that
-//!   is waited for is always on its way.
+//! - The thread parks only when no task is ready and the commit path has been told so since: a commit that is waited for is
+//!   always on its way, or the path wakes the thread.
 //! - A task is polled only after it was woken; a wake during its own poll is not lost.
 //!
 //! Does not: read the clock. Who needs timers looks after them in the `turn` given to [`Executor::run_with`].
@@ -22,14 +20,14 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use logstead_types::WorkerId;
-use logstead_wal::{FlushMode, FlushOutcome};
+use logstead_wal::FlushMode;
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::worker::Worker;
 
-/// Bytes that are worth a write while tasks are ready; see [`Executor::set_flush_bytes`].
-const FLUSH_BYTES: usize = 16 << 10;
+/// The newest idle time counts one in so many in the average.
+const IDLE_WEIGHT: u64 = 8;
 /// Polls between two rounds of garbage collection while tasks are ready.
 const COLLECT_POLLS: u32 = 256;
 /// Rows looked at by one step of collection, and steps of a round at most.
@@ -117,7 +115,9 @@ pub struct Executor {
     free: RefCell<Vec<usize>>,
     live: Cell<usize>,
     root: Arc<TaskWaker>,
-    flush_bytes: Cell<usize>,
+    /// When the worker became idle, if it is, and how long it has been so on average; nanoseconds.
+    idle_since: Cell<Option<u64>>,
+    idle_average: Cell<u64>,
     polls: Cell<u32>,
     /// The queue's last content, to be swapped with it again.
     batch: RefCell<Vec<usize>>,
@@ -133,8 +133,11 @@ impl Executor {
             queue: Mutex::default(),
             thread: std::thread::current(),
         });
+        let worker = engine.worker(id);
+        let thread = ready.thread.clone();
+        worker.set_kick(Arc::new(move || thread.unpark()));
         Executor {
-            worker: engine.worker(id),
+            worker,
             tasks: RefCell::default(),
             free: RefCell::default(),
             live: Cell::new(0),
@@ -144,7 +147,8 @@ impl Executor {
                 queued: AtomicBool::new(false),
             }),
             ready,
-            flush_bytes: Cell::new(FLUSH_BYTES),
+            idle_since: Cell::new(None),
+            idle_average: Cell::new(0),
             polls: Cell::new(0),
             batch: RefCell::default(),
         }
@@ -153,12 +157,6 @@ impl Executor {
     /// The worker, to begin transactions on.
     pub fn worker(&self) -> &Worker {
         &self.worker
-    }
-
-    /// How many bytes wait in the lane until they are written while tasks are still ready. Less gives lower latency,
-    /// more gives larger writes.
-    pub fn set_flush_bytes(&self, bytes: usize) {
-        self.flush_bytes.set(bytes.max(1));
     }
 
     /// Adds a task. It runs within [`Executor::run`], [`Executor::run_with`] or [`Executor::block_on`].
@@ -236,15 +234,19 @@ impl Executor {
             self.batch.replace(batch);
             return self.idle(turn);
         }
+        if let Some(since) = self.idle_since.take() {
+            self.worker.busy();
+            let idle = self.now().saturating_sub(since);
+            let average = self.idle_average.get();
+            self.idle_average
+                .set(average - average / IDLE_WEIGHT + idle / IDLE_WEIGHT);
+        }
         for number in batch.drain(..) {
             if number == ROOT {
                 self.root.queued.store(false, Ordering::SeqCst);
                 poll_root();
             } else {
                 self.poll(number);
-            }
-            if self.worker.lane_dirty_bytes() >= self.flush_bytes.get() {
-                self.worker.flush(FlushMode::Handoff);
             }
             let polls = self.polls.get() + 1;
             self.polls.set(polls % COLLECT_POLLS);
@@ -254,6 +256,7 @@ impl Executor {
             }
         }
         self.batch.replace(batch);
+        self.worker.between();
         turn(false);
     }
 
@@ -282,31 +285,36 @@ impl Executor {
         }
     }
 
+    fn now(&self) -> u64 {
+        self.worker.engine().commit_path().now()
+    }
+
     fn idle(&self, turn: &mut dyn FnMut(bool) -> Idle) {
-        if self.worker.lane_dirty() {
-            match self.worker.flush(FlushMode::Inline) {
-                // Who waited for it has been woken.
-                FlushOutcome::Durable => return,
-                // The block is on its way, or nothing will ever be durable again: either wakes who waits.
-                FlushOutcome::Started
-                | FlushOutcome::Queued
-                | FlushOutcome::Clean
-                | FlushOutcome::Failed => {}
-            }
+        let next = turn(true);
+        if next == Idle::Again && self.idle_since.get().is_some() {
+            return;
         }
-        match turn(true) {
-            Idle::Again => {}
-            idle => {
-                if self.worker.collect_garbage(COLLECT_ROWS) {
-                    return;
-                }
-                if self.ready.queue.lock().is_empty() {
-                    // A wake from here on has left its token with the thread.
-                    match idle {
-                        Idle::ParkFor(time) => std::thread::park_timeout(time),
-                        Idle::Park | Idle::Again => std::thread::park(),
-                    }
-                }
+        if self.idle_since.get().is_none() {
+            self.idle_since.set(Some(self.now()));
+        }
+        // Who looks again at once goes on by itself, soon.
+        let average = (next == Idle::Again).then(|| self.idle_average.get());
+        let again = self.worker.idle(true, average);
+        if next == Idle::Again || !self.ready.queue.lock().is_empty() {
+            return;
+        }
+        if self.worker.collect_garbage(COLLECT_ROWS) {
+            return;
+        }
+        let limit = match next {
+            Idle::ParkFor(time) => Some(again.map_or(time, |again| again.min(time))),
+            Idle::Park | Idle::Again => again,
+        };
+        if self.ready.queue.lock().is_empty() {
+            // A wake from here on has left its token with the thread.
+            match limit {
+                Some(time) => std::thread::park_timeout(time),
+                None => std::thread::park(),
             }
         }
     }

@@ -147,11 +147,14 @@ mod wait;
 mod worker;
 mod write;
 
-pub use engine::{Acknowledged, Engine, EngineOptions};
+pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use executor::{Executor, Idle, yield_now};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
-pub use logstead_commit::LogFailed;
+pub use logstead_commit::{
+    Acknowledged, Awaits, CommitOptions, CommitPath, LaneStats, Latencies, LogFailed, Phase,
+    ProtocolKind, QueueKind, Tracking, WaitCounts,
+};
 pub use logstead_env::Env;
 pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};

@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::LogFailed;
+use logstead_commit::{Awaits, LogFailed, Progress, PushBody, Tracking};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
-use logstead_wal::{Deps, Lane, NoRoom, Room, Side, SideRef};
+use logstead_wal::{Lane, NoRoom, Side, SideRef};
 use parking_lot::Mutex;
 
 use crate::error::CommitError;
@@ -23,6 +23,7 @@ use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
+use crate::worker::WorkerInner;
 use crate::write::{What, Work, Write};
 
 /// Records beyond this go to a side segment while the transaction runs.
@@ -148,12 +149,12 @@ impl Buffers {
 }
 
 /// A transaction is Precommitted: visible, its locks free, not yet acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Its CSN, if it changed anything.
     pub csn: Option<Csn>,
     /// Answer the client when [`Engine::acknowledged`](crate::Engine::acknowledged) of this is ready.
-    pub waits_for: Csn,
+    pub waits_for: Awaits,
 }
 
 /// Why [`Txn::try_precommit`] did not commit.
@@ -175,8 +176,8 @@ impl std::fmt::Debug for TryCommitError {
 
 /// Where the records go.
 enum Place {
-    Inline(Room),
-    Side(Room, Finished),
+    Inline(logstead_commit::Place),
+    Side(logstead_commit::Place, Finished),
 }
 
 /// A side segment that is durable. It is removed at once unless its entry is pushed (T8).
@@ -249,12 +250,13 @@ fn finish_side(lane: &Lane, side: Side) -> SideWrite {
     SideWrite(slot)
 }
 
-/// Takes room in the lane, waiting while it is full.
-async fn take_room(lane: &Lane, bytes: usize) -> Result<Room, NoRoom> {
-    poll_fn(|cx| match lane.room(bytes) {
+/// Takes place on the commit path, waiting while it is full.
+async fn take_room(worker: &WorkerInner, bytes: usize) -> Result<logstead_commit::Place, NoRoom> {
+    let path = &worker.inner().path;
+    poll_fn(|cx| match path.room(worker.id, bytes) {
         Err(NoRoom::Full) => {
-            lane.wait_room(cx.waker());
-            match lane.room(bytes) {
+            path.wait_room(worker.id, cx.waker());
+            match path.room(worker.id, bytes) {
                 Err(NoRoom::Full) => Poll::Pending,
                 other => Poll::Ready(other),
             }
@@ -304,7 +306,7 @@ impl Txn {
         let lane = self.worker.lane.clone();
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let place = if bytes <= lane.inline_size_max() && !spilled {
-            take_room(&lane, bytes).await.map(Place::Inline)
+            take_room(&self.worker, bytes).await.map(Place::Inline)
         } else {
             self.place_aside(&lane).await
         };
@@ -324,7 +326,7 @@ impl Txn {
         if self.work.as_ref().is_some_and(|w| w.buffers.side.is_some()) {
             return Err(TryCommitError::Busy(Box::new(self)));
         }
-        match self.worker.lane.room(bytes) {
+        match self.worker.inner().path.room(self.worker.id, bytes) {
             Ok(room) => self
                 .commit_at(Place::Inline(room))
                 .map_err(TryCommitError::Failed),
@@ -345,7 +347,7 @@ impl Txn {
                 Err(TryCommitError::Busy(txn)) => txn.precommit().await?,
                 Err(TryCommitError::Failed(error)) => return Err(error),
             };
-            engine.acknowledged(receipt.waits_for).await?;
+            engine.acknowledged(receipt.waits_for.clone()).await?;
             Ok(receipt)
         }
     }
@@ -353,7 +355,7 @@ impl Txn {
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
     async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
         let Some(work) = &mut self.work else {
-            return take_room(lane, 0).await.map(Place::Inline);
+            return take_room(&self.worker, 0).await.map(Place::Inline);
         };
         let buffers = &mut work.buffers;
         let mut side = buffers.side.take().unwrap_or_else(|| lane.begin_side());
@@ -362,25 +364,26 @@ impl Txn {
         let side = finish_side(lane, side).await;
         buffers.settle();
         let side = side?;
-        let room = take_room(lane, 0).await?;
+        let room = take_room(&self.worker, 0).await?;
         Ok(Place::Side(room, side))
     }
 
     /// Ends a transaction that has nothing to log.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
         self.certify_reader()?;
-        let waits_for = self.engine().tracking.read_only_waits_for(self.dsn);
+        let waits_for = self.awaits();
+        let newest = waits_for.newest();
         if let Some(work) = self.work.take() {
             // Row locks only.
             let guard = Guard::pin();
             self.unlock_rows(&work, &guard);
             work.writer.state().aborted();
             self.unshare_rows(&work);
-            self.run_hooks(Outcome::Committed(waits_for));
+            self.run_hooks(Outcome::Committed(newest));
             work.writer.state().wake();
             self.worker.give_buffers(work.buffers);
         } else {
-            self.run_hooks(Outcome::Committed(waits_for));
+            self.run_hooks(Outcome::Committed(newest));
         }
         self.finish();
         add(&self.worker.counters().commits_read_only, 1);
@@ -400,7 +403,7 @@ impl Txn {
         let _watch = abort_on_panic("committing a transaction");
         // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
         let guard = Guard::pin();
-        let draw = || engine.horizon.draw(worker.id);
+        let draw = || engine.path.draw(worker.id);
         let (csn, reservation) = match self.draw(&engine.certifier, &draw, &work, &guard) {
             Ok(drawn) => drawn,
             Err(error) => {
@@ -410,21 +413,29 @@ impl Txn {
             }
         };
         let state = work.writer.state();
-        let deps = Deps::floor(engine.tracking.floor(csn, self.dsn));
         // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
         let log_bytes = match &place {
             Place::Inline(_) => work.buffers.log.len() as u64,
             Place::Side(_, finished) => finished.side.length,
         };
-        let pushed = match place {
-            Place::Inline(room) => worker.lane.push(room, csn, 0, &deps, &work.buffers.log),
-            Place::Side(room, finished) => {
-                let pushed = worker.lane.push_side(room, csn, 0, &deps, &finished.side);
-                finished.pushed();
-                pushed
-            }
+        let (place, body, finished) = match place {
+            Place::Inline(place) => (place, PushBody::Inline(&work.buffers.log), None),
+            Place::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
         };
+        let path = &engine.path;
+        let pushed = path.push(worker.id, place, csn, &mut self.deps, body, self.began_at);
+        if let Some(finished) = finished {
+            finished.pushed();
+        }
         drop(reservation);
+        if path.tracking() == Tracking::Gsn {
+            for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
+                let rows = &work.buffers.tables[write.table as usize].rows;
+                if let Some((chunk, _)) = rows.slot(write.rid) {
+                    chunk.stamp_page(pushed.lane, pushed.gsn, path.hardened_gsn());
+                }
+            }
+        }
         self.unlock_rows(&work, &guard);
         state.precommitted(csn);
         for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
@@ -447,9 +458,10 @@ impl Txn {
         if pushed.was_clean {
             worker.call_dirty_hook();
         }
+        path.precommitted(worker.id, &pushed);
         Ok(Receipt {
             csn: Some(csn),
-            waits_for: csn,
+            waits_for: Awaits::of(csn),
         })
     }
 

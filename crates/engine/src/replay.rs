@@ -20,7 +20,7 @@ use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::LogHome;
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
-use logstead_wal::{LaneConfig, Records};
+use logstead_wal::{Allowance, LaneConfig, Records};
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplayError};
@@ -249,11 +249,13 @@ pub(crate) fn open(
     home: Arc<dyn LogHome>,
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
-    let lanes = options.workers.div_ceil(options.workers_per_lane);
+    let lanes = options.commit.lanes(options.workers);
     let lane = LaneConfig {
-        // The executor flushes whenever it is idle: with several blocks in flight each would hold little.
-        blocks_in_flight_max: Some(1),
-        ..LaneConfig::default()
+        buffer_size_bytes: options.commit.lane_buffer_bytes,
+        blocks_in_flight_max: Some(options.commit.blocks_in_flight_max),
+        allowance: Some(Arc::new(Allowance::new(
+            options.commit.log_allocation_limit_bytes,
+        ))),
     };
     let account = Account::open(options.memory_bytes);
     let memory = account.memory();
@@ -306,6 +308,12 @@ pub(crate) fn open(
         shared.tables.into_inner(),
         account,
         buffers,
-    );
+        &env,
+    )
+    .map_err(|error| {
+        OpenError::Options(format!(
+            "a thread of the commit path does not start: {error}"
+        ))
+    })?;
     Ok((engine, recovered.report))
 }

@@ -4,11 +4,12 @@
 //! command. A writer that has begun to commit but has no outcome yet is waited for, spinning (T4): it may have drawn
 //! a CSN below the snapshot. One that is still running will draw one at or above it.
 //!
-//! Every version examined counts as read: the transaction's DSN covers it, rejected rows and tombstones included (T1).
+//! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use logstead_commit::{Awaits, Collected, CommitPath, Progress, Tracking};
 use logstead_types::{Csn, Dsn, Rid};
 use smallvec::SmallVec;
 
@@ -17,6 +18,7 @@ use crate::error::WriteError;
 use crate::index::{Index, IndexCursor};
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
+use crate::rows::Rows;
 use crate::savepoint::Savepoint;
 use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
@@ -134,7 +136,10 @@ pub struct Txn {
     /// SERIALIZABLE, from the snapshot on, unless that is safe.
     pub(crate) tracked: Option<Box<Tracked>>,
     pub(crate) command: u32,
-    pub(crate) dsn: Dsn,
+    /// What it depends on.
+    pub(crate) deps: Collected,
+    /// When it began, if times are taken.
+    pub(crate) began_at: u64,
     /// There from the first write or row lock on.
     pub(crate) work: Option<Work>,
     pub(crate) tables: SmallVec<[HeldTable; 4]>,
@@ -168,18 +173,36 @@ pub(crate) struct Target<'g> {
     pub(crate) held: Option<RowLock>,
 }
 
+/// In mode `gsn`: what was examined lies in a chunk, and the chunk counts.
+#[cold]
+pub(crate) fn cover_chunk(
+    deps: &mut Collected,
+    path: &CommitPath,
+    worker: &WorkerInner,
+    rows: &Rows,
+    rid: Rid,
+) {
+    if let Some((chunk, _)) = rows.slot(rid) {
+        let mark = chunk.page_mark();
+        deps.cover_chunk(
+            mark.gsn(),
+            mark.is_local(path.lane_number_of(worker.id), path.hardened_gsn()),
+        );
+    }
+}
+
 impl Txn {
     #[inline]
     pub(crate) fn new(worker: Rc<WorkerInner>, isolation: Isolation) -> Txn {
         Txn {
             id: worker.next_txn_id(),
-            worker,
             isolation,
             snapshot: None,
             read_only: false,
             tracked: None,
             command: 1,
-            dsn: Dsn(0),
+            deps: worker.inner().path.collected(),
+            began_at: worker.inner().path.now(),
             work: None,
             tables: SmallVec::new(),
             intent: None,
@@ -190,6 +213,7 @@ impl Txn {
             uses_reserve: false,
             turn: None,
             ended: false,
+            worker,
         }
     }
 
@@ -311,15 +335,51 @@ impl Txn {
         Guard::pin()
     }
 
-    /// The newest CSN the transaction read or overwrote. An answer, or an error that tells of rows (T15), waits for it.
-    pub fn dsn(&self) -> Dsn {
-        self.dsn
+    /// What the transaction has read or overwritten that is not Committed yet. An answer, or an error that tells of rows
+    /// (T15), waits for it.
+    pub fn awaits(&self) -> Awaits {
+        self.engine().path.awaits(&self.deps)
+    }
+
+    /// What it depends on so far.
+    pub fn collected(&self) -> &Collected {
+        &self.deps
     }
 
     /// Makes the transaction depend on `csn`: that of a cached schema or plan it uses (T10).
     #[inline]
     pub fn depends_on(&mut self, csn: Csn) {
-        self.dsn.cover(csn);
+        let path = &self.worker.inner().path;
+        if path.tracking() == Tracking::Gsn {
+            // It has no page.
+            self.deps.cover_up_to(csn, &**path);
+        } else {
+            self.deps.cover(csn, &**path);
+        }
+    }
+
+    /// Makes the transaction depend on all of it.
+    pub fn depends_on_all(&mut self, awaits: &Awaits) {
+        let path = self.worker.inner().path.clone();
+        self.deps.cover_up_to(awaits.up_to(), &*path);
+        for &csn in awaits.by_name() {
+            self.depends_on(csn);
+        }
+    }
+
+    /// Makes the transaction depend on everything before it: it changes the schema, after looking at more than rows.
+    pub fn depends_on_everything(&mut self) {
+        self.deps.cover_everything();
+    }
+
+    /// A version was examined (T1).
+    #[inline]
+    pub(crate) fn cover(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
+        let path = &self.worker.inner().path;
+        self.deps.cover(csn, &**path);
+        if path.tracking() == Tracking::Gsn {
+            cover_chunk(&mut self.deps, path, &self.worker, rows, rid);
+        }
     }
 
     /// Has it changed rows?
@@ -343,9 +403,11 @@ impl Txn {
     #[inline]
     fn see<'g>(
         &mut self,
-        mut at: Option<VersionRef<'g>>,
+        rows: &Rows,
+        rid: Rid,
         guard: &'g Guard,
     ) -> Option<(VersionRef<'g>, VersionId)> {
+        let mut at = rows.head(rid, guard);
         let snapshot = self.snapshot();
         let mut steps = 0;
         let seen = loop {
@@ -371,7 +433,7 @@ impl Txn {
                 },
             };
             if csn < snapshot {
-                self.dsn.cover(csn);
+                self.cover(csn, rows, rid);
                 break (kind != Kind::Tombstone).then(|| (version, VersionId::committed(csn)));
             }
         };
@@ -387,7 +449,7 @@ impl Txn {
         // Before the chain's head is read: a version installed in between would be missed.
         self.snapshot();
         self.track_row(table.id(), rid);
-        let (version, id) = self.see(table.rows.head(rid, guard), guard)?;
+        let (version, id) = self.see(&table.rows, rid, guard)?;
         Some(Row {
             rid,
             version: id,
@@ -455,7 +517,7 @@ impl Txn {
                 if table.rows.head(rid, guard) != head || running.is_some_and(is_committed) {
                     return Err(Superseded);
                 }
-                self.examined_newest(csn);
+                self.examined_newest(csn, &table.rows, rid);
                 VersionId::committed(csn)
             };
             return Ok((version.kind() != Kind::Tombstone).then(|| Row {
@@ -467,8 +529,8 @@ impl Txn {
         Ok(None)
     }
 
-    fn examined_newest(&mut self, csn: Csn) {
-        self.dsn.cover(csn);
+    fn examined_newest(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
+        self.cover(csn, rows, rid);
         self.track_examined(Dsn(csn.0));
     }
 
@@ -484,7 +546,7 @@ impl Txn {
             true
         });
         for rid in rids {
-            if let Some((version, id)) = self.see(index.rows.head(rid, guard), guard)
+            if let Some((version, id)) = self.see(&index.rows, rid, guard)
                 && self.has_key(index, version, key)
             {
                 self.track_row(index.rows.table, rid);
@@ -520,7 +582,7 @@ impl Txn {
                 self.track_cursor(cursor, true);
                 return None;
             };
-            if let Some((version, id)) = self.see(cursor.index().rows.head(rid, guard), guard)
+            if let Some((version, id)) = self.see(&cursor.index().rows, rid, guard)
                 && self.has_key(cursor.index(), version, cursor.key())
             {
                 self.track_row(cursor.index().rows.table, rid);
@@ -548,7 +610,7 @@ impl Txn {
         while cursor.next < end {
             let rid = Rid(cursor.next);
             cursor.next += 1;
-            if let Some((version, id)) = self.see(cursor.table.rows.head(rid, guard), guard) {
+            if let Some((version, id)) = self.see(&cursor.table.rows, rid, guard) {
                 return Some(Row {
                     rid,
                     version: id,
@@ -646,7 +708,7 @@ impl Txn {
                 if lock_only {
                     continue;
                 }
-                self.dsn.cover(csn);
+                self.cover(csn, &table.rows, rid);
                 let deleted = version.kind() == Kind::Tombstone;
                 let newer = base != VersionId::committed(csn);
                 if want == RowLock::KeyShare && !deleted {

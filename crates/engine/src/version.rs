@@ -346,6 +346,40 @@ pub(crate) struct Chunk {
     memory: &'static Memory,
     /// Rows with shared locks; see [`crate::row_lock::meeting`].
     shared: AtomicU32,
+    /// Who wrote here, in mode `gsn`; see [`PageMark`].
+    page: AtomicU64,
+}
+
+/// Who wrote in a chunk, for page-level tracking: the newest GSN, and which lane all unhardened writers are of.
+///
+/// Both in one word, so that two writers who stamp at a time never leave a lane that is not the only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageMark(u64);
+
+/// Bits of a lane in a mark.
+const LANE_BITS: u32 = 16;
+/// Nobody has written, or more than one lane has.
+const NO_LANE: u64 = (1 << LANE_BITS) - 1;
+
+impl PageMark {
+    pub(crate) fn gsn(self) -> u64 {
+        self.0 >> LANE_BITS
+    }
+
+    /// Are all its writers hardened, or of this lane, which hardens in order?
+    pub(crate) fn is_local(self, lane: usize, hardened_gsn: u64) -> bool {
+        self.0 & NO_LANE == lane as u64 || self.gsn() <= hardened_gsn
+    }
+
+    /// After an entry of `lane` with `gsn` has changed something here.
+    fn stamped(self, lane: usize, gsn: u64, hardened_gsn: u64) -> PageMark {
+        let lane = if self.is_local(lane, hardened_gsn) {
+            lane as u64
+        } else {
+            NO_LANE
+        };
+        PageMark(self.gsn().max(gsn) << LANE_BITS | lane)
+    }
 }
 
 impl Chunk {
@@ -356,7 +390,21 @@ impl Chunk {
             slots: (0..CHUNK_SLOTS).map(|_| AtomicPtr::default()).collect(),
             pruning: AtomicBool::new(false),
             shared: AtomicU32::new(0),
+            page: AtomicU64::new(NO_LANE),
         }
+    }
+
+    /// Who wrote here. Read after what is to be covered.
+    pub(crate) fn page_mark(&self) -> PageMark {
+        PageMark(self.page.load(Ordering::SeqCst))
+    }
+
+    /// An entry of `lane` with `gsn` changes something here: called before anybody can see the change.
+    pub(crate) fn stamp_page(&self, lane: usize, gsn: u64, hardened_gsn: u64) {
+        let stamp = |word| Some(PageMark(word).stamped(lane, gsn, hardened_gsn).0);
+        let _always_some = self
+            .page
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, stamp);
     }
 
     /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)

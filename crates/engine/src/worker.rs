@@ -3,7 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use logstead_commit::Kick;
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::{FlushMode, FlushOutcome, Lane};
 
@@ -70,7 +72,7 @@ impl WorkerInner {
         let engine = self.inner();
         self.snapshots
             .borrow_mut()
-            .acquire(&engine.horizon, &engine.published[usize::from(self.id.0)])
+            .acquire(engine.horizon(), &engine.published[usize::from(self.id.0)])
     }
 
     pub(crate) fn share_snapshot(&self, snapshot: Csn) {
@@ -179,7 +181,7 @@ impl Drop for WorkerInner {
 impl Worker {
     pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
         let inner = engine.inner();
-        let lane = inner.lanes[usize::from(id.0) / inner.workers_per_lane].clone();
+        let lane = inner.path.lane_of(id).clone();
         let handle = inner.handles.fetch_add(1, Ordering::SeqCst);
         Worker(Rc::new(WorkerInner {
             id,
@@ -231,6 +233,29 @@ impl Worker {
     /// Is a block of the worker's lane being written?
     pub fn lane_in_flight(&self) -> bool {
         self.0.lane.in_flight()
+    }
+
+    /// The worker has sessions to run again, after [`Worker::idle`].
+    #[inline]
+    pub fn busy(&self) {
+        self.0.inner().path.busy(self.0.id);
+    }
+
+    /// Nothing is ready to run on this worker; see [`CommitPath::idle`](logstead_commit::CommitPath::idle). May write the
+    /// log in this thread. Answers when to call again, if nothing happens before.
+    pub fn idle(&self, alone: bool, average_idle_ns: Option<u64>) -> Option<Duration> {
+        self.0.inner().path.idle(self.0.id, alone, average_idle_ns)
+    }
+
+    /// Between two tasks, with more to run: what has waited for too long is flushed.
+    #[inline]
+    pub fn between(&self) {
+        self.0.inner().path.between(self.0.id);
+    }
+
+    /// Has `kick` called, from any thread, when the worker should look whether it is idle.
+    pub fn set_kick(&self, kick: Kick) {
+        self.0.inner().path.set_kick(self.0.id, kick);
     }
 
     /// Writes what the worker's lane holds: in this thread, or by the lane's writer.

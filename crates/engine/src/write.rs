@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use logstead_commit::{Collected, Tracking};
 use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
 
@@ -21,10 +22,10 @@ use crate::serializable::Ordinal;
 use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
-use crate::txn::{Isolation, Txn, VersionId};
+use crate::txn::{Isolation, Txn, VersionId, cover_chunk};
 use crate::version::{Guard, Kind, Stamp, VersionRef, Writer, version_bytes};
 use crate::wait::Blocker;
-use crate::worker::Scratch;
+use crate::worker::{Scratch, WorkerInner};
 
 /// What was done to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +90,33 @@ pub(crate) struct Judge<'a, 'g> {
     pub(crate) table: &'a Table,
     pub(crate) index: &'a Index,
     pub(crate) writer: &'a Writer,
+    pub(crate) worker: &'a WorkerInner,
     pub(crate) guard: &'g Guard,
+}
+
+/// What a judge has examined: it counts as read (T1).
+pub(crate) struct Examined {
+    /// The newest version met.
+    pub(crate) newest: Dsn,
+    pub(crate) deps: Collected,
+}
+
+impl Examined {
+    pub(crate) fn new(worker: &WorkerInner) -> Examined {
+        Examined {
+            newest: Dsn(0),
+            deps: worker.inner().path.collected(),
+        }
+    }
+
+    fn cover(&mut self, csn: Csn, worker: &WorkerInner, rows: &Rows, rid: Rid) {
+        let path = &worker.inner().path;
+        self.newest.cover(csn);
+        self.deps.cover(csn, &**path);
+        if path.tracking() == Tracking::Gsn {
+            cover_chunk(&mut self.deps, path, worker, rows, rid);
+        }
+    }
 }
 
 impl Judge<'_, '_> {
@@ -108,7 +135,7 @@ impl Judge<'_, '_> {
         &self,
         rid: Rid,
         key: &[u8],
-        dsn: &mut Dsn,
+        examined: &mut Examined,
         buffer: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         'again: loop {
@@ -158,7 +185,7 @@ impl Judge<'_, '_> {
                     },
                 };
                 // Examined, so read: the answer depends on it, a tombstone included (T1).
-                dsn.cover(csn);
+                examined.cover(csn, self.worker, &self.table.rows, rid);
                 if self.matches(version, key, buffer) {
                     return match in_flight.map(blocked) {
                         Some(Some(error)) => Err(error),
@@ -178,8 +205,7 @@ impl Judge<'_, '_> {
 
 /// What checks of uniqueness examined: it counts as read, whatever they found.
 struct Judged {
-    /// The newest version met.
-    seen: Dsn,
+    seen: Examined,
     /// The place of the next certified writer before they began.
     from: Ordinal,
     /// The keys checked, for SERIALIZABLE.
@@ -190,7 +216,7 @@ impl Judged {
     fn begin(txn: &mut Txn) -> Judged {
         let from = txn.newest_from();
         Judged {
-            seen: Dsn(0),
+            seen: Examined::new(&txn.worker),
             from,
             keys: txn.tracked.is_some().then(Vec::new),
         }
@@ -204,13 +230,14 @@ impl Judged {
         table: &Table,
         result: Result<(), WriteError>,
     ) -> Result<(), WriteError> {
-        txn.dsn.cover(Csn(self.seen.get()));
+        let path = &txn.worker.inner().path;
+        txn.deps.cover_collected(&self.seen.deps, &**path);
         let Some(keys) = self.keys else { return result };
         if matches!(result, Err(WriteError::Blocked(_))) {
             // It will be checked again.
             return result;
         }
-        txn.track_examined(self.seen);
+        txn.track_examined(self.seen.newest);
         for (index, key) in keys {
             txn.track_newest_key(table.id(), index, &key, self.from);
         }
@@ -341,7 +368,7 @@ impl Txn {
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let dsn = &mut judged.seen;
+        let examined = &mut judged.seen;
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             old_key,
@@ -371,13 +398,16 @@ impl Txn {
                     table,
                     index,
                     writer: &work.writer,
+                    worker: &self.worker,
                     guard,
                 };
                 let key = &new_key[..length];
                 if let Some(keys) = &mut judged.keys {
                     keys.push((index.id(), key.into()));
                 }
-                index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key))?;
+                index.insert_and_check(new_key, |other| {
+                    judge.judge(other, key, examined, other_key)
+                })?;
             } else {
                 index.insert(new_key);
             }
@@ -424,15 +454,17 @@ impl Txn {
             table,
             index,
             writer: &work.writer,
+            worker: &self.worker,
             guard: &guard,
         };
-        let (key, dsn) = (&new_key[..length], &mut judged.seen);
+        let (key, examined) = (&new_key[..length], &mut judged.seen);
         if let Some(keys) = &mut judged.keys {
             keys.push((index.id(), key.into()));
         }
         // The entry is there since the write; under its key's lock all others are judged.
-        let result =
-            index.insert_and_check(new_key, |other| judge.judge(other, key, dsn, other_key));
+        let result = index.insert_and_check(new_key, |other| {
+            judge.judge(other, key, examined, other_key)
+        });
         drop(scratch);
         judged.end(self, table, result)
     }
@@ -654,16 +686,20 @@ impl Txn {
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
         delta.clear();
         delta::diff(RowRef::new(old_row), RowRef::new(new_row), &mut delta);
-        self.note(
-            table,
-            rid,
-            What::Update,
-            Some(Record::Update {
+        let record = if self.engine().delta_records {
+            Record::Update {
                 table: table.id(),
                 rid,
                 delta: &delta,
-            }),
-        );
+            }
+        } else {
+            Record::Insert {
+                table: table.id(),
+                rid,
+                row: new_row,
+            }
+        };
+        self.note(table, rid, What::Update, Some(record));
         self.worker.scratch.borrow_mut().delta = delta;
         if target.row.next(&guard).is_some() {
             // A row that is updated often does not wait for the collector.

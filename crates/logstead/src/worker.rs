@@ -1,11 +1,10 @@
 //! A worker thread: sessions as tasks, the flusher, the collector.
 //!
-//! The flush rule: when the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the
-//! sockets be looked at), then writes. A lone client thus waits for one flush and never for a timer; a busy worker
-//! batches by itself. If every session with an open request waits for this very flush, the worker writes by itself:
-//! handing the write to another thread would only cost time. Otherwise the lane's writer does it and the worker goes on.
+//! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be looked
+//! at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client thus
+//! waits for one flush and never for a timer; a busy worker batches by itself. If every session with an open request waits
+//! for this very flush, the path may write in the worker's thread: handing the write over would only cost time.
 
-use logstead_engine::FlushMode;
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
@@ -19,8 +18,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 use tracing::{error, info};
 
-/// Unflushed bytes that are worth a write whatever else is ready.
-const FLUSH_BYTES: usize = 64 * 1024;
 /// Turns given to sessions before a flush, at most.
 const YIELDS_MAX: usize = 64;
 /// Dirty for this long without a flush: the flusher looks again by itself.
@@ -98,11 +95,15 @@ pub(crate) fn run(
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         let sessions = WorkerSessions::new(Arc::clone(instance), instance.engine.worker(id));
-        let dirty = Rc::new(Notify::new());
-        let hook = Rc::clone(&dirty);
+        let dirty = Arc::new(Notify::new());
+        let hook = Arc::clone(&dirty);
         sessions
             .worker
             .set_dirty_hook(Box::new(move || hook.notify_one()));
+        let kick = Arc::clone(&dirty);
+        sessions
+            .worker
+            .set_kick(Arc::new(move || kick.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
         let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
         while let Some(stream) = clients.recv().await {
@@ -130,34 +131,36 @@ impl Drop for Counted {
     }
 }
 
-async fn flush(sessions: Rc<WorkerSessions>, dirty: Rc<Notify>) {
+async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
     // Without it nothing is acknowledged any more.
     let _watch = abort_on_panic("flushing the log");
     let worker = &sessions.worker;
+    let mut again = None;
     loop {
         if worker.lane_dirty() {
             // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do.
-            let _either_is_a_reason = tokio::time::timeout(BACKSTOP, dirty.notified()).await;
+            let limit = again.unwrap_or(BACKSTOP);
+            let _either_is_a_reason = tokio::time::timeout(limit, dirty.notified()).await;
         } else {
             dirty.notified().await;
         }
         let mut progress = sessions.progress();
+        let mut idle = false;
         for _ in 0..YIELDS_MAX {
             tokio::task::yield_now().await;
             let now = sessions.progress();
-            if now == progress || worker.lane_dirty_bytes() >= FLUSH_BYTES {
+            if now == progress {
+                idle = true;
                 break;
             }
             progress = now;
         }
-        if worker.lane_dirty() {
-            let mode = if sessions.working() == 0 {
-                FlushMode::Inline
-            } else {
-                FlushMode::Handoff
-            };
-            worker.flush(mode);
-        }
+        again = if idle {
+            worker.idle(sessions.working() == 0, None)
+        } else {
+            worker.between();
+            None
+        };
     }
 }
 

@@ -30,7 +30,8 @@ mod varint;
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
     Allowance, Cursor, FlushMode, FlushOutcome, FlushTimes, Lane, LaneConfig, LaneCounters,
-    LaneError, LaneEvent, LaneListener, LaneStart, NoRoom, Pushed, Room, Side, SideDone,
+    LaneError, LaneEvent, LaneListener, LaneStart, LaneStatus, NoRoom, Pushed, Room, Side,
+    SideDone,
 };
 pub use record::{Record, Records};
 

@@ -5,28 +5,6 @@ use loom::sync::atomic::{AtomicU64 as LoomU64, Ordering};
 
 use super::*;
 
-impl AtomicWord for LoomU64 {
-    fn new(value: u64) -> Self {
-        LoomU64::new(value)
-    }
-    fn load(&self) -> u64 {
-        LoomU64::load(self, Ordering::SeqCst)
-    }
-    fn store(&self, value: u64) {
-        LoomU64::store(self, value, Ordering::SeqCst);
-    }
-    fn fetch_add(&self, value: u64) -> u64 {
-        LoomU64::fetch_add(self, value, Ordering::SeqCst)
-    }
-    fn fetch_max(&self, value: u64) -> u64 {
-        LoomU64::fetch_max(self, value, Ordering::SeqCst)
-    }
-    fn swap_if(&self, from: u64, to: u64) -> bool {
-        self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
-    }
-}
-
 /// Two workers draw, push to their lanes and later become durable while a third thread computes: the horizon never
 /// passes a CSN that is drawn and not durable.
 #[test]

@@ -22,12 +22,12 @@ fn t1_nothing_is_collected_above_the_horizon_and_tombstones_count_as_read() {
         .insert(&world.table, &row(1, 5))
         .expect("no conflict");
     assert_eq!(
-        insert.dsn().0,
-        deleted.waits_for.0,
+        insert.awaits(),
+        deleted.waits_for,
         "it examined the tombstone"
     );
     insert.abort();
-    assert!(!world.engine.is_committed(deleted.waits_for));
+    assert!(!world.engine.is_committed(&deleted.waits_for));
     worker.flush(FlushMode::Inline);
     worker.collect_garbage(100);
     assert_eq!(world.by_key.entry_count(), 0);
@@ -261,7 +261,7 @@ fn t1_reads_of_a_rolled_back_savepoint_and_rejected_rows_count() {
     reader.rollback_to(savepoint);
     let receipt = commit(reader);
     assert_eq!(receipt.waits_for, written.waits_for);
-    assert!(!world.engine.is_committed(receipt.waits_for));
+    assert!(!world.engine.is_committed(&receipt.waits_for));
     // A key that is taken by nobody any more: the refusal's opposite rests on the tombstone as well.
     let mut delete = worker.begin(Isolation::ReadCommitted);
     world.delete(&mut delete, 1).expect("delete");

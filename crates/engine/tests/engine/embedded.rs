@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Engine, EngineOptions, Executor, Idle, Isolation, LocalHome, LocalOptions, Worker, WriteError,
-    yield_now,
+    CommitOptions, Engine, EngineOptions, Executor, Idle, Isolation, LocalHome, LocalOptions,
+    MemoryHome, Worker, WriteError, yield_now,
 };
 use logstead_env::Env;
 use logstead_types::WorkerId;
@@ -33,7 +33,7 @@ async fn add(world: &World, worker: &Worker, k: i64, amount: i64) {
     let engine = worker.engine().clone();
     let receipt = txn.commit().await.expect("commits");
     assert!(
-        engine.is_committed(receipt.waits_for),
+        engine.is_committed(&receipt.waits_for),
         "acknowledged before it was durable"
     );
 }
@@ -94,10 +94,17 @@ fn tasks_of_two_workers_share_rows_and_flushes() {
 
 #[test]
 fn a_lane_with_enough_bytes_is_flushed_while_tasks_are_ready() {
-    let (world, worker) = World::with_accounts(1, 1);
+    let options = EngineOptions {
+        commit: CommitOptions {
+            flush_unit_bytes: 1,
+            ..CommitOptions::default()
+        },
+        ..EngineOptions::default()
+    };
+    let world = World::open_as(MemoryHome::new(4 << 20), options).expect("opens");
+    let (world, worker) = world.fill(1);
     drop(worker);
     let executor = Executor::new(&world.engine, WorkerId(0));
-    executor.set_flush_bytes(1);
     let (world, done) = (Arc::new(world), Rc::new(Cell::new(false)));
     let busy = done.clone();
     executor.spawn(async move {

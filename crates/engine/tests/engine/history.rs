@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use logstead_engine::{FlushMode, Guard, Isolation, SavepointId, Txn, WriteError};
+use logstead_engine::{
+    CommitOptions, EngineOptions, FlushMode, Guard, Isolation, SavepointId, Tracking, Txn,
+    WriteError,
+};
+use logstead_home::MemoryHome;
 use logstead_types::{Csn, WorkerId};
 
 use crate::world::*;
@@ -43,9 +47,22 @@ fn check(world: &World, session: &mut Session, seed: u64) {
     assert_eq!(by_balance, expected, "seed {seed}");
 }
 
+/// Two workers in mode `horizon`: what survives a crash is a prefix of what was committed.
+fn prefix_world(home: MemoryHome) -> World {
+    let options = EngineOptions {
+        workers: 2,
+        commit: CommitOptions {
+            tracking: Tracking::Horizon,
+            ..CommitOptions::default()
+        },
+        ..EngineOptions::default()
+    };
+    World::open_as(home, options).expect("opens")
+}
+
 fn run(seed: u64) {
     let mut dice = Dice(seed);
-    let mut world = World::new(2);
+    let mut world = prefix_world(MemoryHome::new(4 << 20));
     let mut workers = vec![
         world.engine.worker(WorkerId(0)),
         world.engine.worker(WorkerId(1)),
@@ -176,7 +193,7 @@ fn run(seed: u64) {
                 let home = world.home.clone();
                 drop(world);
                 home.crash();
-                world = World::open(home, 2);
+                world = prefix_world(home);
                 workers = vec![
                     world.engine.worker(WorkerId(0)),
                     world.engine.worker(WorkerId(1)),

@@ -4,8 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use logstead_engine::Awaits;
 use logstead_engine::{Blocker, FlushMode, Isolation, TableLock, WaitError, WriteError};
-use logstead_types::{Csn, WorkerId};
+use logstead_types::WorkerId;
 
 use crate::world::*;
 
@@ -200,21 +201,21 @@ fn t13_acknowledgment_comes_when_the_horizon_passes() {
     let mut reader = second.begin(Isolation::ReadCommitted);
     assert_eq!(world.get(&mut reader, 2), Some(101));
     let read = commit(reader);
-    assert_eq!((read.csn, read.waits_for), (None, b.waits_for));
+    assert_eq!((read.csn, &read.waits_for), (None, &b.waits_for));
     second.flush(FlushMode::Inline);
     assert!(
-        !world.engine.is_committed(b.waits_for),
+        !world.engine.is_committed(&b.waits_for),
         "durable, but a lower CSN is not"
     );
     let bell = Arc::new(Bell::default());
-    let mut wait = pin!(world.engine.acknowledged(b.waits_for));
+    let mut wait = pin!(world.engine.acknowledged(b.waits_for.clone()));
     assert!(poll(wait.as_mut(), &bell).is_pending());
     // The second worker is idle; the first one's flush wakes it.
     worker.flush(FlushMode::Inline);
     assert_eq!(bell.rings(), 1);
     assert_eq!(poll(wait.as_mut(), &bell), Poll::Ready(Ok(())));
-    assert!(world.engine.is_committed(a.waits_for) && world.engine.is_committed(b.waits_for));
-    assert!(world.engine.is_committed(Csn::ZERO));
+    assert!(world.engine.is_committed(&a.waits_for) && world.engine.is_committed(&b.waits_for));
+    assert!(world.engine.is_committed(&Awaits::none()));
 }
 
 #[test]

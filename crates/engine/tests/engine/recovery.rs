@@ -15,11 +15,11 @@ fn what_was_acknowledged_is_there_and_what_was_not_flushed_is_gone() {
     txn.insert(&world.table, &row(5, 7)).expect("insert");
     let receipt = commit(txn);
     worker.flush(FlushMode::Inline);
-    assert!(world.engine.is_committed(receipt.waits_for));
+    assert!(world.engine.is_committed(&receipt.waits_for));
     let mut lost = worker.begin(Isolation::ReadCommitted);
     world.update(&mut lost, 3, |_| 0).expect("update");
     let lost = commit(lost);
-    assert!(!world.engine.is_committed(lost.waits_for));
+    assert!(!world.engine.is_committed(&lost.waits_for));
     let next = world.engine.next_csn();
     drop((worker, world.engine));
     world.home.crash();
@@ -241,7 +241,7 @@ fn t12_waiting_for_room_does_not_hold_the_horizon() {
     worker.flush(FlushMode::Inline);
     second.flush(FlushMode::Inline);
     assert!(
-        world.engine.is_committed(other.waits_for),
+        world.engine.is_committed(&other.waits_for),
         "nobody waits for one that has not drawn"
     );
     assert!(bell.rings() > 0);

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Csn, Engine, EngineOptions, Guard, Isolation, LogHome, MemoryHome, OpenError, Rid, RowBuilder,
-    RowRef, ScanCursor, TableId, WorkerId,
+    CommitOptions, Csn, Engine, EngineOptions, Guard, Isolation, LogHome, MemoryHome, OpenError,
+    Rid, RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
 };
 use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
@@ -139,6 +139,10 @@ fn open(home: &MemoryHome, threads: usize, memory_bytes: u64) -> Result<Engine, 
     let options = EngineOptions {
         replay_threads: threads,
         memory_bytes,
+        commit: CommitOptions {
+            blocks_in_flight_max: 1,
+            ..CommitOptions::default()
+        },
         ..EngineOptions::default()
     };
     home.crash();

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
-    Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation, KeyExtractor, KeyKind,
-    OpenError, Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table, Txn, Worker,
-    WriteError,
+    CommitOptions, Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation,
+    KeyExtractor, KeyKind, OpenError, Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table,
+    Txn, Worker, WriteError,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -90,12 +90,21 @@ impl World {
         workers: usize,
         memory_bytes: u64,
     ) -> Result<World, OpenError> {
-        let (env, _) = Env::simulated(1);
         let options = EngineOptions {
             workers,
             memory_bytes,
+            commit: CommitOptions {
+                // Two buffers: little, beside what the budgets of tests are about.
+                blocks_in_flight_max: 1,
+                ..CommitOptions::default()
+            },
             ..EngineOptions::default()
         };
+        World::open_as(home, options)
+    }
+
+    pub(crate) fn open_as(home: MemoryHome, options: EngineOptions) -> Result<World, OpenError> {
+        let (env, _) = Env::simulated(1);
         let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
         let table = engine.create_table(TABLE);
         let by_key = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));
@@ -121,7 +130,12 @@ impl World {
 
     /// With accounts 1..=n of 100 each, durable.
     pub(crate) fn with_accounts(workers: usize, n: i64) -> (World, Worker) {
-        let world = World::new(workers);
+        World::new(workers).fill(n)
+    }
+
+    /// Accounts 1 to `n` with a balance of 100 each, durable.
+    pub(crate) fn fill(self, n: i64) -> (World, Worker) {
+        let world = self;
         let worker = world.engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);
         for k in 1..=n {

@@ -7,7 +7,7 @@ use crate::func::Context;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
-use logstead_engine::Worker;
+use logstead_engine::{Awaits, Worker};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub struct SessionContext {
     pub(super) catalog: RefCell<Arc<Catalog>>,
     /// What nextval and setval gave to this session.
     pub(super) sequences: RefCell<SequenceSession>,
-    /// Newest CSN that sequence calls of this transaction depend on (traps T10); taken over by the transaction.
-    pub(super) depends_on: Cell<Csn>,
+    /// What sequence calls of this transaction depend on (traps T10); taken over by the transaction.
+    pub(super) depends_on: RefCell<Awaits>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
     /// Style of output, refreshed when a setting changes.
@@ -57,7 +57,7 @@ impl SessionContext {
             statement_time: Cell::new(0),
             catalog: RefCell::new(catalog),
             sequences: RefCell::default(),
-            depends_on: Cell::new(Csn::ZERO),
+            depends_on: RefCell::default(),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
@@ -101,7 +101,7 @@ impl SessionContext {
     }
 
     fn depend(&self, csn: Csn) {
-        self.depends_on.set(self.depends_on.get().max(csn));
+        self.depends_on.borrow_mut().add(csn);
     }
 }
 

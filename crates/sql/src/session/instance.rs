@@ -229,6 +229,7 @@ pub(super) struct Working(Rc<WorkerSessions>);
 impl Working {
     pub(super) fn new(worker: &Rc<WorkerSessions>) -> Working {
         worker.step();
+        worker.worker.busy();
         worker.working.set(worker.working.get() + 1);
         Working(Rc::clone(worker))
     }

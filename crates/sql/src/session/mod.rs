@@ -41,7 +41,8 @@ use crate::plan::OutputColumn;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
 use instance::Working;
-use logstead_types::{Csn, SqlState};
+use logstead_engine::Awaits;
+use logstead_types::SqlState;
 use portal::Portal;
 use sqlparser::ast;
 use statement::{CachedPlan, Promise, Statement};
@@ -100,7 +101,7 @@ pub struct Session {
     /// Portals in the middle of their rows.
     suspended: usize,
     /// The newest CSN that unsent replies depend on.
-    waits_for: Csn,
+    waits_for: Awaits,
     working: Option<Working>,
 }
 
@@ -190,7 +191,7 @@ impl Session {
             statements: HashMap::default(),
             portals: HashMap::default(),
             suspended: 0,
-            waits_for: Csn::ZERO,
+            waits_for: Awaits::none(),
             working: None,
         };
         session.modes = session.default_modes()?;
@@ -279,13 +280,15 @@ impl Session {
         if self.block == Block::None
             && let Some(open) = &self.open
         {
-            let read = Csn(open.txn.dsn().get()).max(self.context.depends_on.get());
-            self.waits_for = self.waits_for.max(read);
+            self.waits_for.merge(&open.txn.awaits());
+            self.waits_for.merge(&self.context.depends_on.borrow());
         }
-        if self.waits_for > Csn::ZERO {
+        if !self.waits_for.is_none() {
             let engine = &self.worker.instance.engine;
-            if !engine.is_committed(self.waits_for) {
-                engine.acknowledged(self.waits_for).await.map_err(|error| {
+            // Kept until it is over: who gives up this wait waits again.
+            let waits_for = self.waits_for.clone();
+            if !engine.is_committed(&waits_for) {
+                engine.acknowledged(waits_for).await.map_err(|error| {
                     SqlError::new(
                         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
                         format!("the log failed before the transaction was durable; its outcome is unknown: {error}"),
@@ -293,7 +296,7 @@ impl Session {
                     .fatal()
                 })?;
             }
-            self.waits_for = Csn::ZERO;
+            self.waits_for = Awaits::none();
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::ri::{Events, Mark};
 use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
-use logstead_types::{Csn, SqlState};
+use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl Session {
             })?,
         };
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
-        self.waits_for = self.waits_for.max(catalog.csn);
+        self.waits_for.add(catalog.csn);
         Ok(catalog)
     }
 
@@ -162,13 +162,10 @@ impl Session {
             self.context.refresh_style();
             return Ok(());
         };
-        let depends_on = self.context.depends_on.replace(Csn::ZERO);
-        if depends_on > Csn::ZERO {
-            open.txn.depends_on(depends_on);
-        }
+        open.txn.depends_on_all(&self.context.depends_on.take());
         let judged = self.judge_deferred(&mut open).await;
         // Rows may have been told already, and are so whatever becomes of the commit.
-        self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
+        self.waits_for.merge(&open.txn.awaits());
         if let Err(error) = judged {
             open.txn.abort();
             self.context.settings.borrow_mut().rollback();
@@ -177,7 +174,7 @@ impl Session {
         }
         match open.txn.precommit().await {
             Ok(receipt) => {
-                self.waits_for = self.waits_for.max(receipt.waits_for);
+                self.waits_for.merge(&receipt.waits_for);
                 self.context.settings.borrow_mut().commit();
                 self.context.refresh_style();
                 Ok(())
@@ -220,11 +217,10 @@ impl Session {
 
     fn abort_open(&mut self) {
         // Values of sequences that were told stay told.
-        let told = self.context.depends_on.replace(Csn::ZERO);
-        self.waits_for = self.waits_for.max(told);
+        self.waits_for.merge(&self.context.depends_on.take());
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
-            self.waits_for = self.waits_for.max(Csn(open.txn.dsn().get()));
+            self.waits_for.merge(&open.txn.awaits());
             open.txn.abort();
         }
     }
@@ -232,10 +228,8 @@ impl Session {
     /// A statement failed: ends its transaction, or the part since the last savepoint.
     pub(super) fn fail_transaction(&mut self) {
         if let Some(open) = &self.open {
-            self.waits_for = self
-                .waits_for
-                .max(Csn(open.txn.dsn().get()))
-                .max(self.context.depends_on.get());
+            self.waits_for.merge(&open.txn.awaits());
+            self.waits_for.merge(&self.context.depends_on.borrow());
         }
         match self.block {
             Block::None => self.rollback(),

@@ -17,17 +17,12 @@ pub(super) struct Stolen {
 /// The claims of other lanes in one block.
 pub(super) type StolenClaims = SmallVec<[Stolen; 2]>;
 
-/// Entries are added to the checksum when this many bytes of them have come together: one by one costs more, and all
-/// when the block is sealed would hold the lock for long.
-const CRC_BYTES_MIN: usize = 4096;
-
-/// A block under construction. Invariant: `HEADER_LEN <= summed <= len <= buffer.capacity()`; `crc` is the checksum of
-/// the bytes from the header to `summed`; CSN bounds and `oldest_at` hold once there is an entry.
+/// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; `payload_crc` is the checksum of
+/// the entries there are; CSN bounds and `oldest_at` hold once there is an entry.
 pub(super) struct Building {
     buffer: Buffer,
     len: usize,
-    summed: usize,
-    crc: u32,
+    payload_crc: u32,
     pub(super) entries: u32,
     pub(super) csn_lowest: Csn,
     pub(super) csn_highest: Csn,
@@ -41,8 +36,7 @@ impl Building {
         Building {
             buffer,
             len: HEADER_LEN,
-            summed: HEADER_LEN,
-            crc: 0,
+            payload_crc: 0,
             entries: 0,
             csn_lowest: Csn(u64::MAX),
             csn_highest: Csn::ZERO,
@@ -64,16 +58,8 @@ impl Building {
         self.len
     }
 
-    /// Checksum of the entries.
-    pub(super) fn payload_crc(&mut self) -> u32 {
-        self.sum();
-        self.crc
-    }
-
-    fn sum(&mut self) {
-        let bytes = &self.buffer.as_slice()[self.summed..self.len];
-        self.crc = crc32c::crc32c_append(self.crc, bytes);
-        self.summed = self.len;
+    pub(super) fn payload_crc(&self) -> u32 {
+        self.payload_crc
     }
 
     fn copy(&mut self, bytes: &[u8]) {
@@ -82,10 +68,9 @@ impl Building {
         self.len = end;
     }
 
-    fn count(&mut self, entries: u32, csn_lowest: Csn, csn_highest: Csn) {
-        if self.len - self.summed >= CRC_BYTES_MIN {
-            self.sum();
-        }
+    fn count(&mut self, entries: u32, csn_lowest: Csn, csn_highest: Csn, since: usize) {
+        let added = &self.buffer.as_slice()[since..self.len];
+        self.payload_crc = crc32c::crc32c_append(self.payload_crc, added);
         self.entries += entries;
         self.csn_lowest = self.csn_lowest.min(csn_lowest);
         self.csn_highest = self.csn_highest.max(csn_highest);
@@ -102,9 +87,10 @@ impl Building {
         if self.is_empty() {
             self.oldest_at = now();
         }
+        let since = self.len;
         self.copy(head);
         self.copy(records);
-        self.count(1, csn, csn);
+        self.count(1, csn, csn, since);
     }
 
     /// Moves all entries of `from`, which is empty afterwards, behind those of this block. The caller holds room for
@@ -115,12 +101,12 @@ impl Building {
         } else {
             self.oldest_at.min(from.oldest_at)
         };
+        let since = self.len;
         self.copy(&from.buffer.as_slice()[HEADER_LEN..from.len]);
-        self.count(from.entries, from.csn_lowest, from.csn_highest);
+        self.count(from.entries, from.csn_lowest, from.csn_highest, since);
         self.stolen.append(&mut from.stolen);
         from.len = HEADER_LEN;
-        from.summed = HEADER_LEN;
-        from.crc = 0;
+        from.payload_crc = 0;
         from.entries = 0;
         from.csn_lowest = Csn(u64::MAX);
         from.csn_highest = Csn::ZERO;

@@ -7,7 +7,7 @@
 use super::buffer::{Building, Stolen, StolenClaims};
 use super::claims::Claim;
 use super::interleave::point;
-use super::{FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
+use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
 use crate::block::Header;
 use logstead_env::{Instant, abort_on_panic};
 use logstead_home::{Buffer, HomeError, Position};
@@ -88,7 +88,7 @@ impl Shared {
         // At most one buffer more than blocks may be in flight: each of those has one, or has given it back.
         let spare = spare.unwrap_or_else(|| Buffer::zeroed(self.buffer_size));
         let mut building = std::mem::replace(&mut state.building, Building::new(spare));
-        self.buffered.store(0, Ordering::Release);
+        self.buffered.store(0, Ordering::SeqCst);
         state.flush_asked = false;
         let block = state.blocks_hardened + state.in_flight.len() as u64;
         let header = Header {
@@ -271,8 +271,8 @@ impl Shared {
             self.hardened_gsn.store(claim.gsn_end, Ordering::SeqCst);
             state.flushed.add(
                 claim.start,
-                claim.end,
                 FlushTimes {
+                    end: Cursor(claim.end),
                     sealed_at: written.sealed_at,
                     hardened_at: now,
                 },

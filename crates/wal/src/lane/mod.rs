@@ -136,9 +136,22 @@ pub struct Pushed {
     pub was_clean: bool,
 }
 
+/// How a lane stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// Bytes of entries that wait in the buffer, stolen ones included.
+    pub dirty_bytes: usize,
+    /// One more block may be in flight.
+    pub can_flush: bool,
+    /// When the oldest of those entries was pushed.
+    pub oldest_at: Option<Instant>,
+}
+
 /// When a flush happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlushTimes {
+    /// Where it ended.
+    pub end: Cursor,
     /// Its block was closed.
     pub sealed_at: Instant,
     /// It became durable, and everything before it.
@@ -545,9 +558,9 @@ impl Lane {
         if shared.first_not_durable.load(Ordering::Relaxed) > csn.get() {
             shared.first_not_durable.store(csn.get(), Ordering::SeqCst);
         }
-        shared.pushed.store(state.pushed, Ordering::Release);
+        shared.pushed.store(state.pushed, Ordering::SeqCst);
         let buffered = state.building.payload_len();
-        shared.buffered.store(buffered, Ordering::Release);
+        shared.buffered.store(buffered, Ordering::SeqCst);
         Pushed {
             end: Cursor(state.pushed),
             gsn: state.gsn,
@@ -558,7 +571,7 @@ impl Lane {
     /// Bytes of entries pushed here so far.
     #[inline]
     pub fn pushed(&self) -> Cursor {
-        Cursor(self.shared.pushed.load(Ordering::Acquire))
+        Cursor(self.shared.pushed.load(Ordering::SeqCst))
     }
 
     /// Up to here they are hardened.
@@ -602,7 +615,25 @@ impl Lane {
     /// Bytes of entries that wait in the buffer, stolen ones included.
     #[inline]
     pub fn dirty_bytes(&self) -> usize {
-        self.shared.buffered.load(Ordering::Acquire)
+        self.shared.buffered.load(Ordering::SeqCst)
+    }
+
+    /// How it stands, in one look.
+    #[inline]
+    pub fn status(&self) -> LaneStatus {
+        if !self.is_dirty() {
+            return LaneStatus {
+                dirty_bytes: 0,
+                can_flush: true,
+                oldest_at: None,
+            };
+        }
+        let state = self.shared.state.lock();
+        LaneStatus {
+            dirty_bytes: self.dirty_bytes(),
+            can_flush: state.in_flight.len() < self.shared.blocks_in_flight_max,
+            oldest_at: (!state.building.is_empty()).then_some(state.building.oldest_at),
+        }
     }
 
     /// When the oldest entry that waits in the buffer was pushed.

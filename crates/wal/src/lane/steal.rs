@@ -28,7 +28,7 @@ impl Lane {
                 == (robbed.start.database, robbed.start.epoch),
             "lanes of two logs"
         );
-        let there = robbed.buffered.load(Ordering::Acquire);
+        let there = robbed.buffered.load(Ordering::SeqCst);
         if Arc::ptr_eq(thief, robbed) || there == 0 || there > bytes_max {
             return 0;
         }
@@ -101,9 +101,9 @@ impl super::Shared {
         }
         mine.building.take_all(&mut theirs.building);
         theirs.flush_asked = false;
-        robbed.buffered.store(0, Ordering::Release);
+        robbed.buffered.store(0, Ordering::SeqCst);
         self.buffered
-            .store(mine.building.payload_len(), Ordering::Release);
+            .store(mine.building.payload_len(), Ordering::SeqCst);
         mine.reserved_bytes -= std::mem::take(&mut room.need);
         mine.reserved_at_home_bytes -= std::mem::take(&mut room.need_at_home);
         mine.counters.steals += 1;

@@ -8,8 +8,8 @@ const KEPT: usize = 64;
 
 /// The last flushes, in the order of the lane's cursor.
 pub(super) struct Flushed {
-    /// Start, end, times.
-    last: VecDeque<(u64, u64, FlushTimes)>,
+    /// Start, and the rest.
+    last: VecDeque<(u64, FlushTimes)>,
 }
 
 impl Flushed {
@@ -19,17 +19,17 @@ impl Flushed {
         }
     }
 
-    pub(super) fn add(&mut self, start: u64, end: u64, times: FlushTimes) {
+    pub(super) fn add(&mut self, start: u64, times: FlushTimes) {
         if self.last.len() == KEPT {
             self.last.pop_front();
         }
-        self.last.push_back((start, end, times));
+        self.last.push_back((start, times));
     }
 
     /// The flush of the bytes before `at`.
     pub(super) fn find(&self, at: u64) -> Option<FlushTimes> {
-        let index = self.last.partition_point(|&(_, end, _)| end < at);
-        let &(start, _, times) = self.last.get(index)?;
+        let index = self.last.partition_point(|(_, times)| times.end.0 < at);
+        let &(start, times) = self.last.get(index)?;
         (start < at).then_some(times)
     }
 }
@@ -37,6 +37,7 @@ impl Flushed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lane::Cursor;
     use logstead_env::Instant;
 
     #[test]
@@ -44,10 +45,11 @@ mod tests {
         let mut flushed = Flushed::new();
         for flush in 0..70 {
             let times = FlushTimes {
+                end: Cursor(flush * 10 + 10),
                 sealed_at: Instant::from_nanos(flush),
                 hardened_at: Instant::from_nanos(flush + 1),
             };
-            flushed.add(flush * 10, flush * 10 + 10, times);
+            flushed.add(flush * 10, times);
         }
         let sealed = |at| flushed.find(at).map(|times| times.sealed_at.as_nanos());
         assert_eq!(sealed(60), None, "forgotten");

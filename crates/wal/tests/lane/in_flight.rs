@@ -252,15 +252,16 @@ fn times_of_flushes_and_of_the_oldest_entry_that_waits() {
     assert_eq!(bench.lane.flush_times(third), None);
     bench.now(40);
     bench.home.complete();
-    let times = |sealed, hardened| {
+    let times = |end, sealed, hardened| {
         Some(FlushTimes {
+            end,
             sealed_at: Instant::from_nanos(sealed),
             hardened_at: Instant::from_nanos(hardened),
         })
     };
-    assert_eq!(bench.lane.flush_times(first), times(20, 40));
-    assert_eq!(bench.lane.flush_times(second), times(20, 40));
-    assert_eq!(bench.lane.flush_times(third), times(25, 40));
+    assert_eq!(bench.lane.flush_times(first), times(second, 20, 40));
+    assert_eq!(bench.lane.flush_times(second), times(second, 20, 40));
+    assert_eq!(bench.lane.flush_times(third), times(third, 25, 40));
     assert_eq!(bench.lane.flush_times(Cursor(third.0 + 1)), None);
 }
 

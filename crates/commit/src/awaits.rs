@@ -1,0 +1,108 @@
+//! What must be Committed before a client may hear something.
+
+use logstead_types::Csn;
+use smallvec::SmallVec;
+
+/// CSNs waited for by name before they become one floor.
+const LIST_MAX: usize = 64;
+
+/// What must be Committed before a client may hear something: everything up to a floor, and some CSNs by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Awaits {
+    /// Everything up to it; 0 is nothing.
+    pub(crate) floor: Csn,
+    /// These, without repetition.
+    pub(crate) list: SmallVec<[Csn; 4]>,
+}
+
+impl Awaits {
+    /// Nothing.
+    pub fn none() -> Awaits {
+        Awaits::default()
+    }
+
+    /// The transaction `csn`.
+    pub fn of(csn: Csn) -> Awaits {
+        let mut awaits = Awaits::default();
+        if csn > Csn::ZERO {
+            awaits.list.push(csn);
+        }
+        awaits
+    }
+
+    /// Everything up to `csn`.
+    pub fn floor(csn: Csn) -> Awaits {
+        Awaits {
+            floor: csn,
+            list: SmallVec::new(),
+        }
+    }
+
+    /// Everything up to it is waited for; 0 is nothing.
+    pub fn up_to(&self) -> Csn {
+        self.floor
+    }
+
+    /// What is waited for by name.
+    pub fn by_name(&self) -> &[Csn] {
+        &self.list
+    }
+
+    /// Is nothing waited for?
+    pub fn is_none(&self) -> bool {
+        self.floor == Csn::ZERO && self.list.is_empty()
+    }
+
+    /// Waits for what `other` waits for, too.
+    pub fn merge(&mut self, other: &Awaits) {
+        self.floor = self.floor.max(other.floor);
+        for &csn in &other.list {
+            self.add(csn);
+        }
+    }
+
+    /// Waits for `csn`, too.
+    pub fn add(&mut self, csn: Csn) {
+        if csn <= self.floor || self.list.contains(&csn) {
+            return;
+        }
+        self.list.push(csn);
+        if self.list.len() > LIST_MAX {
+            let newest = self.list.iter().copied().max().unwrap_or_default();
+            self.floor = self.floor.max(newest);
+            self.list.clear();
+        }
+    }
+
+    /// The newest CSN it names.
+    pub fn newest(&self) -> Csn {
+        self.list.iter().copied().fold(self.floor, Csn::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_merged_is_waited_for_once() {
+        let mut awaits = Awaits::of(Csn(7));
+        awaits.merge(&Awaits::of(Csn(7)));
+        awaits.merge(&Awaits::floor(Csn(5)));
+        awaits.add(Csn(4));
+        assert_eq!(awaits.list.as_slice(), [Csn(7)], "4 is below the floor");
+        assert_eq!(awaits.floor, Csn(5));
+        assert!(Awaits::of(Csn::ZERO).is_none());
+    }
+
+    #[test]
+    fn many_become_a_floor_above_all_of_them() {
+        let mut awaits = Awaits::none();
+        for csn in (1..=LIST_MAX as u64 + 1).rev() {
+            awaits.add(Csn(csn * 2));
+        }
+        assert!(awaits.list.is_empty());
+        assert_eq!(awaits.floor, Csn((LIST_MAX as u64 + 1) * 2));
+        assert_eq!(awaits.newest(), awaits.floor);
+    }
+}

@@ -1,0 +1,240 @@
+//! What a transaction depends on, collected while it runs.
+//!
+//! Every version examined is covered (T1). Those whose writers are Committed already need no mention; of the others the
+//! list names each once, and when they are more than an entry may list, one floor stands for all of them.
+//!
+//! Invariant: whatever was covered and is not Committed is on the list, or at or below the floor.
+
+use logstead_types::{Csn, Dsn};
+use logstead_wal::Deps;
+use smallvec::SmallVec;
+
+use crate::awaits::Awaits;
+
+/// Most predecessors by name; an entry can list no more.
+pub const LIST_MAX: usize = 32;
+
+/// Who knows which CSNs are Committed.
+pub trait IsCommitted {
+    /// Every CSN below it is Committed.
+    fn horizon(&self) -> Csn;
+    /// Is this one? May say no for one that has just become so.
+    fn is_committed(&self, csn: Csn) -> bool;
+}
+
+/// What a transaction depends on; see the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    newest: Csn,
+    floor: Csn,
+    list: SmallVec<[Csn; 4]>,
+    keeps_list: bool,
+    everything: bool,
+    /// The newest GSN of the chunks looked at; only in mode `gsn`.
+    gsn: u64,
+    /// A chunk was looked at that another lane wrote and has perhaps not hardened.
+    remote: bool,
+}
+
+impl Collected {
+    /// Nothing yet. `keeps_list`: by name, as far as that goes; else only the newest is known.
+    pub fn new(keeps_list: bool) -> Collected {
+        Collected {
+            keeps_list,
+            ..Collected::default()
+        }
+    }
+
+    /// Something that `csn` wrote was examined.
+    #[inline]
+    pub fn cover(&mut self, csn: Csn, done: &impl IsCommitted) {
+        if csn < done.horizon() {
+            return;
+        }
+        self.newest = self.newest.max(csn);
+        if self.keeps_list {
+            self.cover_by_name(csn, done);
+        }
+    }
+
+    fn cover_by_name(&mut self, csn: Csn, done: &impl IsCommitted) {
+        if csn <= self.floor || self.list.contains(&csn) || done.is_committed(csn) {
+            return;
+        }
+        if self.list.len() == LIST_MAX {
+            self.list.retain(|csn| !done.is_committed(*csn));
+        }
+        if self.list.len() == LIST_MAX {
+            let newest = self.list.iter().copied().fold(csn, Csn::max);
+            self.floor = self.floor.max(newest);
+            self.list.clear();
+        } else {
+            self.list.push(csn);
+        }
+    }
+
+    /// Covers what another one has covered.
+    pub fn cover_collected(&mut self, other: &Collected, done: &impl IsCommitted) {
+        self.everything |= other.everything;
+        self.newest = self.newest.max(other.newest);
+        self.gsn = self.gsn.max(other.gsn);
+        self.remote |= other.remote;
+        if other.floor >= done.horizon() {
+            self.floor = self.floor.max(other.floor);
+        }
+        for &csn in &other.list {
+            self.cover(csn, done);
+        }
+    }
+
+    /// Depends on everything before it, whatever it has examined: changes of the schema look at more than rows.
+    pub fn cover_everything(&mut self) {
+        self.everything = true;
+    }
+
+    /// Something was covered that is no row: it waits for everything up to `csn`, in mode `gsn` too.
+    pub fn cover_up_to(&mut self, csn: Csn, done: &impl IsCommitted) {
+        if csn > Csn::ZERO && csn >= done.horizon() {
+            self.newest = self.newest.max(csn);
+            self.floor = self.floor.max(csn);
+        }
+    }
+
+    /// A chunk was looked at, after what was read in it: its newest GSN, and whether all its unhardened writers are of the
+    /// transaction's own lane.
+    #[inline]
+    pub fn cover_chunk(&mut self, gsn: u64, local: bool) {
+        self.gsn = self.gsn.max(gsn);
+        self.remote |= !local;
+    }
+
+    /// The newest GSN of the chunks looked at.
+    pub fn gsn(&self) -> u64 {
+        self.gsn
+    }
+
+    /// Every chunk looked at was local.
+    pub fn is_local(&self) -> bool {
+        !self.remote
+    }
+
+    /// The newest CSN covered that was not below the horizon then.
+    #[inline]
+    pub fn dsn(&self) -> Dsn {
+        Dsn(self.newest.0)
+    }
+
+    /// Nothing is left that is not Committed.
+    pub fn is_empty(&self) -> bool {
+        self.newest == Csn::ZERO && !self.everything
+    }
+
+    /// Drops what has become Committed.
+    pub fn prune(&mut self, done: &impl IsCommitted) {
+        self.list.retain(|csn| !done.is_committed(*csn));
+        let horizon = done.horizon();
+        if self.floor < horizon {
+            self.floor = Csn::ZERO;
+        }
+        if self.newest < horizon {
+            self.newest = Csn::ZERO;
+        }
+    }
+
+    /// What the entry of the transaction that drew `csn` says, by name.
+    pub fn deps(&self, csn: Csn) -> Deps {
+        let before = Csn(csn.0 - 1);
+        // What depends on everything need not name anything.
+        if self.everything {
+            return Deps::floor(before);
+        }
+        Deps {
+            floor: self.floor,
+            list: self.list.clone(),
+        }
+    }
+
+    /// What a client that is told of it waits for, by name.
+    pub fn awaits(&self) -> Awaits {
+        if !self.keeps_list {
+            return Awaits::floor(self.newest);
+        }
+        Awaits {
+            floor: self.floor,
+            list: self.list.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[derive(Default)]
+    struct Done {
+        horizon: u64,
+        bits: BTreeSet<u64>,
+    }
+
+    impl IsCommitted for Done {
+        fn horizon(&self) -> Csn {
+            Csn(self.horizon)
+        }
+        fn is_committed(&self, csn: Csn) -> bool {
+            csn.0 < self.horizon || self.bits.contains(&csn.0)
+        }
+    }
+
+    #[test]
+    fn what_is_committed_is_not_mentioned() {
+        let done = Done {
+            horizon: 10,
+            bits: [12].into(),
+        };
+        let mut collected = Collected::new(true);
+        for csn in [3, 12, 11, 15, 11] {
+            collected.cover(Csn(csn), &done);
+        }
+        let deps = collected.deps(Csn(20));
+        assert_eq!(deps.list.as_slice(), [Csn(11), Csn(15)]);
+        assert_eq!(deps.floor, Csn::ZERO);
+        assert_eq!(collected.dsn(), Dsn(15));
+    }
+
+    #[test]
+    fn more_than_an_entry_can_list_become_a_floor_once_the_committed_ones_are_out() {
+        let mut done = Done::default();
+        let mut collected = Collected::new(true);
+        for csn in 1..=LIST_MAX as u64 {
+            collected.cover(Csn(csn), &done);
+        }
+        done.bits.insert(5);
+        collected.cover(Csn(100), &done);
+        assert_eq!(collected.deps(Csn(200)).list.len(), LIST_MAX, "5 made room");
+        collected.cover(Csn(101), &done);
+        let deps = collected.deps(Csn(200));
+        assert!(deps.list.is_empty());
+        assert_eq!(deps.floor, Csn(101));
+        collected.cover(Csn(90), &done);
+        collected.cover(Csn(102), &done);
+        assert_eq!(collected.deps(Csn(200)).list.as_slice(), [Csn(102)]);
+        assert_eq!(collected.awaits().newest(), Csn(102));
+    }
+
+    #[test]
+    fn everything_is_everything_before_the_transaction() {
+        let mut collected = Collected::new(true);
+        collected.cover_everything();
+        assert_eq!(collected.deps(Csn(8)), Deps::floor(Csn(7)));
+        assert!(!collected.is_empty());
+    }
+
+    #[test]
+    fn without_a_list_the_newest_stands_for_all() {
+        let mut collected = Collected::new(false);
+        collected.cover(Csn(4), &Done::default());
+        collected.cover(Csn(2), &Done::default());
+        assert_eq!(collected.awaits(), Awaits::floor(Csn(4)));
+    }
+}

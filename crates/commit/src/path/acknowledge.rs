@@ -1,0 +1,208 @@
+//! Looking through desks: who is hardened, who may pass, who goes on.
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use logstead_types::Csn;
+use logstead_wal::Cursor;
+use smallvec::SmallVec;
+
+use super::CommitPath;
+use crate::collected::IsCommitted;
+use crate::desk::{Heap, Held, NOTHING, Papers};
+use crate::pending::Pending;
+use crate::stats::Phase;
+use crate::tracking::{Progress, Tracking, Verdict};
+use crate::waits::Waiting;
+
+/// Who is to go on once the desk is left.
+type Woken = SmallVec<[Waker; 8]>;
+
+impl CommitPath {
+    /// Acknowledges what may be acknowledged of a worker's transactions.
+    pub(super) fn acknowledge(&self, worker: usize) {
+        let desk = &self.desks[worker];
+        let mut woken = Woken::new();
+        desk.work(|papers| {
+            desk.queue
+                .drain(|pending| papers.unhardened.push_back(pending));
+            self.look_at_hardened(worker, papers, &mut woken);
+            loop {
+                self.look_at_heaps(papers, &mut woken);
+                let floor = lowest(&papers.floors);
+                let gsn = lowest(&papers.gsns);
+                desk.lowest_floor.store(floor, Ordering::SeqCst);
+                desk.lowest_gsn.store(gsn, Ordering::SeqCst);
+                // Who has moved the horizon or the GSN before these were published did not see them.
+                if floor >= self.horizon.get().0 && gsn > self.hardened_gsn() {
+                    break;
+                }
+            }
+        });
+        for waker in woken {
+            waker.wake();
+        }
+    }
+
+    /// Takes out what is hardened: in the order of the lane, so the first that is not ends it.
+    fn look_at_hardened(&self, worker: usize, papers: &mut Papers, woken: &mut Woken) {
+        let lane = &self.lanes[self.shape.lane_of(worker)];
+        let hardened = lane.hardened().0;
+        let mut times = None;
+        while papers
+            .unhardened
+            .front()
+            .is_some_and(|pending| pending.end <= hardened)
+        {
+            let Some(mut pending) = papers.unhardened.pop_front() else {
+                break;
+            };
+            if self.options.timing {
+                // One look for all that went with the same flush.
+                if times.as_ref().is_none_or(|(end, _)| *end < pending.end) {
+                    times = lane
+                        .flush_times(Cursor(pending.end))
+                        .map(|times| (times.end.0, times));
+                }
+                pending.flushed = times
+                    .as_ref()
+                    .map(|(_, t)| (t.sealed_at.as_nanos(), t.hardened_at.as_nanos()));
+            }
+            let verdict = self.tracking.judge(&pending, self);
+            match verdict {
+                Verdict::Committed => papers.waits.none += 1,
+                Verdict::Horizon(_) => papers.waits.horizon += 1,
+                Verdict::Gsn(_) => papers.waits.gsn += 1,
+                Verdict::Predecessor(_) => papers.waits.predecessor += 1,
+            }
+            self.settle(papers, pending, verdict, woken);
+        }
+    }
+
+    fn look_at_heaps(&self, papers: &mut Papers, woken: &mut Woken) {
+        while let Some(pending) = pop_below(&mut papers.floors, self.horizon.get().0) {
+            let verdict = self.tracking.judge(&pending, self);
+            self.settle(papers, *pending, verdict, woken);
+        }
+        if self.tracking == Tracking::Gsn {
+            while let Some(pending) =
+                pop_below(&mut papers.gsns, self.hardened_gsn().saturating_add(1))
+            {
+                let verdict = self.tracking.judge(&pending, self);
+                self.settle(papers, *pending, verdict, woken);
+            }
+        }
+    }
+
+    /// Puts a hardened transaction where its verdict says; what waited for one that is Committed follows at once.
+    fn settle(&self, papers: &mut Papers, pending: Pending, verdict: Verdict, woken: &mut Woken) {
+        let mut freed: SmallVec<[Waiting; 4]> = SmallVec::new();
+        let mut next = Some((pending, verdict));
+        while let Some((pending, verdict)) = next.take() {
+            match verdict {
+                Verdict::Committed => self.commit(papers, &pending, &mut freed),
+                Verdict::Horizon(csn) => papers.floors.push(Reverse(Held {
+                    until: csn.0,
+                    pending: Box::new(pending),
+                })),
+                Verdict::Gsn(gsn) => papers.gsns.push(Reverse(Held {
+                    until: gsn,
+                    pending: Box::new(pending),
+                })),
+                Verdict::Predecessor(csn) => {
+                    let back = self
+                        .waits
+                        .park(csn, Box::new(pending), || self.is_committed(csn));
+                    if let Some(pending) = back {
+                        let verdict = self.tracking.judge(&pending, self);
+                        next = Some((*pending, verdict));
+                        continue;
+                    }
+                }
+            }
+            while let Some(waiting) = freed.pop() {
+                match waiting {
+                    Waiting::Client(_, waker) => woken.push(waker),
+                    Waiting::Dependent(pending) => {
+                        let verdict = self.tracking.judge(&pending, self);
+                        next = Some((*pending, verdict));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The transaction is Committed: from here on it survives whatever comes.
+    fn commit(&self, papers: &mut Papers, pending: &Pending, freed: &mut SmallVec<[Waiting; 4]>) {
+        if self.options.timing {
+            let now = self.clock();
+            let latencies = &mut papers.latencies;
+            latencies.record(Phase::Execution, pending.execution_ns);
+            if let Some((sealed_at, hardened_at)) = pending.flushed {
+                let since = |later: u64, earlier: u64| later.saturating_sub(earlier);
+                latencies.record(Phase::LaneWait, since(sealed_at, pending.precommitted_at));
+                latencies.record(Phase::Flush, since(hardened_at, sealed_at));
+                latencies.record(Phase::DependencyWait, since(now, hardened_at));
+            }
+            self.decided_at[self.ring.place(pending.csn)].store(now, Ordering::Relaxed);
+        }
+        self.ring.set(pending.csn);
+        self.waits.take(pending.csn, freed);
+    }
+
+    /// A lane's hardened cursor has moved.
+    pub(super) fn hardened(&self, lane: usize) {
+        self.hardened_at[lane].store(self.clock(), Ordering::Relaxed);
+        let lowest = || {
+            let lanes = self.lanes.iter().map(logstead_wal::Lane::first_not_durable);
+            lanes.min().unwrap_or(Csn(u64::MAX))
+        };
+        if self.horizon.advance(lowest).is_some() {
+            let horizon = self.horizon.get();
+            self.mark.advance(horizon.0);
+            for worker in 0..self.desks.len() {
+                if self.desks[worker].is_passed(horizon) {
+                    self.acknowledge(worker);
+                }
+            }
+        }
+        if self.tracking == Tracking::Gsn {
+            self.advance_gsn();
+        }
+        self.tell_hardened(lane);
+    }
+
+    /// Finds the smallest hardened GSN. Empty lanes, whose workers may be idle, are raised to the newest one first: a
+    /// barrier, without which they would hold everybody back.
+    pub(super) fn advance_gsn(&self) {
+        let newest = self.gsn_newest.load(Ordering::SeqCst);
+        let mut lowest = u64::MAX;
+        for lane in &self.lanes {
+            lane.raise_gsn(newest);
+            lowest = lowest.min(lane.hardened_gsn());
+        }
+        let before = self.gsn_hardened.fetch_max(lowest, Ordering::SeqCst);
+        if lowest <= before {
+            return;
+        }
+        for worker in 0..self.desks.len() {
+            if self.desks[worker].lowest_gsn.load(Ordering::SeqCst) <= lowest {
+                self.acknowledge(worker);
+            }
+        }
+    }
+}
+
+fn lowest(heap: &Heap) -> u64 {
+    heap.peek().map_or(NOTHING, |Reverse(held)| held.until)
+}
+
+fn pop_below(heap: &mut Heap, limit: u64) -> Option<Box<Pending>> {
+    let Reverse(first) = heap.peek()?;
+    if first.until >= limit {
+        return None;
+    }
+    heap.pop().map(|Reverse(held)| held.pending)
+}

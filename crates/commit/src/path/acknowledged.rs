@@ -1,0 +1,84 @@
+//! Waiting until what a client is told is Committed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use logstead_types::Csn;
+
+use super::CommitPath;
+use crate::awaits::Awaits;
+use crate::collected::IsCommitted;
+use crate::watermark::{LogFailed, Reached, Watermark};
+
+/// Future of [`CommitPath::acknowledged`].
+#[must_use = "a wait does nothing unless polled"]
+pub struct Acknowledged {
+    path: Arc<CommitPath>,
+    awaits: Awaits,
+    /// Which of the list is waited for.
+    at: usize,
+    number: Option<u64>,
+    registered: Option<Csn>,
+    floor: Option<Reached<Arc<Watermark>>>,
+}
+
+impl CommitPath {
+    /// Ready when all of it is Committed: at once, without allocating, if it is.
+    #[inline]
+    pub fn acknowledged(self: &Arc<Self>, awaits: Awaits) -> Acknowledged {
+        Acknowledged {
+            path: self.clone(),
+            awaits,
+            at: 0,
+            number: None,
+            registered: None,
+            floor: None,
+        }
+    }
+}
+
+impl Future for Acknowledged {
+    type Output = Result<(), LogFailed>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        while let Some(&csn) = this.awaits.list.get(this.at) {
+            if !this.path.is_committed(csn) {
+                let number = *this.number.get_or_insert_with(|| this.path.waits.number());
+                let path = &this.path;
+                this.registered = Some(csn);
+                if path
+                    .waits
+                    .register(csn, number, cx.waker(), || path.is_committed(csn))
+                {
+                    // Registered before the look at the failure, which is set before its waiters are woken.
+                    return match path.mark.failure() {
+                        Some(failure) => Poll::Ready(Err(failure)),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+            if this.registered.take().is_some() {
+                this.path.record_acknowledgment(csn);
+            }
+            this.at += 1;
+        }
+        if this.awaits.floor >= this.path.horizon() {
+            let floor = this.floor.get_or_insert_with(|| {
+                Watermark::wait(this.path.mark.clone(), this.awaits.floor.0 + 1)
+            });
+            return Pin::new(floor).poll(cx);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Acknowledged {
+    fn drop(&mut self) {
+        if let (Some(csn), Some(number)) = (self.registered, self.number) {
+            self.path.waits.deregister(csn, number);
+        }
+    }
+}

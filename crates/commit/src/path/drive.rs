@@ -1,0 +1,194 @@
+//! Telling the protocol what happens, and doing what it says.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use logstead_types::WorkerId;
+use logstead_wal::FlushMode;
+
+use super::{CommitPath, Kick, PushedTxn};
+use crate::protocol::{Action, Actions, Event, LaneView};
+
+impl CommitPath {
+    /// Has `kick` called when the worker should look whether it is idle ([`CommitPath::idle`]).
+    pub fn set_kick(&self, worker: WorkerId, kick: Kick) {
+        *self.seats[usize::from(worker.0)].kick.write() = Some(kick);
+    }
+
+    /// How a lane stands. The clock is read only if something waits there.
+    fn view(&self, lane: usize) -> LaneView {
+        let status = self.lanes[lane].status();
+        let unflushed_bytes = status.dirty_bytes;
+        if unflushed_bytes == 0 {
+            return LaneView {
+                can_flush: true,
+                ..LaneView::default()
+            };
+        }
+        let now = self.clock();
+        let hardened_at = self.hardened_at[lane].load(Ordering::Relaxed);
+        LaneView {
+            unflushed_bytes,
+            can_flush: status.can_flush,
+            waited_ns: status
+                .oldest_at
+                .map_or(0, |at| now.saturating_sub(at.as_nanos())),
+            since_hardened_ns: if hardened_at == 0 {
+                u64::MAX
+            } else {
+                now.saturating_sub(hardened_at)
+            },
+            all_idle: self
+                .shape
+                .workers_of(lane)
+                .all(|worker| self.seats[worker].idle.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// A worker's next random number (SplitMix64): only that worker's thread asks.
+    fn dice(&self, worker: usize) -> u32 {
+        let dice = &self.seats[worker].dice;
+        let state = dice
+            .load(Ordering::Relaxed)
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        dice.store(state, Ordering::Relaxed);
+        let mut mixed = state;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 32) as u32
+    }
+
+    /// The worker has sessions to run.
+    #[inline]
+    pub fn busy(&self, worker: WorkerId) {
+        let idle = &self.seats[usize::from(worker.0)].idle;
+        if idle.load(Ordering::Relaxed) {
+            idle.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// A transaction of `worker` has pre-committed and is visible. May write the log in this thread.
+    pub fn precommitted(&self, worker: WorkerId, pushed: &PushedTxn) {
+        let number = usize::from(worker.0);
+        self.busy(worker);
+        if pushed.missed {
+            self.acknowledge(number);
+        }
+        let lane = pushed.lane;
+        let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
+        let stealable_bytes = if self.steals() {
+            others.map(|of| self.lanes[of].dirty_bytes()).sum()
+        } else {
+            0
+        };
+        let event = Event::Precommitted {
+            worker: number,
+            lane: self.view(lane),
+            stealable_bytes,
+            dice: self.dice(number),
+        };
+        self.on(event);
+    }
+
+    /// Between two tasks of a worker that has more to run: what has waited for too long is flushed.
+    #[inline]
+    pub fn between(&self, worker: WorkerId) {
+        let number = usize::from(worker.0);
+        let lane = self.view(self.shape.lane_of(number));
+        if lane.unflushed_bytes > 0 {
+            self.on(Event::Precommitted {
+                worker: number,
+                lane,
+                stealable_bytes: 0,
+                dice: 1,
+            });
+        }
+    }
+
+    fn steals(&self) -> bool {
+        self.shape.steal_group > 1
+            && self.options.protocol == crate::protocol::ProtocolKind::Autonomous
+    }
+
+    /// The worker has no session ready to run; `alone`: nobody of it is in the middle of something, so that its thread may
+    /// wait for the device; `average_idle_ns`: how long it has been idle lately, if it goes on by itself. May write the log
+    /// in this thread. Answers when to call again, if nothing happens before.
+    pub fn idle(
+        &self,
+        worker: WorkerId,
+        alone: bool,
+        average_idle_ns: Option<u64>,
+    ) -> Option<Duration> {
+        let number = usize::from(worker.0);
+        self.seats[number].idle.store(true, Ordering::SeqCst);
+        let event = Event::Idle {
+            worker: number,
+            lane: self.view(self.shape.lane_of(number)),
+            alone,
+            average_idle_ns,
+            dice: self.dice(number),
+        };
+        let again = self.on(event);
+        if self.tracking == crate::tracking::Tracking::Gsn {
+            // An idle worker holds nobody back.
+            self.advance_gsn();
+        }
+        again
+    }
+
+    /// After a lane's hardened cursor has moved.
+    pub(super) fn tell_hardened(&self, lane: usize) {
+        let event = Event::Hardened {
+            lane,
+            hardened: self.lanes[lane].hardened().0,
+            view: self.view(lane),
+        };
+        self.on(event);
+    }
+
+    pub(super) fn on(&self, event: Event<'_>) -> Option<Duration> {
+        let mut actions = Actions::new();
+        self.protocol.on(event, &mut actions);
+        let mut again = None;
+        for action in actions {
+            match action {
+                Action::Flush { lane, inline } => {
+                    self.lanes[lane].flush(if inline {
+                        FlushMode::Inline
+                    } else {
+                        FlushMode::Handoff
+                    });
+                }
+                Action::Steal { worker } => self.steal(worker),
+                Action::Acknowledge { workers } => {
+                    workers.for_each(|worker| self.acknowledge(worker));
+                }
+                Action::BeginRound { background } => self.begin_round(background),
+                Action::AskAgain { after_ns } => again = Some(Duration::from_nanos(after_ns)),
+                Action::Rouse { lane } => self.rouse(lane),
+            }
+        }
+        again
+    }
+
+    fn steal(&self, worker: usize) {
+        let own = self.shape.lane_of(worker);
+        let thief = &self.lanes[own];
+        for victim in self.shape.steal_lanes_of(worker) {
+            if victim != own {
+                thief.steal(&self.lanes[victim], self.shape.flush_unit_bytes);
+            }
+        }
+    }
+
+    fn rouse(&self, lane: usize) {
+        for worker in self.shape.workers_of(lane) {
+            let seat = &self.seats[worker];
+            if seat.idle.load(Ordering::SeqCst)
+                && let Some(kick) = seat.kick.read().clone()
+            {
+                return kick();
+            }
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The commit path of one engine: from pre-commit to acknowledgment.
+//!
+//! 1. [`CommitPath::room`]: place for the entry in lane, home, allowance, queue and commit ring (T12).
+//! 2. [`CommitPath::draw`]: `reserved` is published, the CSN drawn.
+//! 3. [`CommitPath::push`]: the entry goes into the lane, the transaction object into the worker's queue.
+//! 4. [`CommitPath::precommitted`], after the versions are visible: the protocol is told, and flushes, steals or
+//!    acknowledges in the worker's thread as it sees fit; [`CommitPath::idle`] when the worker has nothing else to do.
+//! 5. A lane hardens: the horizon moves, the protocol is told, desks are looked through. A hardened transaction that its
+//!    tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
+//!    transactions that depend on it are judged again.
+//!
+//! Invariants:
+//! - Nothing is set in the commit ring that is not hardened and Committed by its mode's rule.
+//! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and whoever
+//!   moves what it waits for finds it there (T13).
+//! - No lock is held while the home is called or a waker is.
+//!
+//! Does not: know rows or sessions, or read the clock but for timing and time-outs.
+
+mod acknowledge;
+mod acknowledged;
+mod drive;
+mod rounds;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use crossbeam_utils::CachePadded;
+use logstead_env::Env;
+use logstead_types::{Csn, WorkerId};
+use logstead_wal::{Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef};
+use parking_lot::{Mutex, RwLock};
+
+pub use acknowledged::Acknowledged;
+
+use crate::awaits::Awaits;
+use crate::collected::{Collected, IsCommitted};
+use crate::desk::Desk;
+use crate::horizon::{Horizon, Reservation};
+use crate::options::CommitOptions;
+use crate::pending::Pending;
+use crate::protocol::{Protocol, Shape};
+use crate::ring::CommitRing;
+use crate::stats::{Latencies, Phase, WaitCounts};
+use crate::tracking::{Progress, Tracking};
+use crate::waits::Waits;
+use crate::watermark::{LogFailed, Watermark};
+use rounds::Committer;
+
+/// Wakes a worker's thread.
+pub type Kick = Arc<dyn Fn() + Send + Sync>;
+
+type FailureHook = Box<dyn Fn(&LogFailed) + Send + Sync>;
+
+/// Shards of what clients record when they go on.
+const ACKNOWLEDGMENT_SHARDS: usize = 16;
+
+/// What a worker shows of itself.
+struct Seat {
+    /// It has no session ready to run.
+    idle: AtomicBool,
+    kick: RwLock<Option<Kick>>,
+    /// State of its random numbers.
+    dice: AtomicU64,
+}
+
+/// See the module's documentation.
+pub struct CommitPath {
+    env: Env,
+    options: CommitOptions,
+    shape: Shape,
+    tracking: Tracking,
+    horizon: Horizon,
+    /// The horizon, for those who wait for it.
+    mark: Arc<Watermark>,
+    ring: CommitRing,
+    /// By the commit ring's word: when it was set.
+    decided_at: Box<[AtomicU64]>,
+    waits: Waits,
+    lanes: Vec<Lane>,
+    desks: Box<[CachePadded<Desk>]>,
+    seats: Box<[CachePadded<Seat>]>,
+    protocol: Protocol,
+    /// When a block of the lane completed last.
+    hardened_at: Box<[CachePadded<AtomicU64>]>,
+    /// The newest GSN of any lane, and the smallest hardened one.
+    gsn_newest: CachePadded<AtomicU64>,
+    gsn_hardened: CachePadded<AtomicU64>,
+    committer: Committer,
+    acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
+    failure_hook: Mutex<Option<FailureHook>>,
+    this: Weak<CommitPath>,
+}
+
+/// Place for one transaction on the commit path. Given back when dropped.
+#[must_use]
+pub struct Place(Room);
+
+/// What a lane has done, and what its workers' transactions waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LaneStats {
+    /// Transactions hardened and looked at.
+    pub commits: u64,
+    /// Blocks, bytes and entries.
+    pub lane: LaneCounters,
+    /// Why they waited.
+    pub waits: WaitCounts,
+}
+
+/// A pushed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushedTxn {
+    /// The lane was clean.
+    pub was_clean: bool,
+    /// Somebody's flush has hardened the entry before the transaction was in its queue: who looked through the desk then has
+    /// missed it.
+    pub missed: bool,
+    /// Its entry's GSN.
+    pub gsn: u64,
+    /// Its lane.
+    pub lane: usize,
+}
+
+impl IsCommitted for CommitPath {
+    #[inline]
+    fn horizon(&self) -> Csn {
+        self.horizon.get()
+    }
+
+    #[inline]
+    fn is_committed(&self, csn: Csn) -> bool {
+        // The ring's word may have been taken by a later CSN, which was drawn after the horizon had passed this one: so the
+        // horizon is looked at last.
+        csn < self.horizon.get() || self.ring.has(csn) || csn < self.horizon.get()
+    }
+}
+
+impl Progress for CommitPath {
+    #[inline]
+    fn hardened_gsn(&self) -> u64 {
+        self.gsn_hardened.load(Ordering::SeqCst)
+    }
+}
+
+impl CommitPath {
+    /// The commit path of `workers` workers over these lanes, which nobody has pushed to, drawing CSNs from `next` on.
+    ///
+    /// # Panics
+    /// If the number of lanes is not [`CommitOptions::lanes`].
+    pub fn new(
+        options: &CommitOptions,
+        workers: usize,
+        lanes: Vec<Lane>,
+        next: Csn,
+        env: &Env,
+    ) -> std::io::Result<Arc<CommitPath>> {
+        let shape = options.shape(workers);
+        assert_eq!(lanes.len(), shape.lanes(), "lanes for {workers} workers");
+        let horizon = Horizon::new(workers, next);
+        // Every worker may be between its look and its draw.
+        let ring = CommitRing::new(
+            options
+                .log_allocation_limit_csns
+                .max(2 * workers as u64 + 64),
+        );
+        let seat = |worker: usize| Seat {
+            idle: AtomicBool::new(false),
+            kick: RwLock::default(),
+            dice: AtomicU64::new(worker as u64 + 1),
+        };
+        let decisions = if options.timing { ring.capacity() } else { 0 };
+        let path = Arc::new_cyclic(|this| CommitPath {
+            env: env.clone(),
+            options: *options,
+            tracking: options.tracking,
+            mark: Arc::new(Watermark::new(horizon.get().0)),
+            horizon,
+            decided_at: (0..decisions).map(|_| AtomicU64::new(0)).collect(),
+            ring,
+            waits: Waits::new(),
+            desks: (0..workers)
+                .map(|_| CachePadded::new(Desk::new(options.queue)))
+                .collect(),
+            seats: (0..workers).map(|w| CachePadded::new(seat(w))).collect(),
+            protocol: Protocol::new(options.protocol, shape),
+            hardened_at: lanes.iter().map(|_| CachePadded::default()).collect(),
+            gsn_newest: CachePadded::default(),
+            gsn_hardened: CachePadded::default(),
+            committer: Committer::default(),
+            acknowledgments: (0..ACKNOWLEDGMENT_SHARDS)
+                .map(|_| CachePadded::default())
+                .collect(),
+            failure_hook: Mutex::default(),
+            lanes,
+            shape,
+            this: this.clone(),
+        });
+        for (number, lane) in path.lanes.iter().enumerate() {
+            let weak = path.this.clone();
+            lane.set_listener(Box::new(move |event| {
+                let Some(path) = weak.upgrade() else { return };
+                match event {
+                    LaneEvent::Durable => path.hardened(number),
+                    LaneEvent::Failed(error) => path.fail(LogFailed::new(error.to_string())),
+                    // Who waits for room registered a waker with the lane.
+                    LaneEvent::Room => {}
+                }
+            }));
+        }
+        path.start_committer()?;
+        Ok(path)
+    }
+
+    /// How it was set up.
+    pub fn options(&self) -> &CommitOptions {
+        &self.options
+    }
+
+    /// How dependencies are tracked.
+    #[inline]
+    pub fn tracking(&self) -> Tracking {
+        self.tracking
+    }
+
+    /// The counter and the horizon.
+    #[inline]
+    pub fn csns(&self) -> &Horizon {
+        &self.horizon
+    }
+
+    /// The lanes.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// The lane of a worker.
+    #[inline]
+    pub fn lane_of(&self, worker: WorkerId) -> &Lane {
+        &self.lanes[self.shape.lane_of(usize::from(worker.0))]
+    }
+
+    /// The number of a worker's lane.
+    #[inline]
+    pub fn lane_number_of(&self, worker: WorkerId) -> usize {
+        self.shape.lane_of(usize::from(worker.0))
+    }
+
+    /// Nanoseconds of the environment's clock; 0 if times are not taken.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        if self.options.timing { self.clock() } else { 0 }
+    }
+
+    #[inline]
+    fn clock(&self) -> u64 {
+        self.env.clock.monotonic().as_nanos()
+    }
+
+    /// A transaction's empty collection of dependencies.
+    #[inline]
+    pub fn collected(&self) -> Collected {
+        self.tracking.collected()
+    }
+
+    /// What a client waits for that is told of what was collected.
+    pub fn awaits(&self, collected: &Collected) -> Awaits {
+        self.tracking.awaits(collected)
+    }
+
+    /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`]: register with
+    /// [`CommitPath::wait_room`], ask again, then wait.
+    pub fn room(&self, worker: WorkerId, bytes: usize) -> Result<Place, NoRoom> {
+        let desk = &self.desks[usize::from(worker.0)];
+        while !desk.queue.has_room() {
+            // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
+            self.acknowledge(usize::from(worker.0));
+            std::hint::spin_loop();
+        }
+        // Others may draw between the look and the draw, each once.
+        let ahead = self.horizon.counter().0 + self.shape.workers as u64;
+        if ahead >= self.horizon.get().0 + self.ring.capacity() {
+            return Err(NoRoom::Full);
+        }
+        self.lane_of(worker).room(bytes).map(Place)
+    }
+
+    /// Has `waker` woken once when there may be room: register first, then ask again.
+    pub fn wait_room(&self, worker: WorkerId, waker: &Waker) {
+        let lane = self.lane_of(worker);
+        lane.wait_room(waker);
+        // Too many CSNs may be ahead of the horizon, whose lanes are others.
+        self.mark.notify(waker);
+    }
+
+    /// Publishes `reserved` and draws a CSN; see [`Horizon::draw`].
+    #[inline]
+    pub fn draw(&self, worker: WorkerId) -> (Csn, Reservation<'_>) {
+        self.horizon.draw(worker)
+    }
+
+    /// Puts the entry of a transaction into its lane and the transaction into its worker's queue. `reserved` is still
+    /// published: the caller clears it after. Does not fail, wait or do I/O.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one entry")]
+    pub fn push(
+        &self,
+        worker: WorkerId,
+        place: Place,
+        csn: Csn,
+        collected: &mut Collected,
+        body: PushBody<'_>,
+        began_at: u64,
+    ) -> PushedTxn {
+        collected.prune(self);
+        let deps = self.tracking.deps(csn, collected);
+        let lane = self.lane_of(worker);
+        let gsn_min = collected.gsn() + 1;
+        let pushed = match body {
+            PushBody::Inline(records) => lane.push(place.0, csn, gsn_min, &deps, records),
+            PushBody::Side(side) => lane.push_side(place.0, csn, gsn_min, &deps, &side),
+        };
+        if self.tracking == Tracking::Gsn {
+            self.gsn_newest.fetch_max(pushed.gsn, Ordering::SeqCst);
+        }
+        let precommitted_at = self.now();
+        let Deps { floor, list } = deps;
+        let pending = Pending {
+            csn,
+            end: pushed.end.0,
+            dsn: collected.dsn(),
+            floor,
+            gsn: pushed.gsn,
+            local: collected.is_local(),
+            execution_ns: precommitted_at.saturating_sub(began_at),
+            precommitted_at,
+            list,
+            flushed: None,
+        };
+        self.desks[usize::from(worker.0)].queue.push(&pending);
+        PushedTxn {
+            was_clean: pushed.was_clean,
+            missed: lane.hardened() >= pushed.end,
+            gsn: pushed.gsn,
+            lane: self.lane_number_of(worker),
+        }
+    }
+
+    /// Is all of it Committed?
+    #[inline]
+    pub fn is_reached(&self, awaits: &Awaits) -> bool {
+        awaits.floor < self.horizon.get() && awaits.list.iter().all(|csn| self.is_committed(*csn))
+    }
+
+    /// Calls `hook` when the log cannot be written any more: the process must stop.
+    pub fn set_failure_hook(&self, hook: FailureHook) {
+        if let Some(failure) = self.mark.failure() {
+            hook(&failure);
+        }
+        *self.failure_hook.lock() = Some(hook);
+    }
+
+    fn fail(&self, failure: LogFailed) {
+        self.mark.fail(failure.clone());
+        for waker in self.waits.take_clients() {
+            waker.wake();
+        }
+        if let Some(hook) = &*self.failure_hook.lock() {
+            hook(&failure);
+        }
+    }
+
+    /// Begins the write of whatever lanes hold.
+    pub fn flush_all(&self) {
+        for lane in &self.lanes {
+            lane.flush(FlushMode::Handoff);
+        }
+    }
+
+    /// What each lane has done, and what its workers' transactions waited for.
+    pub fn lane_stats(&self) -> Vec<LaneStats> {
+        let mut all: Vec<LaneStats> = self
+            .lanes
+            .iter()
+            .map(|lane| LaneStats {
+                lane: lane.counters(),
+                ..LaneStats::default()
+            })
+            .collect();
+        for (worker, desk) in self.desks.iter().enumerate() {
+            let stats = &mut all[self.shape.lane_of(worker)];
+            desk.look(|papers| stats.waits.add(&papers.waits));
+            // Who found the desk taken meanwhile has left a note.
+            self.acknowledge(worker);
+        }
+        for stats in &mut all {
+            let waits = &stats.waits;
+            stats.commits = waits.none + waits.horizon + waits.gsn + waits.predecessor;
+        }
+        all
+    }
+
+    /// Where the time of all commits went.
+    pub fn latencies(&self) -> Latencies {
+        let mut all = Latencies::default();
+        for (worker, desk) in self.desks.iter().enumerate() {
+            desk.look(|papers| all.add(&papers.latencies));
+            self.acknowledge(worker);
+        }
+        for shard in &self.acknowledgments {
+            all.add(&shard.lock());
+        }
+        all
+    }
+
+    /// Whoever waited for `csn` goes on.
+    #[inline]
+    fn record_acknowledgment(&self, csn: Csn) {
+        if let Some(at) = self.decided_at.get(self.ring.place(csn)) {
+            // Another CSN's if the ring has come around: it came later, and the time is nothing.
+            let waited = self.clock().saturating_sub(at.load(Ordering::Relaxed));
+            self.acknowledgments[csn.0 as usize % ACKNOWLEDGMENT_SHARDS]
+                .lock()
+                .record(Phase::Acknowledgment, waited);
+        }
+    }
+}
+
+/// Where a transaction's records are.
+#[derive(Clone, Copy, Debug)]
+pub enum PushBody<'a> {
+    /// Here.
+    Inline(&'a [u8]),
+    /// In a side segment that is durable.
+    Side(SideRef),
+}

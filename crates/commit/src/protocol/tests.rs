@@ -1,0 +1,264 @@
+//! The protocols as text: events in, actions out.
+
+use super::*;
+
+fn shape(workers: usize, workers_per_lane: usize) -> Shape {
+    Shape {
+        workers,
+        workers_per_lane,
+        flush_unit_bytes: 4096,
+        flush_timeout_ns: 1_000_000,
+        gather_ns: 0,
+        ack_group: 2,
+        steal_group: 4,
+    }
+}
+
+fn lane(unflushed_bytes: usize) -> LaneView {
+    LaneView {
+        unflushed_bytes,
+        can_flush: true,
+        since_hardened_ns: u64::MAX,
+        ..LaneView::default()
+    }
+}
+
+fn precommitted(worker: usize, unflushed_bytes: usize) -> Event<'static> {
+    Event::Precommitted {
+        worker,
+        lane: lane(unflushed_bytes),
+        stealable_bytes: 0,
+        dice: 1,
+    }
+}
+
+fn idle(worker: usize, unflushed_bytes: usize) -> Event<'static> {
+    Event::Idle {
+        worker,
+        lane: lane(unflushed_bytes),
+        alone: true,
+        average_idle_ns: None,
+        dice: 1,
+    }
+}
+
+fn hardened(of: usize, hardened: u64, unflushed_bytes: usize) -> Event<'static> {
+    Event::Hardened {
+        lane: of,
+        hardened,
+        view: lane(unflushed_bytes),
+    }
+}
+
+/// What a protocol does, event by event.
+fn told(kind: ProtocolKind, shape: Shape, events: &[Event<'_>]) -> String {
+    let protocol = Protocol::new(kind, shape);
+    let mut lines = Vec::new();
+    for event in events {
+        let mut actions = Actions::new();
+        protocol.on(*event, &mut actions);
+        let actions: Vec<String> = actions
+            .iter()
+            .map(|action| match action {
+                Action::Flush { lane, inline } => {
+                    format!("flush {lane} {}", if *inline { "here" } else { "there" })
+                }
+                Action::Steal { worker } => format!("{worker} steals"),
+                Action::Acknowledge { workers } => format!("acknowledge {workers:?}"),
+                Action::BeginRound { background } => {
+                    format!("round {}", if *background { "there" } else { "here" })
+                }
+                Action::AskAgain { after_ns } => format!("again in {after_ns}"),
+                Action::Rouse { lane } => format!("rouse {lane}"),
+            })
+            .collect();
+        lines.push(actions.join(", "));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn group_flushes_all_lanes_in_rounds_led_by_a_worker() {
+    let events = [
+        precommitted(0, 100),
+        precommitted(0, 5000),
+        Event::Round {
+            lanes: &[(0, 5000), (0, 0), (0, 70)],
+        },
+        // Wanted while one runs.
+        idle(1, 10),
+        idle(1, 10),
+        hardened(0, 5000, 0),
+        hardened(2, 60, 0),
+        hardened(2, 70, 0),
+        idle(1, 10),
+    ];
+    let expected = "\n\
+        round here\n\
+        flush 0 here, flush 2 here\n\
+        \n\
+        \n\
+        \n\
+        \n\
+        acknowledge 0..3, rouse 0, rouse 1, rouse 2\n\
+        round here";
+    assert_eq!(told(ProtocolKind::Group, shape(3, 1), &events), expected);
+}
+
+#[test]
+fn pipelined_does_so_in_the_background_and_goes_on_while_wanted() {
+    let events = [
+        idle(0, 10),
+        Event::Round { lanes: &[(0, 10)] },
+        idle(0, 20),
+        hardened(0, 10, 20),
+        Event::Round { lanes: &[(10, 30)] },
+        hardened(0, 30, 0),
+        // Nothing is there: the round ends at once.
+        idle(0, 1),
+        Event::Round { lanes: &[(30, 30)] },
+    ];
+    let expected = "round there\n\
+        flush 0 here\n\
+        \n\
+        acknowledge 0..1, round there\n\
+        flush 0 here\n\
+        acknowledge 0..1\n\
+        round there\n\
+        acknowledge 0..1";
+    assert_eq!(
+        told(ProtocolKind::Pipelined, shape(1, 1), &events),
+        expected
+    );
+}
+
+#[test]
+fn autonomous_workers_flush_rob_and_acknowledge_for_themselves() {
+    let rich = |worker, own, stealable_bytes, dice| Event::Precommitted {
+        worker,
+        lane: lane(own),
+        stealable_bytes,
+        dice,
+    };
+    let idles = |average_idle_ns, dice| Event::Idle {
+        worker: 5,
+        lane: lane(9),
+        alone: true,
+        average_idle_ns: Some(average_idle_ns),
+        dice,
+    };
+    let events = [
+        rich(5, 4095, 0, 1),
+        rich(5, 4096, 0, 1),
+        rich(5, 96, 3999, 1),
+        rich(5, 96, 4000, 1),
+        // log2(8) = 3.
+        rich(5, 96, 0, 3),
+        // Force commit, with the probability 20 us / 50 us.
+        idles(20_000, 20_001),
+        idles(20_000, 20_000),
+        idle(5, 0),
+        hardened(2, 10, 0),
+    ];
+    let expected = "\n\
+        flush 5 here\n\
+        \n\
+        5 steals, flush 5 here\n\
+        acknowledge 4..6\n\
+        \n\
+        flush 5 here, acknowledge 4..6\n\
+        acknowledge 4..6\n\
+        acknowledge 2..4";
+    assert_eq!(
+        told(ProtocolKind::Autonomous, shape(8, 1), &events),
+        expected
+    );
+}
+
+#[test]
+fn grouped_lanes_flush_each_for_itself() {
+    let busy = |unflushed_bytes| Event::Precommitted {
+        worker: 2,
+        lane: LaneView {
+            can_flush: false,
+            ..lane(unflushed_bytes)
+        },
+        stealable_bytes: 0,
+        dice: 0,
+    };
+    let timed_out = Event::Precommitted {
+        worker: 2,
+        lane: LaneView {
+            waited_ns: 1_000_000,
+            ..lane(1)
+        },
+        stealable_bytes: 0,
+        dice: 0,
+    };
+    let events = [
+        precommitted(2, 4095),
+        precommitted(2, 4096),
+        timed_out,
+        // The home takes no more now; when it does, it is told.
+        busy(4096),
+        hardened(1, 10, 4096),
+        hardened(1, 10, 4095),
+        hardened(1, 10, 0),
+        idle(3, 0),
+        idle(3, 1),
+    ];
+    let expected = "\n\
+        flush 1 there\n\
+        flush 1 there\n\
+        \n\
+        acknowledge 2..4, flush 1 there\n\
+        acknowledge 2..4, rouse 1\n\
+        acknowledge 2..4\n\
+        \n\
+        flush 1 here";
+    assert_eq!(
+        told(ProtocolKind::GroupedLanes, shape(4, 2), &events),
+        expected
+    );
+}
+
+#[test]
+fn grouped_lanes_wait_a_moment_for_those_just_set_free() {
+    let shape = Shape {
+        gather_ns: 400,
+        ..shape(4, 2)
+    };
+    let after = |since_hardened_ns, waited_ns, all_idle| Event::Idle {
+        worker: 3,
+        lane: LaneView {
+            since_hardened_ns,
+            waited_ns,
+            all_idle,
+            ..lane(1)
+        },
+        alone: true,
+        average_idle_ns: None,
+        dice: 0,
+    };
+    let events = [
+        after(100, 50, false),
+        after(100, 50, true),
+        after(390, 500, false),
+        after(5000, 400, false),
+    ];
+    let expected = "again in 350\nflush 1 here\nagain in 10\nflush 1 here";
+    assert_eq!(told(ProtocolKind::GroupedLanes, shape, &events), expected);
+}
+
+#[test]
+fn workers_lanes_and_groups() {
+    let shape = shape(5, 2);
+    assert_eq!(shape.lanes(), 3);
+    assert_eq!(shape.workers_of(2), 4..5);
+    assert_eq!(shape.ack_group_of(4), 4..5);
+    assert_eq!(shape.steal_lanes_of(1), 0..2);
+    assert_eq!(shape.steal_lanes_of(4), 2..3);
+    for kind in ProtocolKind::ALL {
+        assert_eq!(ProtocolKind::from_name(kind.name()), Some(kind));
+    }
+}

@@ -1,0 +1,97 @@
+//! The commit ring: which CSNs above the horizon are Committed.
+//!
+//! One word per CSN, in a ring; a word holds the CSN that is Committed. A bitmap would have to be cleared before a bit is
+//! used again, in a race with those who read it; a word that names its CSN is simply overwritten.
+//!
+//! Invariants: CSN x + capacity is drawn only when the horizon is above x, so a word that names another CSN than the one
+//! asked for says nothing about it, and who then looks at the horizon again is told the truth. Adjacent CSNs lie in
+//! different cache lines: different workers set them.
+
+use std::sync::atomic::AtomicU64;
+
+use logstead_types::Csn;
+
+use crate::word::AtomicWord;
+
+/// Words of a cache line.
+const LINE: u64 = 8;
+
+/// See the module's documentation.
+pub struct CommitRing<W: AtomicWord = AtomicU64> {
+    words: Box<[W]>,
+    /// Cache lines minus one; a power of two minus one.
+    lines_mask: u64,
+    lines_log: u32,
+}
+
+impl<W: AtomicWord> CommitRing<W> {
+    /// For at least `csns` CSNs above the horizon.
+    pub fn new(csns: u64) -> CommitRing<W> {
+        let lines = csns.div_ceil(LINE).next_power_of_two().max(1);
+        CommitRing {
+            words: (0..lines * LINE).map(|_| W::new(0)).collect(),
+            lines_mask: lines - 1,
+            lines_log: lines.trailing_zeros(),
+        }
+    }
+
+    /// How far the counter may be ahead of the horizon.
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    /// The number of the word of a CSN, below [`CommitRing::capacity`].
+    #[inline]
+    pub fn place(&self, csn: Csn) -> usize {
+        let line = csn.0 & self.lines_mask;
+        let within = csn.0 >> self.lines_log & (LINE - 1);
+        (line * LINE + within) as usize
+    }
+
+    #[inline]
+    fn word(&self, csn: Csn) -> &W {
+        &self.words[self.place(csn)]
+    }
+
+    /// `csn` is Committed.
+    #[inline]
+    pub fn set(&self, csn: Csn) {
+        self.word(csn).store(csn.0);
+    }
+
+    /// True if `csn` is known to be Committed. After a no the horizon tells.
+    #[inline]
+    pub fn has(&self, csn: Csn) -> bool {
+        self.word(csn).load() == csn.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_csn_of_a_window_has_a_word_of_its_own() {
+        let ring: CommitRing = CommitRing::new(100);
+        assert_eq!(ring.capacity(), 128);
+        for csn in 1000..1128 {
+            assert!(!ring.has(Csn(csn)));
+            ring.set(Csn(csn));
+        }
+        assert!((1000..1128).all(|csn| ring.has(Csn(csn))));
+        ring.set(Csn(1128));
+        assert!(!ring.has(Csn(1000)), "its word is used again");
+        assert!((1001..1129).all(|csn| ring.has(Csn(csn))));
+    }
+
+    #[test]
+    fn neighbours_do_not_share_a_cache_line() {
+        let ring: CommitRing = CommitRing::new(1024);
+        let line = |csn| {
+            let at = std::ptr::from_ref(ring.word(Csn(csn))) as usize;
+            (at - ring.words.as_ptr() as usize) / 64
+        };
+        assert_ne!(line(5), line(6));
+    }
+}

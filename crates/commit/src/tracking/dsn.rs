@@ -1,0 +1,31 @@
+//! Record-level tracking by the newest predecessor (papers/milliscale.txt §4.3).
+//!
+//! Rule: acknowledged when hardened and its DSN is below the horizon; the floor in its entry is its DSN. Why it is right:
+//! everything it read or overwrote has a CSN of at most its DSN, and the horizon passes a CSN only when all up to it are
+//! durable; recovery then finds every CSN up to the floor accounted for, and all of those survive, because their own
+//! dependencies have smaller CSNs still.
+//!
+//! What is false about it: a CSN below the DSN that has nothing to do with the transaction may hold it back.
+
+use logstead_types::Csn;
+use logstead_wal::Deps;
+
+use super::{Progress, Verdict};
+use crate::collected::Collected;
+use crate::pending::Pending;
+
+pub(super) fn deps(csn: Csn, collected: &Collected) -> Deps {
+    let named = collected.deps(csn);
+    // The floor is there already if it depends on everything.
+    Deps::floor(named.floor.max(Csn(collected.dsn().0)))
+}
+
+#[inline]
+pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+    let newest = Csn(pending.dsn.0).max(pending.floor);
+    if newest < progress.horizon() {
+        Verdict::Committed
+    } else {
+        Verdict::Horizon(newest)
+    }
+}

@@ -1,0 +1,24 @@
+//! Transaction-level tracking: a transaction depends on everything drawn before it.
+//!
+//! Rule: acknowledged when its own CSN is below the horizon; the floor in its entry is CSN - 1. Why it is right: what a
+//! transaction read or overwrote was Precommitted before it drew its CSN, therefore has a lower CSN; the horizon passes
+//! a CSN only when all lower ones are durable; and recovery keeps an entry only if all lower CSNs are accounted for.
+
+use logstead_types::Csn;
+use logstead_wal::Deps;
+
+use super::{Progress, Verdict};
+use crate::pending::Pending;
+
+pub(super) fn deps(csn: Csn) -> Deps {
+    Deps::floor(Csn(csn.0 - 1))
+}
+
+#[inline]
+pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
+    if pending.csn < progress.horizon() {
+        Verdict::Committed
+    } else {
+        Verdict::Horizon(pending.csn)
+    }
+}

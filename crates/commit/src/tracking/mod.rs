@@ -1,0 +1,108 @@
+//! When is a hardened transaction Committed, and what does its entry say? Four answers, of one shape.
+//!
+//! On storage all of them write a floor and a list: an entry survives a crash only if every CSN on the list survives, and
+//! every CSN up to the floor is accounted for. A mode is right if a transaction it acknowledges survives by that rule.
+//!
+//! Pure: no clock, no disk, no state.
+
+mod dsn;
+mod exact;
+mod gsn;
+mod horizon;
+
+use logstead_types::Csn;
+use logstead_wal::Deps;
+
+use crate::awaits::Awaits;
+use crate::collected::{Collected, IsCommitted};
+use crate::pending::Pending;
+
+/// How dependencies are tracked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tracking {
+    /// Transaction level: everything drawn before. The baseline of both papers.
+    Horizon,
+    /// Page level, with remote flush avoidance: LeanStore's.
+    Gsn,
+    /// Record level, by the newest predecessor: Milliscale's.
+    Dsn,
+    /// Record level, by name: no false dependency at all.
+    #[default]
+    Exact,
+}
+
+/// How far durability has come, as far as a verdict needs to know.
+pub trait Progress: IsCommitted {
+    /// Every entry with a GSN up to it is hardened, in whatever lane.
+    fn hardened_gsn(&self) -> u64;
+}
+
+/// May a hardened transaction be acknowledged?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes: it is Committed.
+    Committed,
+    /// When the horizon is above this CSN.
+    Horizon(Csn),
+    /// When every lane has hardened this GSN.
+    Gsn(u64),
+    /// When this predecessor is Committed: ask again then.
+    Predecessor(Csn),
+}
+
+impl Tracking {
+    /// All of them.
+    pub const ALL: [Tracking; 4] = [
+        Tracking::Horizon,
+        Tracking::Gsn,
+        Tracking::Dsn,
+        Tracking::Exact,
+    ];
+
+    /// Its name, as in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tracking::Horizon => "horizon",
+            Tracking::Gsn => "gsn",
+            Tracking::Dsn => "dsn",
+            Tracking::Exact => "exact",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Tracking> {
+        Tracking::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// An empty collection of dependencies, as detailed as this mode needs it.
+    pub fn collected(self) -> Collected {
+        Collected::new(matches!(self, Tracking::Gsn | Tracking::Exact))
+    }
+
+    /// What the entry of the transaction that drew `csn` says on storage.
+    pub fn deps(self, csn: Csn, collected: &Collected) -> Deps {
+        match self {
+            Tracking::Horizon => horizon::deps(csn),
+            Tracking::Dsn => dsn::deps(csn, collected),
+            Tracking::Gsn | Tracking::Exact => collected.deps(csn),
+        }
+    }
+
+    /// May this transaction be acknowledged? It is hardened: asked earlier, the answer would mean nothing.
+    pub fn judge(self, pending: &Pending, progress: &impl Progress) -> Verdict {
+        match self {
+            Tracking::Horizon => horizon::judge(pending, progress),
+            Tracking::Gsn => gsn::judge(pending, progress),
+            Tracking::Dsn => dsn::judge(pending, progress),
+            Tracking::Exact => exact::judge(pending, progress),
+        }
+    }
+
+    /// What the client of a transaction that changed nothing waits for, or who hears of rows in an error.
+    pub fn awaits(self, collected: &Collected) -> Awaits {
+        collected.awaits()
+    }
+}
+
+#[cfg(test)]
+mod tests;

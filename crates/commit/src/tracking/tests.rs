@@ -1,0 +1,129 @@
+//! The four rules side by side.
+
+use std::collections::BTreeSet;
+
+use logstead_types::Dsn;
+
+use super::*;
+
+#[derive(Default)]
+struct At {
+    horizon: u64,
+    committed: BTreeSet<u64>,
+    hardened_gsn: u64,
+}
+
+impl IsCommitted for At {
+    fn horizon(&self) -> Csn {
+        Csn(self.horizon)
+    }
+    fn is_committed(&self, csn: Csn) -> bool {
+        csn.0 < self.horizon || self.committed.contains(&csn.0)
+    }
+}
+
+impl Progress for At {
+    fn hardened_gsn(&self) -> u64 {
+        self.hardened_gsn
+    }
+}
+
+/// CSN 20, which has read what 12 and 15 wrote, with GSN 9.
+fn pending() -> Pending {
+    Pending {
+        csn: Csn(20),
+        dsn: Dsn(15),
+        gsn: 9,
+        list: [Csn(12), Csn(15)].into_iter().collect(),
+        ..Pending::default()
+    }
+}
+
+#[test]
+fn each_mode_waits_for_what_its_rule_says() {
+    let at = |horizon, committed: &[u64], hardened_gsn| At {
+        horizon,
+        committed: committed.iter().copied().collect(),
+        hardened_gsn,
+    };
+    let judge = |mode: Tracking, at: At| mode.judge(&pending(), &at);
+    use Tracking::{Dsn as ByDsn, Exact, Gsn, Horizon};
+    // Nothing is durable but itself.
+    assert_eq!(judge(Horizon, at(10, &[], 0)), Verdict::Horizon(Csn(20)));
+    assert_eq!(judge(ByDsn, at(10, &[], 0)), Verdict::Horizon(Csn(15)));
+    assert_eq!(judge(Gsn, at(10, &[], 8)), Verdict::Gsn(9));
+    assert_eq!(judge(Exact, at(10, &[], 0)), Verdict::Predecessor(Csn(12)));
+    // One of the two predecessors is.
+    assert_eq!(
+        judge(Exact, at(10, &[12], 0)),
+        Verdict::Predecessor(Csn(15))
+    );
+    // Both are; others before them are not: exact alone does not mind.
+    assert_eq!(judge(Exact, at(11, &[12, 15], 0)), Verdict::Committed);
+    assert_eq!(
+        judge(ByDsn, at(11, &[12, 15], 0)),
+        Verdict::Horizon(Csn(15))
+    );
+    // Everything up to the newest predecessor is.
+    assert_eq!(judge(ByDsn, at(16, &[], 0)), Verdict::Committed);
+    assert_eq!(judge(Exact, at(16, &[], 0)), Verdict::Committed);
+    assert_eq!(judge(Horizon, at(20, &[], 0)), Verdict::Horizon(Csn(20)));
+    assert_eq!(judge(Horizon, at(21, &[], 0)), Verdict::Committed);
+    assert_eq!(judge(Gsn, at(10, &[], 9)), Verdict::Committed);
+}
+
+#[test]
+fn a_floor_waits_for_the_horizon_in_every_mode() {
+    let pending = Pending {
+        floor: Csn(18),
+        local: true,
+        list: [].into_iter().collect(),
+        ..pending()
+    };
+    for mode in [Tracking::Gsn, Tracking::Dsn, Tracking::Exact] {
+        let at = At {
+            horizon: 18,
+            hardened_gsn: 100,
+            ..At::default()
+        };
+        assert_eq!(
+            mode.judge(&pending, &at),
+            Verdict::Horizon(Csn(18)),
+            "{mode:?}"
+        );
+        let at = At { horizon: 19, ..at };
+        assert_eq!(mode.judge(&pending, &at), Verdict::Committed, "{mode:?}");
+    }
+}
+
+#[test]
+fn entries_say_what_recovery_must_know() {
+    let nothing = At::default();
+    for (mode, floor, list) in [
+        (Tracking::Horizon, 19, &[][..]),
+        (Tracking::Dsn, 15, &[]),
+        (Tracking::Gsn, 0, &[12, 15]),
+        (Tracking::Exact, 0, &[12, 15]),
+    ] {
+        let mut collected = mode.collected();
+        collected.cover(Csn(12), &nothing);
+        collected.cover(Csn(15), &nothing);
+        let deps = mode.deps(Csn(20), &collected);
+        let listed: Vec<u64> = deps.list.iter().map(|csn| csn.0).collect();
+        assert_eq!((deps.floor.0, listed.as_slice()), (floor, list), "{mode:?}");
+        collected.cover_everything();
+        assert_eq!(
+            mode.deps(Csn(20), &collected),
+            Deps::floor(Csn(19)),
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn names_come_back() {
+    for mode in Tracking::ALL {
+        assert_eq!(Tracking::from_name(mode.name()), Some(mode));
+    }
+    assert_eq!(Tracking::from_name("psychic"), None);
+}
