@@ -658,6 +658,10 @@ impl Core {
             (1, _) => write(at, bytes),
             (_, Kind::Objects) => {}
             (_, Kind::Blocks) => {
+                // A device's segments are as long as they are, whatever was written.
+                let offset = at.offset + bytes.len() as u64;
+                let _gone = state.store.extend(lane, Position { offset, ..at });
+                let mut write = |at, bytes: &[u8]| drop(state.store.write(lane, at, bytes));
                 for (number, sector) in bytes.chunks(SECTOR_LEN).enumerate() {
                     if state.random.u64() & 1 == 0 {
                         let offset = at.offset + (number * SECTOR_LEN) as u64;

@@ -205,6 +205,17 @@ impl Store {
         Ok(())
     }
 
+    /// Makes the segment at least this long, with zeros.
+    pub(super) fn extend(&mut self, lane: LaneId, end: Position) -> Result<(), HomeError> {
+        let len = self.len(lane, end.segment)?;
+        match (len, end.offset.checked_sub(1)) {
+            (Some(len), Some(offset)) if len < end.offset => {
+                self.write(lane, Position { offset, ..end }, &[0])
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reads as many bytes as the segment has.
     pub(super) fn read(
         &self,
