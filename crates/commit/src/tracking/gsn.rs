@@ -4,9 +4,10 @@
 //! becomes the GSN of every chunk it changed before anybody can see the change.
 //!
 //! Rule: acknowledged when hardened and its GSN is at most the smallest hardened GSN over the lanes, or when all its
-//! accesses were local: to chunks whose unhardened writers are all of its own lane. Why it is right: whatever it read has
-//! a smaller GSN, and is hardened when every lane has hardened that far; a local predecessor stands before it in the same
-//! lane, which hardens in order. What was covered by other ways than a row (a cached schema) waits as in mode `dsn`, and so does
+//! accesses were local, to chunks whose unhardened writers are all of its own lane, and its direct predecessors are
+//! Committed. Why it is right: whatever it read has a smaller GSN, and is hardened when every lane has hardened that far. A local
+//! predecessor stands before it in the same lane, which hardens in order; but it may itself follow something remote that
+//! is not hardened, and is lost with it: so being hardened is not enough of a predecessor. What was covered by other ways than a row (a cached schema) waits as in mode `dsn`, and so does
 //! a transaction with more predecessors than its entry lists (T9): the entry's list is what recovery judges by, and a list of
 //! what is hardened, all the way down, survives.
 //!
@@ -22,9 +23,18 @@ pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
     if pending.floor > Csn::ZERO && pending.floor >= progress.horizon() {
         return Verdict::Horizon(pending.floor);
     }
-    if pending.local || pending.gsn <= progress.hardened_gsn() {
-        Verdict::Committed
-    } else {
-        Verdict::Gsn(pending.gsn)
+    if pending.gsn <= progress.hardened_gsn() {
+        return Verdict::Committed;
+    }
+    if !pending.local {
+        return Verdict::Gsn(pending.gsn);
+    }
+    match pending
+        .list
+        .iter()
+        .find(|csn| !progress.is_committed(**csn))
+    {
+        Some(&missing) => Verdict::Predecessor(missing),
+        None => Verdict::Committed,
     }
 }

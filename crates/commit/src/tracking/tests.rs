@@ -127,3 +127,22 @@ fn names_come_back() {
     }
     assert_eq!(Tracking::from_name("psychic"), None);
 }
+
+/// A predecessor in the same lane is hardened first, but what it follows in another lane may still be lost, and the
+/// predecessor with it: found by `logstead-sim`'s crashes, seed 359.
+#[test]
+fn a_local_transaction_waits_for_its_predecessors_all_the_same() {
+    let pending = Pending {
+        local: true,
+        ..pending()
+    };
+    let at = |committed: &[u64], hardened_gsn| At {
+        horizon: 10,
+        committed: committed.iter().copied().collect(),
+        hardened_gsn,
+    };
+    let judge = |at: At| Tracking::Gsn.judge(&pending, &at);
+    assert_eq!(judge(at(&[12], 0)), Verdict::Predecessor(Csn(15)));
+    assert_eq!(judge(at(&[12, 15], 0)), Verdict::Committed);
+    assert_eq!(judge(at(&[], 9)), Verdict::Committed);
+}
