@@ -219,8 +219,7 @@ impl Shared {
                 state.blocks_hardened += 1;
                 state.count(&block);
                 if let Some(own) = block.own {
-                    let parked = state.claims.written(own, block.sealed_at);
-                    state.counters.parked += u64::from(parked);
+                    state.claims.written(own, block.sealed_at);
                 }
                 let sealed_at = block.sealed_at;
                 stolen.extend(block.stolen.into_iter().map(|stolen| (stolen, sealed_at)));
@@ -254,8 +253,7 @@ impl Shared {
             if state.failed.is_some() {
                 return;
             }
-            let parked = state.claims.written(claim, sealed_at);
-            state.counters.parked += u64::from(parked);
+            state.claims.written(claim, sealed_at);
             let hardened = self.harden(&mut state, now);
             (hardened, std::mem::take(&mut state.waiters))
         };

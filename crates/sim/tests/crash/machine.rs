@@ -1,0 +1,494 @@
+//! A machine in one thread and in virtual time: workers, clients, the home; a seed decides who goes on, and when it stops.
+//!
+//! What the executor of a worker does with its thread, this does for all workers, one step at a time: polls what is ready,
+//! tells the commit path of the moments between tasks and of idleness, leads the background's rounds. A step of the home is
+//! one event of storage. If nobody can go on and clients still wait, somebody was forgotten: that is an error too (T13).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use logstead_engine::{
+    Awaits, CommitOptions, Engine, EngineOptions, Env, Guard, Isolation, KeyExtractor, KeyKind,
+    ProtocolKind, QueueKind, RowRef, ScanCursor, Table, Tracking, Worker,
+};
+use logstead_env::{Clock, Instant, SimClock};
+use logstead_home::simulated::{Fault, Model};
+use logstead_home::{SimulatedHome, SimulatedOptions};
+use logstead_sim::crash::{Aftermath, Key, Writer};
+use logstead_types::{IndexId, LaneId, TableId, WorkerId};
+
+use crate::script::{Client, Counts, Dice, Log, TABLES, Tables, number_of, value_of};
+use crate::watched::Watched;
+
+const LEDGER: TableId = TableId(20_000);
+
+fn rows_table(number: u64) -> TableId {
+    TableId(20_001 + number as u32)
+}
+
+fn by_key_index(number: u64) -> IndexId {
+    IndexId(30_001 + number as u32)
+}
+
+const LANE_BUFFER_BYTES: usize = 16 << 10;
+/// More than a quarter of a buffer: the records of such a transaction go into a side segment.
+const LARGE_BYTES: usize = 5 << 10;
+/// A life is over by then.
+const STEPS_MAX: u64 = 20_000;
+
+struct ByKey;
+
+impl KeyExtractor for ByKey {
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        out.extend_from_slice(row.column(0).unwrap_or_default());
+        KeyKind::Unique
+    }
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) protocol: ProtocolKind,
+    pub(crate) tracking: Tracking,
+    pub(crate) queue: QueueKind,
+    pub(crate) workers: usize,
+    pub(crate) workers_per_lane: usize,
+    pub(crate) steal_group: usize,
+    pub(crate) model: &'static str,
+    pub(crate) clients_per_worker: u64,
+    pub(crate) transactions: u64,
+    pub(crate) faults: bool,
+    /// Workers write by themselves, where the model offers that.
+    pub(crate) inline: bool,
+    pub(crate) dead_lane: Option<u16>,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) lives: u64,
+    pub(crate) crashes_in_recovery: u64,
+    pub(crate) survived: u64,
+    pub(crate) survived_unacknowledged: u64,
+    pub(crate) lost: u64,
+    pub(crate) lost_though_hardened: u64,
+    /// Transactions found waiting at a moment at which the precise graph had them wait too, and had not.
+    pub(crate) true_waits: u64,
+    pub(crate) false_waits: u64,
+    pub(crate) counts: Counts,
+}
+
+impl Outcomes {
+    pub(crate) fn add(&mut self, other: &Outcomes) {
+        self.lives += other.lives;
+        self.crashes_in_recovery += other.crashes_in_recovery;
+        self.survived += other.survived;
+        self.survived_unacknowledged += other.survived_unacknowledged;
+        self.lost += other.lost;
+        self.lost_though_hardened += other.lost_though_hardened;
+        self.true_waits += other.true_waits;
+        self.false_waits += other.false_waits;
+        self.counts.acknowledged += other.counts.acknowledged;
+        self.counts.answered += other.counts.answered;
+        self.counts.errors_told += other.counts.errors_told;
+        self.counts.rolled_back += other.counts.rolled_back;
+        self.counts.large += other.counts.large;
+    }
+}
+
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+struct Task {
+    worker: usize,
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    ready: Arc<Flag>,
+}
+
+/// A worker's thread, as far as the commit path knows it.
+struct Seat {
+    worker: Worker,
+    /// It has not been told that it is idle since something ran or it was roused.
+    owes_idle: bool,
+    kicked: Arc<AtomicBool>,
+    ask_again: Option<Instant>,
+}
+
+pub(crate) struct Machine {
+    setup: Setup,
+    home: Arc<Watched>,
+    env: Env,
+    clock: Arc<SimClock>,
+    dice: Dice,
+    log: Log,
+    outcomes: Outcomes,
+}
+
+impl Machine {
+    pub(crate) fn new(setup: &Setup) -> Machine {
+        let clock = Arc::new(SimClock::new());
+        let (env, _) = Env::simulated(setup.seed);
+        let env = Env {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            ..env
+        };
+        let mut model = Model::named(setup.model).expect("a model");
+        // Lanes go on to other segments.
+        model.appends_per_segment = model.appends_per_segment.min(5);
+        model.segment_size_bytes = model.segment_size_bytes.min(128 << 10);
+        let mut options = SimulatedOptions::new(model, setup.seed);
+        if setup.faults {
+            let faults = [Fault::LostReply, Fault::Delay, Fault::Duplicate];
+            for fault in faults.into_iter().chain([Fault::Transient, Fault::Stall]) {
+                options.faults = options.faults.with(fault, 0.03);
+            }
+        }
+        let home = SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock));
+        let mut home = home.expect("opens");
+        if setup.inline {
+            home = home.with_inline_writes();
+        }
+        Machine {
+            setup: setup.clone(),
+            home: Arc::new(Watched::new(home)),
+            env,
+            clock,
+            dice: Dice::new(setup.seed),
+            log: Log::default(),
+            outcomes: Outcomes::default(),
+        }
+    }
+
+    /// Lives and crashes, one after the other. An error is what was wrong.
+    pub(crate) fn run(mut self, lives: u64) -> Result<Outcomes, String> {
+        for _ in 0..lives {
+            let tables = self.recover()?;
+            self.live(&tables)?;
+            self.outcomes.lives += 1;
+            self.stop();
+        }
+        self.recover()?;
+        self.outcomes.counts = self.log.borrow().counts;
+        Ok(self.outcomes)
+    }
+
+    fn options(&self) -> EngineOptions {
+        EngineOptions {
+            workers: self.setup.workers,
+            commit: CommitOptions {
+                protocol: self.setup.protocol,
+                tracking: self.setup.tracking,
+                queue: self.setup.queue,
+                workers_per_lane: self.setup.workers_per_lane,
+                steal_group: self.setup.steal_group,
+                lane_buffer_bytes: LANE_BUFFER_BYTES,
+                flush_unit_bytes: 512,
+                flush_timeout: Duration::from_millis(2),
+                threads: false,
+                ..CommitOptions::default()
+            },
+            ..EngineOptions::default()
+        }
+    }
+
+    fn stop(&mut self) {
+        self.home.home.crash();
+        self.home.begin_life();
+        self.home.home.reboot();
+        let log = &mut *self.log.borrow_mut();
+        log.writers.clear();
+        log.unacknowledged.clear();
+    }
+
+    /// Starts the engine, crashing at its requests as often as the dice say, and judges what came back.
+    fn recover(&mut self) -> Result<Tables, String> {
+        let mut again = self.dice.roll(3);
+        loop {
+            let home = self.home.home.clone();
+            let crashes = again > 0 && self.dice.one_in(2);
+            if crashes {
+                home.crash_at(home.requests() + self.dice.roll(40));
+            }
+            let opened = Engine::open(self.options(), self.home.clone(), self.env.clone());
+            if home.is_down() {
+                drop(opened);
+                self.outcomes.crashes_in_recovery += 1;
+                self.stop();
+                again -= u64::from(again > 0);
+                continue;
+            }
+            home.crash_at(u64::MAX);
+            let (engine, _) = opened.map_err(|error| format!("recovery: {error}"))?;
+            self.judge(&engine)?;
+            if again > 0 {
+                // The same once more, from what this recovery has left.
+                again -= 1;
+                drop(engine);
+                self.stop();
+                continue;
+            }
+            return Ok(self.tables(engine));
+        }
+    }
+
+    fn judge(&mut self, engine: &Engine) -> Result<(), String> {
+        let worker = engine.worker(WorkerId(0));
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        let mut all = |table: &Arc<Table>| {
+            let guard = Guard::pin();
+            let mut cursor = ScanCursor::new(table);
+            let mut found = Vec::new();
+            while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+                found.push((number_of(row.bytes), value_of(row.bytes)));
+            }
+            found
+        };
+        let ledger: BTreeSet<Writer> = all(&engine.create_table(LEDGER))
+            .into_iter()
+            .map(|(writer, _)| writer)
+            .collect();
+        let found: Vec<(Key, Vec<u8>)> = (0..TABLES)
+            .flat_map(|number| all(&engine.create_table(rows_table(number))))
+            .collect();
+        let rows: BTreeMap<Key, Vec<u8>> = found.iter().cloned().collect();
+        if rows.len() != found.len() {
+            return Err("a key is there twice after recovery".to_owned());
+        }
+        let Aftermath {
+            survived,
+            survived_unacknowledged,
+            lost,
+            lost_though_hardened,
+        } = self.log.borrow_mut().oracle.crashed(&ledger, &rows)?;
+        self.outcomes.survived += survived;
+        self.outcomes.survived_unacknowledged += survived_unacknowledged;
+        self.outcomes.lost += lost;
+        self.outcomes.lost_though_hardened += lost_though_hardened;
+        Ok(())
+    }
+
+    fn tables(&self, engine: Engine) -> Tables {
+        let ledger = engine.create_table(LEDGER);
+        let worker = engine.worker(WorkerId(0));
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        let mut make = |number| {
+            let rows = engine.create_table(rows_table(number));
+            let by_key = engine.create_index(&rows, by_key_index(number), true, Arc::new(ByKey));
+            txn.build_index(&rows, &by_key).expect("keys are unique");
+            (rows, by_key)
+        };
+        let rows = (0..TABLES).map(&mut make).collect();
+        drop(txn);
+        Tables {
+            engine,
+            rows,
+            ledger,
+        }
+    }
+
+    fn live(&mut self, tables: &Tables) -> Result<(), String> {
+        if let Some(lane) = self.setup.dead_lane {
+            self.home.home.kill_lane(LaneId(lane));
+        }
+        let mut seats: Vec<Seat> = (0..self.setup.workers)
+            .map(|number| {
+                let worker = tables.engine.worker(WorkerId(number as u16));
+                let kicked = Arc::new(AtomicBool::new(false));
+                let kick = Arc::clone(&kicked);
+                worker.set_kick(Arc::new(move || kick.store(true, Ordering::SeqCst)));
+                Seat {
+                    worker,
+                    owes_idle: true,
+                    kicked,
+                    ask_again: None,
+                }
+            })
+            .collect();
+        let mut tasks: Vec<Task> = Vec::new();
+        for (number, seat) in seats.iter().enumerate() {
+            for _ in 0..self.setup.clients_per_worker {
+                let client = Client {
+                    tables: tables.clone(),
+                    worker: seat.worker.clone(),
+                    log: Rc::clone(&self.log),
+                    home: Arc::clone(&self.home),
+                    dice: self.dice.fork(),
+                    large_bytes: LARGE_BYTES,
+                };
+                let ready = Arc::new(Flag::default());
+                ready.0.store(true, Ordering::SeqCst);
+                tasks.push(Task {
+                    worker: number,
+                    future: Box::pin(client.run(self.setup.transactions)),
+                    ready,
+                });
+            }
+        }
+        let home = self.home.home.clone();
+        let steps = match (self.setup.dead_lane, self.dice.one_in(4)) {
+            // To the end.
+            (Some(_), _) | (_, true) => STEPS_MAX,
+            _ => self
+                .dice
+                .roll(60 * self.setup.clients_per_worker * self.setup.workers as u64),
+        };
+        if self.setup.dead_lane.is_none() && self.dice.one_in(3) {
+            home.crash_at(home.requests() + self.dice.roll(60));
+        }
+        for step in 0..=steps {
+            let went_on = self.step(tables, &mut seats, &mut tasks)?;
+            if home.is_down() || tasks.is_empty() {
+                return Ok(());
+            }
+            if !went_on {
+                return self.all_wait(tables, tasks.len());
+            }
+            if step == STEPS_MAX {
+                return Err("the clients never come to an end".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody goes on: right only if a dead lane is the reason, for each one who waits.
+    fn all_wait(&mut self, tables: &Tables, tasks: usize) -> Result<(), String> {
+        if self.setup.dead_lane.is_none() {
+            return Err(format!("{tasks} clients wait, and nobody goes on"));
+        }
+        self.look_at_waits(&tables.engine);
+        Ok(())
+    }
+
+    /// Compares who waits with who must, when all that can go on has.
+    fn look_at_waits(&mut self, engine: &Engine) {
+        let log = self.log.borrow();
+        for (&writer, &csn) in &log.unacknowledged {
+            let waits = !engine.is_committed(&Awaits::of(csn));
+            if waits && log.oracle.committable(writer) {
+                self.outcomes.false_waits += 1;
+            } else if waits {
+                self.outcomes.true_waits += 1;
+            }
+        }
+    }
+
+    fn hear_of_hardened(&mut self) {
+        self.log.borrow_mut().hear_of_hardened(&self.home);
+    }
+
+    /// One step of somebody. False: nobody can go on.
+    fn step(
+        &mut self,
+        tables: &Tables,
+        seats: &mut [Seat],
+        tasks: &mut Vec<Task>,
+    ) -> Result<bool, String> {
+        for seat in &mut *seats {
+            seat.owes_idle |= seat.kicked.swap(false, Ordering::SeqCst);
+        }
+        let is_ready = |task: &Task| task.ready.0.load(Ordering::SeqCst);
+        let ready: Vec<usize> = (0..tasks.len())
+            .filter(|&at| is_ready(&tasks[at]))
+            .collect();
+        let busy: BTreeSet<usize> = ready.iter().map(|&at| tasks[at].worker).collect();
+        let owing: Vec<usize> = (0..seats.len())
+            .filter(|worker| seats[*worker].owes_idle && !busy.contains(worker))
+            .collect();
+        let path = tables.engine.commit_path().clone();
+        let round = path.wants_round();
+        let storage = self.home.home.next_event();
+        let quiet = ready.is_empty() && owing.is_empty() && !round;
+        if quiet {
+            self.look_at_waits(&tables.engine);
+            return Ok(self.let_time_pass(seats, storage));
+        }
+        // Storage may be quick or slow compared with the workers.
+        let choices = ready.len() as u64 * 2
+            + owing.len() as u64
+            + u64::from(round)
+            + u64::from(storage.is_some());
+        let mut choice = self.dice.roll(choices);
+        if choice < ready.len() as u64 * 2 {
+            let at = ready[choice as usize / 2];
+            self.poll(seats, tasks, at);
+        } else {
+            choice -= ready.len() as u64 * 2;
+            if choice < owing.len() as u64 {
+                self.idle(&mut seats[owing[choice as usize]]);
+            } else if round && choice == owing.len() as u64 {
+                path.background_round();
+            } else {
+                self.home.home.step();
+            }
+        }
+        self.hear_of_hardened();
+        let wrong = self.log.borrow().wrong.clone();
+        wrong.map_or(Ok(true), Err)
+    }
+
+    fn let_time_pass(&mut self, seats: &mut [Seat], storage: Option<Instant>) -> bool {
+        let asks = seats.iter().filter_map(|seat| seat.ask_again).min();
+        match (asks, storage) {
+            (Some(at), _) if storage.is_none_or(|due| at < due) => {
+                self.clock.advance(at.since(self.clock.monotonic()));
+                for seat in seats {
+                    if seat.ask_again == Some(at) {
+                        self.idle(seat);
+                    }
+                }
+            }
+            (_, Some(_)) => {
+                self.home.home.step();
+            }
+            _ => return false,
+        }
+        self.hear_of_hardened();
+        true
+    }
+
+    fn idle(&mut self, seat: &mut Seat) {
+        let alone = self.dice.one_in(2);
+        let average = self.dice.one_in(4).then(|| self.dice.roll(60_000));
+        // Who says that it goes on by itself asks again.
+        seat.owes_idle = average.is_some();
+        let again = seat.worker.idle(alone, average);
+        // Not at this very moment: a clock that stands still would never come to the end of a time-out.
+        let not_before = Duration::from_micros(1);
+        seat.ask_again = again.map(|time| self.clock.monotonic() + time.max(not_before));
+    }
+
+    fn poll(&mut self, seats: &mut [Seat], tasks: &mut Vec<Task>, at: usize) {
+        let task = &mut tasks[at];
+        let seat = &mut seats[task.worker];
+        seat.worker.busy();
+        seat.owes_idle = true;
+        seat.ask_again = None;
+        task.ready.0.store(false, Ordering::SeqCst);
+        // A transaction takes some time.
+        self.clock
+            .advance(Duration::from_micros(self.dice.roll(50)));
+        let waker = Waker::from(Arc::clone(&task.ready));
+        let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
+        self.hear_of_hardened();
+        seat.worker.between();
+        if self.dice.one_in(8) {
+            seat.worker.collect_garbage(8);
+        }
+        if polled == Poll::Ready(()) {
+            tasks.swap_remove(at);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Crashes of the whole machine: random transactions over few keys on several workers, every protocol and every way of
+//! tracking, on the simulated home; stopped anywhere, also during recovery, and judged by `logstead_sim::crash`.
+//!
+//! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first. A failure names its setup; the same seed
+//! gives the same run.
+
+mod machine;
+mod script;
+mod watched;
+
+use logstead_engine::{ProtocolKind, QueueKind, Tracking};
+use machine::{Machine, Outcomes, Setup};
+use script::Dice;
+
+const TRACKINGS: [Tracking; 4] = [
+    Tracking::Horizon,
+    Tracking::Gsn,
+    Tracking::Dsn,
+    Tracking::Exact,
+];
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The setup of a seed: protocols and modes in turn, the rest drawn.
+fn setup(seed: u64) -> Setup {
+    let mut dice = Dice::new(seed ^ 0xc0ff_ee00);
+    let workers = 1 + dice.roll(4) as usize;
+    let workers_per_lane = [1, 2, workers][dice.roll(3) as usize];
+    Setup {
+        seed,
+        protocol: ProtocolKind::ALL[seed as usize % 4],
+        tracking: TRACKINGS[seed as usize / 4 % 4],
+        queue: if dice.one_in(4) {
+            QueueKind::Latched
+        } else {
+            QueueKind::LockFree
+        },
+        workers,
+        workers_per_lane,
+        steal_group: [1, workers, 8][dice.roll(3) as usize],
+        model: ["s3express", "gp3", "nvme"][dice.roll(3) as usize],
+        clients_per_worker: 1 + dice.roll(3),
+        transactions: 12,
+        faults: dice.one_in(4),
+        inline: dice.one_in(2),
+        dead_lane: None,
+    }
+}
+
+fn run(setup: &Setup, lives: u64) -> Outcomes {
+    match Machine::new(setup).run(lives) {
+        Ok(outcomes) => outcomes,
+        Err(what) => panic!("{what}\nin {setup:?}"),
+    }
+}
+
+/// Acknowledged implies survived, survivors are closed under dependency, and nobody was told of what was lost.
+#[test]
+fn what_clients_were_told_survives_any_crash() {
+    let first = from_environment("LOGSTEAD_SEED", 0);
+    let mut all = Outcomes::default();
+    for seed in first..first + from_environment("LOGSTEAD_SEEDS", 128) {
+        let mut setup = setup(seed);
+        // An error of a block device is final.
+        setup.faults &= setup.model == "s3express";
+        all.add(&run(&setup, 3));
+    }
+    println!("{all:?}");
+    if first == 0 && all.lives >= 300 {
+        let counts = all.counts;
+        assert!(all.lost > 0 && all.lost_though_hardened > 0, "{all:?}");
+        assert!(all.survived_unacknowledged > 0, "{all:?}");
+        assert!(all.crashes_in_recovery > 0, "{all:?}");
+        assert!(counts.answered > 0 && counts.errors_told > 0, "{all:?}");
+        assert!(counts.large > 0 && counts.rolled_back > 0, "{all:?}");
+    }
+}
+
+/// `exact` has nobody wait who need not by the precise graph; `horizon` does. (Protocols that acknowledge in rounds have
+/// everybody wait for the end of the round, whatever the mode: they are left out.)
+#[test]
+fn exact_has_no_false_waits() {
+    let first = from_environment("LOGSTEAD_SEED", 0);
+    let count = from_environment("LOGSTEAD_SEEDS", 128) / 4;
+    for tracking in [Tracking::Exact, Tracking::Horizon] {
+        let mut all = Outcomes::default();
+        for seed in first..first + count {
+            let mut setup = setup(seed);
+            setup.protocol =
+                [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
+            setup.tracking = tracking;
+            setup.faults = false;
+            let outcomes = run(&setup, 1);
+            if tracking == Tracking::Exact {
+                assert_eq!(outcomes.false_waits, 0, "{setup:?}: {outcomes:?}");
+            }
+            all.add(&outcomes);
+        }
+        println!("{tracking:?}: {all:?}");
+        assert!(all.true_waits > 0, "{all:?}");
+        assert_eq!(
+            all.false_waits > 0,
+            tracking == Tracking::Horizon,
+            "{all:?}"
+        );
+    }
+}
+
+/// A lane that never answers holds up those who depend on it, and nobody else.
+#[test]
+fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
+    let mut all = Outcomes::default();
+    for seed in 0..from_environment("LOGSTEAD_SEEDS", 128) / 4 {
+        let mut setup = setup(seed);
+        setup.protocol = [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
+        setup.tracking = Tracking::Exact;
+        setup.workers = 4;
+        setup.workers_per_lane = 1;
+        // A thief whose own lane is dead takes what it steals with it.
+        setup.steal_group = 1;
+        setup.faults = false;
+        setup.dead_lane = Some((seed % 4) as u16);
+        let outcomes = run(&setup, 1);
+        assert_eq!(outcomes.false_waits, 0, "{setup:?}: {outcomes:?}");
+        all.add(&outcomes);
+    }
+    assert!(all.counts.acknowledged > 0 && all.true_waits > 0, "{all:?}");
+}

@@ -1,0 +1,174 @@
+//! A home between the engine and the simulated one that notes which transactions each block holds, and which blocks are durable.
+//!
+//! It reads what is on its way to storage, so it knows what is hardened without asking anybody: the block that holds an
+//! entry, and all blocks before it in its lane, have completed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use logstead_engine::LogHome;
+use logstead_home::{
+    Buffer, Completion, Facts, HomeError, NoRoom, Position, RoomListener, SegmentInfo, SideWriter,
+    SimulatedHome, Tag,
+};
+use logstead_types::{Csn, LaneId};
+use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::entry::Entries;
+use parking_lot::Mutex;
+
+#[derive(Default)]
+struct Seen {
+    /// By number: the entries of each block of a lane, and whether it has completed.
+    lanes: BTreeMap<LaneId, BTreeMap<u64, (Vec<Csn>, bool)>>,
+    /// Of each lane: the first block that is not hardened.
+    hardened_to: BTreeMap<LaneId, u64>,
+    /// What has become hardened since somebody asked.
+    hardened: Vec<Csn>,
+}
+
+impl Seen {
+    fn completed(&mut self, lane: LaneId, block: u64) {
+        let blocks = self.lanes.entry(lane).or_default();
+        if let Some((_, done)) = blocks.get_mut(&block) {
+            *done = true;
+        }
+        let next = self.hardened_to.entry(lane).or_default();
+        while let Some((csns, true)) = blocks.get(next) {
+            self.hardened.extend(csns);
+            *next += 1;
+        }
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Watched {
+    pub(crate) home: SimulatedHome,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Watched {
+    pub(crate) fn new(home: SimulatedHome) -> Watched {
+        Watched {
+            home,
+            seen: Arc::default(),
+        }
+    }
+
+    /// The machine has stopped: block numbers begin again.
+    pub(crate) fn begin_life(&self) {
+        *self.seen.lock() = Seen::default();
+    }
+
+    /// What has become hardened since the last call.
+    pub(crate) fn take_hardened(&self) -> Vec<Csn> {
+        std::mem::take(&mut self.seen.lock().hardened)
+    }
+
+    fn note(&self, lane: LaneId, block: &Buffer) -> u64 {
+        let bytes = block.as_slice();
+        let (header, _) = Header::decode(bytes).expect("a block");
+        let payload = &bytes[HEADER_LEN..HEADER_LEN + header.payload_len as usize];
+        let csns = Entries::new(payload).map(|entry| entry.expect("an entry").csn);
+        let number = header.block.get();
+        let mut seen = self.seen.lock();
+        let blocks = seen.lanes.entry(lane).or_default();
+        let before = blocks.insert(number, (csns.collect(), false));
+        assert!(before.is_none(), "block {number} of lane {lane} twice");
+        number
+    }
+}
+
+impl LogHome for Watched {
+    fn facts(&self) -> Facts {
+        self.home.facts()
+    }
+    fn describe(&self) -> String {
+        self.home.describe()
+    }
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        self.home.open_lane(lane, first_segment)
+    }
+    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
+        self.home.set_room_listener(lane, listener);
+    }
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        self.home.ensure_room(lane, bytes)
+    }
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        self.home.place(lane, len)
+    }
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
+        let number = self.note(lane, &block);
+        let seen = Arc::clone(&self.seen);
+        let told = Box::new(move |block, result: Result<(), HomeError>| {
+            if result.is_ok() {
+                seen.lock().completed(lane, number);
+            }
+            done(block, result);
+        });
+        self.home.append(lane, at, block, len, told);
+    }
+    fn append_inline(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let number = self.note(lane, block);
+        self.home.append_inline(lane, at, block, len)?;
+        self.seen.lock().completed(lane, number);
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        self.home.rewrite(lane, at, block, len)
+    }
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.home.lanes()
+    }
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.home.segments(lane)
+    }
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.home.read(lane, at, into)
+    }
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        self.home.seal(lane, at)
+    }
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        self.home.trim(lane, segment)
+    }
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        self.home.get(name)
+    }
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.home.put_if_absent(name, bytes)
+    }
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.home.compare_and_swap(name, expected, bytes)
+    }
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        self.home.begin_side(lane, id)
+    }
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.home.get_side(lane, id, offset, into)
+    }
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.home.sides(lane)
+    }
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.home.remove_side(lane, id)
+    }
+}
