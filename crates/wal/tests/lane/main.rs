@@ -7,4 +7,5 @@ mod bench;
 mod in_flight;
 mod model;
 mod sides;
+mod simulated;
 mod stealing;
