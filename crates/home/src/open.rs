@@ -3,6 +3,7 @@
 //! | URL | home |
 //! |---|---|
 //! | `file:///dir`, `/dir`, `dir` | [`LocalHome`]; `file:///dir?way=pwrite` says how it writes |
+//! | the same with a block device's path, or a preallocated file's | [`LocalHome`] on that device |
 //! | `memory:` | [`MemoryHome`], empty |
 //! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
 //!

@@ -97,6 +97,12 @@ pub trait File: Send + Sync {
         None
     }
 
+    /// Makes it likely that the first `len` bytes will lie together, where that can be had cheaply. Changes nothing
+    /// else. A full disk may already show here.
+    fn reserve(&self, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The file's length.
     fn len(&self) -> io::Result<u64>;
 

@@ -7,6 +7,8 @@
 //! DIR/log/lane-0000/side-….rec         records of large transactions
 //! ```
 //!
+//! DIR may also be a block device or a preallocated file, with the same files inside it (`device`).
+//!
 //! Invariants:
 //! - A `.seg` file is entirely written (zeros) and durable, with its name, before its first append: an append then changes
 //!   no metadata, so one O_DSYNC write costs one device flush and no journal commit, and never finds the disk full.
@@ -16,6 +18,7 @@
 //!
 //! Does not: know what the bytes mean, or decide which segments are still needed.
 
+mod device;
 mod lane;
 mod paths;
 mod queue;
@@ -29,8 +32,9 @@ use crate::{
     Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
     SideWriter, Tag,
 };
+use device::DeviceFiles;
 use lane::{Append, LaneFiles};
-use logstead_env::{Access, Env, File, FileLock, OpenMode};
+use logstead_env::{Access, Env, File, FileKind, FileLock, OpenMode};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
@@ -119,6 +123,7 @@ impl LocalHome {
         options: LocalOptions,
     ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
+        let env = &within(env, paths.dir(), false)?;
         let made = env.files.create_dir(&paths.log());
         made.map_err(|e| HomeError::io(format!("make directory {}", paths.log().display()), e))?;
         LocalHome::lock(paths, env, options, false)
@@ -127,6 +132,7 @@ impl LocalHome {
     /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
     pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
+        let env = &within(env, paths.dir(), true)?;
         if env.files.list(&paths.log()).is_err() {
             return Err(HomeError::Missing(format!(
                 "a Logstead log in {}",
@@ -239,6 +245,23 @@ impl LocalHome {
             Some(preparer) => preparer.push(job),
             None => self.shared.prepare_next(&job),
         }
+    }
+}
+
+/// The environment in which the home's paths are: on a device, or in a preallocated file given as one, its files are the
+/// device's.
+fn within(env: &Env, path: &Path, read_only: bool) -> Result<Env, HomeError> {
+    let kind = env.files.kind(path);
+    match kind.map_err(|error| HomeError::io(format!("look at {}", path.display()), error))? {
+        Some(FileKind::Directory) | None => Ok(env.clone()),
+        Some(FileKind::BlockDevice | FileKind::File) => Ok(Env {
+            files: Arc::new(DeviceFiles::open(&env.files, path, read_only)?),
+            ..env.clone()
+        }),
+        Some(FileKind::Other) => Err(HomeError::io(
+            format!("open {}", path.display()),
+            std::io::Error::other("it is neither a directory nor a block device"),
+        )),
     }
 }
 

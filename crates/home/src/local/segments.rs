@@ -57,6 +57,7 @@ impl Shared {
             durable_writes: false,
         };
         let file = self.io("make", unfinished, files.open(unfinished, mode))?;
+        self.io("reserve space for", unfinished, file.reserve(size))?;
         let filled = file.fill_with_zeros(0, size, ZERO_PIECE_BYTES, &mut || {
             if !pause.is_zero() {
                 logstead_env::sleep(pause);

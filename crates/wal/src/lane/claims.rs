@@ -56,11 +56,11 @@ impl Claims {
         self.first + self.waiting.len() as u64 - 1
     }
 
-    /// The claim's bytes are durable. It parks until all earlier ones are.
+    /// The claim's bytes are durable. It parks until all earlier ones are; true if it has to.
     ///
     /// # Panics
     /// If it is not waiting: a block told of twice would let a later claim pass for durable.
-    pub(super) fn written(&mut self, number: u64, sealed_at: Instant) {
+    pub(super) fn written(&mut self, number: u64, sealed_at: Instant) -> bool {
         let index = number
             .checked_sub(self.first)
             .and_then(|index| usize::try_from(index).ok());
@@ -68,6 +68,11 @@ impl Claims {
         let (_, written) = slot.expect("a claim that is waiting");
         assert!(written.is_none(), "a claim is written once");
         *written = Some(sealed_at);
+        // Who tells of several tells in order and takes out what has hardened later.
+        self.waiting
+            .iter()
+            .take(index.unwrap_or(0))
+            .any(|(_, written)| written.is_none())
     }
 
     /// Takes the first claim if its bytes are durable.

@@ -219,7 +219,8 @@ impl Shared {
                 state.blocks_hardened += 1;
                 state.count(&block);
                 if let Some(own) = block.own {
-                    state.claims.written(own, block.sealed_at);
+                    let parked = state.claims.written(own, block.sealed_at);
+                    state.counters.parked += u64::from(parked);
                 }
                 let sealed_at = block.sealed_at;
                 stolen.extend(block.stolen.into_iter().map(|stolen| (stolen, sealed_at)));
@@ -253,7 +254,8 @@ impl Shared {
             if state.failed.is_some() {
                 return;
             }
-            state.claims.written(claim, sealed_at);
+            let parked = state.claims.written(claim, sealed_at);
+            state.counters.parked += u64::from(parked);
             let hardened = self.harden(&mut state, now);
             (hardened, std::mem::take(&mut state.waiters))
         };

@@ -218,6 +218,14 @@ pub struct LaneCounters {
     pub steals: u64,
     /// Bytes of those entries.
     pub stolen_bytes: u64,
+    /// Rooms refused because the buffer was full.
+    pub refused_full: u64,
+    /// Rooms refused because the allowance was used up.
+    pub refused_allowance: u64,
+    /// Rooms refused because the home was preparing space, or had none.
+    pub refused_home: u64,
+    /// Claims that were written before an earlier one of the lane, and waited for it.
+    pub parked: u64,
 }
 
 /// A lane. Clones are handles to the same lane.
@@ -439,10 +447,12 @@ impl Lane {
             }
             let building = state.building.payload_len();
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;
-            if building + state.reserved_bytes + need > shared.payload_size_max
-                || wanted > shared.room_size_max
-                || !shared.allow(&mut state, need as u64)
-            {
+            let full = building + state.reserved_bytes + need > shared.payload_size_max
+                || wanted > shared.room_size_max;
+            if full || !shared.allow(&mut state, need as u64) {
+                let counters = &mut state.counters;
+                counters.refused_full += u64::from(full);
+                counters.refused_allowance += u64::from(!full);
                 // Whoever fills the buffer must not wait for somebody else's flush.
                 let sealed = shared.seal(&mut state);
                 state.flush_asked |= sealed.is_none() && !state.building.is_empty();
@@ -468,12 +478,16 @@ impl Lane {
         };
         point();
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
-        match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
-            Ok(()) => Ok(room),
-            Err(logstead_home::NoRoom::DiskFull) => Err(NoRoom::DiskFull),
-            Err(logstead_home::NoRoom::Busy) => Err(NoRoom::Full),
-            Err(logstead_home::NoRoom::Failed(error)) => Err(NoRoom::Failed(shared.fail(error))),
-        }
+        let refused = match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
+            Ok(()) => return Ok(room),
+            Err(refused) => refused,
+        };
+        shared.state.lock().counters.refused_home += 1;
+        Err(match refused {
+            logstead_home::NoRoom::DiskFull => NoRoom::DiskFull,
+            logstead_home::NoRoom::Busy => NoRoom::Full,
+            logstead_home::NoRoom::Failed(error) => NoRoom::Failed(shared.fail(error)),
+        })
     }
 
     /// Has `waker` woken once when room may have come up. Register first, then ask for room again, then wait: what comes up

@@ -8,6 +8,9 @@
 //! Invariants: bytes and their claim move together, under both lanes' locks, so they are stolen once and flushed once, by
 //! whoever holds them then; a thief that is robbed passes on what it has stolen. Nothing waits here: both locks are tried,
 //! never waited for, so lanes that steal from one another cannot deadlock.
+//!
+//! Who has blocks in flight does not steal: what it took would harden only after those (T2), and a lane whose home is slow would
+//! slow down others. So stolen bytes always leave in the first block of the thief that is not hardened.
 
 use super::buffer::Stolen;
 use super::interleave::point;
@@ -16,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Lane {
-    /// Moves all that `victim` has buffered into this lane's block under construction, if that is at most `bytes_max` bytes
-    /// and finds room here; returns how many bytes, 0 if nothing could be moved now. The caller flushes this lane.
+    /// Moves all that `victim` has buffered into this lane's block under construction, if that is at most `bytes_max` bytes,
+    /// finds room here, and nothing of this lane is in flight; returns how many bytes, 0 if nothing could be moved now.
+    /// The caller flushes this lane.
     ///
     /// # Panics
     /// If the lanes are not of one log: a bug that would lose what is moved.
@@ -52,7 +56,7 @@ impl super::Shared {
     fn room_to_steal(self: &Arc<Self>, least: usize, most: usize) -> Option<Room> {
         let (room, wanted_at_home) = {
             let mut state = self.state.try_lock()?;
-            if state.failed.is_some() {
+            if state.failed.is_some() || !state.in_flight.is_empty() {
                 return None;
             }
             let building = state.building.payload_len();
@@ -87,7 +91,7 @@ impl super::Shared {
     ) -> Option<(usize, Vec<std::task::Waker>)> {
         let mut mine = self.state.try_lock()?;
         let mut theirs = robbed.state.try_lock()?;
-        if mine.failed.is_some() || theirs.failed.is_some() {
+        if mine.failed.is_some() || theirs.failed.is_some() || !mine.in_flight.is_empty() {
             return None;
         }
         let bytes = theirs.building.payload_len();

@@ -49,6 +49,8 @@ fn t12_a_stalled_home_bounds_what_waits_over_all_lanes() {
         1,
         "who is refused flushes"
     );
+    let counters = bench.lanes[0].counters();
+    assert_eq!((counters.refused_allowance, counters.refused_full), (1, 0));
     // A slow lane does not keep the others from writing one entry after the other.
     for lane in [1, 2] {
         assert_eq!(fill(&bench, lane), 1);

@@ -82,6 +82,7 @@ fn room_is_bounded_given_back_and_announced() {
         }
     };
     assert!(matches!(refused, NoRoom::Full));
+    assert_eq!(bench.lane.counters().refused_full, 1);
     assert!((2..8).contains(&rooms.len()), "{}", rooms.len());
     let count = Arc::new(Count::default());
     bench.lane.wait_room(&count.waker());
@@ -145,6 +146,7 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
         }
     };
     assert!(matches!(refused, NoRoom::DiskFull));
+    assert_eq!(bench.lane.counters().refused_home, 1);
     assert!(csn >= 7, "the segment was used: {csn}");
     let (done, told) = std::sync::mpsc::channel();
     let mut side = bench.lane.begin_side();

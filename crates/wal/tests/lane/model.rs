@@ -189,6 +189,7 @@ impl Model {
             || bytes == 0
             || bytes > most.min(free)
             || self.lanes[thief].failed
+            || self.lanes[thief].blocks_hardened() < self.lanes[thief].blocks.len()
             || self.lanes[victim].failed
         {
             return 0;
