@@ -40,14 +40,14 @@ impl QueueKind {
 
 /// A worker's queue.
 pub(crate) enum Queue {
-    LockFree(Ring),
+    LockFree(Box<Ring>),
     Latched(LatchedQueue),
 }
 
 impl Queue {
     pub(crate) fn new(kind: QueueKind) -> Queue {
         match kind {
-            QueueKind::LockFree => Queue::LockFree(Ring::new(ring::LINES)),
+            QueueKind::LockFree => Queue::LockFree(Box::new(Ring::new(ring::LINES))),
             QueueKind::Latched => Queue::Latched(LatchedQueue::default()),
         }
     }

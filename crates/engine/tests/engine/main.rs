@@ -17,5 +17,6 @@ mod row_locks;
 mod schedules;
 mod serializable;
 mod stress;
+mod tracking;
 mod unique;
 mod world;
