@@ -196,10 +196,10 @@ fn targets(
             home.describe()
         )));
     }
-    if way == BareWay::Handoff && common.workers_per_lane > facts.appends_in_flight_max {
+    if way == BareWay::Handoff && common.commit.workers_per_lane > facts.appends_in_flight_max {
         return Err(BenchError::Open(format!(
             "--workers-per-lane {}: {} takes {} appends of a lane at a time",
-            common.workers_per_lane,
+            common.commit.workers_per_lane,
             home.describe(),
             facts.appends_in_flight_max
         )));
@@ -207,8 +207,8 @@ fn targets(
     let mut targets = Vec::new();
     let mut order = Arc::default();
     for thread in 0..common.workers {
-        let lane = LaneId((thread / common.workers_per_lane) as u16);
-        if thread.is_multiple_of(common.workers_per_lane) {
+        let lane = LaneId((thread / common.commit.workers_per_lane) as u16);
+        if thread.is_multiple_of(common.commit.workers_per_lane) {
             home.open_lane(lane, 0).map_err(broken)?;
             order = Arc::new(Mutex::new(()));
         }

@@ -8,7 +8,7 @@
 //! Does not: know any workload, or print.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Awaits, CommitOptions, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, Stats,
-    Table, Txn, Worker, WorkerId, yield_now,
+    Awaits, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, LogHome,
+    RecoveryReport, Stats, Table, Txn, Worker, WorkerId, yield_now,
 };
 use logstead_env::{Clock, JoinHandle};
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use crate::access::Stop;
 use crate::home;
 use crate::measure::{Measured, STEP_NS};
 use crate::options::{Cell as Configured, Common, Home, Until};
+use crate::path::PathFigures;
 use crate::random::Rng;
 use crate::{BenchError, Progress};
 
@@ -195,6 +196,10 @@ pub struct Outcome {
     pub measured: Measured,
     /// What the engine counted during the run, warm-up included.
     pub stats: Stats,
+    /// What the commit path counted, likewise.
+    pub path: PathFigures,
+    /// Other figures, by name with unit.
+    pub figures: BTreeMap<String, f64>,
     /// What was checked.
     pub checks: Vec<Check>,
     /// It was ended from outside.
@@ -214,6 +219,8 @@ impl Outcome {
             kinds: Vec::new(),
             measured: Measured::default(),
             stats: Stats::default(),
+            path: PathFigures::default(),
+            figures: BTreeMap::new(),
             checks: Vec::new(),
             interrupted: false,
         }
@@ -250,19 +257,26 @@ impl Stage {
         env: &Env,
         stop: &Arc<AtomicBool>,
     ) -> Result<Stage, BenchError> {
-        let workers = common.workers;
         let home = home::open(&common.home, run, env)?;
+        Stage::on(common, home, env, stop).map(|(stage, _)| stage)
+    }
+
+    /// The same on a home that may hold a log already.
+    pub(crate) fn on(
+        common: &Common,
+        home: Arc<dyn LogHome>,
+        env: &Env,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Stage, RecoveryReport), BenchError> {
+        let workers = common.workers;
         let described = home.describe();
         let options = EngineOptions {
             workers,
-            commit: CommitOptions {
-                workers_per_lane: common.workers_per_lane,
-                flush_unit_bytes: common.flush_unit_bytes,
-                ..CommitOptions::default()
-            },
+            commit: common.commit,
+            delta_records: common.delta_records,
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, home, env.clone())
+        let (engine, report) = Engine::open(options, home, env.clone())
             .map_err(|error| BenchError::Open(error.to_string()))?;
         let failure = Arc::new(Mutex::new(None));
         let (told, stopped) = (Arc::clone(&failure), Arc::clone(stop));
@@ -270,7 +284,7 @@ impl Stage {
             told.lock().get_or_insert(failed.to_string());
             stopped.store(true, Ordering::Relaxed);
         }));
-        Ok(Stage {
+        let stage = Stage {
             engine,
             env: env.clone(),
             workers,
@@ -278,7 +292,8 @@ impl Stage {
             home: described,
             failure,
             done: (0..workers).map(|_| Arc::default()).collect(),
-        })
+        };
+        Ok((stage, report))
     }
 
     /// Runs `body` on a thread of each worker and waits for all of them, telling `progress` how far they are.
@@ -347,7 +362,6 @@ impl Stage {
                 workload.load(seat, rng, &mut loader).await?;
                 loader.commit().await?;
                 done[worker].store(loader.rows as u64, Ordering::Relaxed);
-                // A CSN of 0 is before everything, and acknowledged.
                 engine
                     .acknowledged(loader.newest)
                     .await
@@ -378,6 +392,7 @@ impl Stage {
     ) -> Result<Outcome, BenchError> {
         let common = &cell.common;
         let before = self.engine.stats();
+        let path_before = PathFigures::of(&self.engine);
         let now = self.env.clock.monotonic().as_nanos();
         let (from, until, transactions) = match common.until {
             Until::Seconds { measured, warmup } => {
@@ -438,6 +453,7 @@ impl Stage {
             kinds: W::KINDS.to_vec(),
             measured,
             stats: difference(&self.engine.stats(), &before),
+            path: PathFigures::of(&self.engine).since(&path_before),
             checks,
             interrupted,
             ..Outcome::empty(cell)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logstead_engine::{Env, LocalHome, LocalOptions, LogHome, MemoryHome};
+use logstead_env::FileKind;
 
 use logstead_home::HomeOptions;
 
@@ -18,14 +19,18 @@ const MEMORY_SEGMENT_BYTES: u64 = 16 << 20;
 
 /// The directory of a run: `dir` itself, or one in it if the command makes several runs.
 pub(crate) fn directory(dir: &Path, run: Option<usize>, env: &Env) -> Result<PathBuf, BenchError> {
-    let dir = match run {
-        None => dir.to_path_buf(),
-        Some(run) => dir.join(format!("run-{}", run + 1)),
-    };
-    if env.files.list(&dir).is_ok_and(|names| !names.is_empty()) {
+    let dir = place(dir, run);
+    if !files(&dir, env).is_empty() {
         return Err(BenchError::NotEmpty(dir));
     }
     Ok(dir)
+}
+
+fn place(dir: &Path, run: Option<usize>) -> PathBuf {
+    match run {
+        None => dir.to_path_buf(),
+        Some(run) => dir.join(format!("run-{}", run + 1)),
+    }
 }
 
 /// Opens it. `run` tells the runs of one command apart, if there are several.
@@ -45,4 +50,26 @@ pub(crate) fn open(
             Arc::new(home.map_err(|error| BenchError::Open(error.to_string()))?)
         }
     })
+}
+
+/// Removes what a run left in its directory. Directories stay, empty: they cost nothing, and are in nobody's way.
+pub(crate) fn remove(home: &Home, run: Option<usize>, env: &Env) {
+    let Home::Local(dir) = home else { return };
+    for file in files(&place(dir, run), env) {
+        // What stays fails the next run there, with its name.
+        let _stays = env.files.remove(&file);
+    }
+}
+
+/// Everything in a directory, or in one in it, that is no directory.
+fn files(dir: &Path, env: &Env) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let names = env.files.list(dir).unwrap_or_default();
+    for path in names.into_iter().map(|name| dir.join(name)) {
+        match env.files.kind(&path) {
+            Ok(Some(FileKind::Directory)) => found.extend(files(&path, env)),
+            _ => found.push(path),
+        }
+    }
+    found
 }

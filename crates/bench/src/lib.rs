@@ -16,14 +16,17 @@ mod access;
 mod bare;
 mod discard;
 mod driver;
+pub mod experiment;
 mod home;
 mod machine;
 mod measure;
 mod micro;
 mod mixed;
 pub mod options;
+mod path;
 mod progress;
 mod random;
+mod recovery;
 pub mod report;
 mod smallbank;
 mod tatp;
@@ -37,6 +40,7 @@ pub use machine::Machine;
 pub use measure::{Counts, Latencies, Measured};
 pub use micro::{LoadFigure, MicroFigure, Operation};
 pub use options::{Options, Request, command};
+pub use path::PathFigures;
 pub use progress::{Bar, Progress, Silent};
 pub use random::{Distribution, Keys, Rng};
 
@@ -210,6 +214,9 @@ pub fn run(
             progress.begin(number, total, &cell.label);
             let result = run_cell(cell, repetition, run, env, stop, &mut results, progress);
             progress.end();
+            if options.remove_logs {
+                home::remove(&cell.common.home, run, env);
+            }
             match result {
                 // What earlier runs of the command gave is kept.
                 Err(BenchError::Interrupted) if number > 0 => return Ok(results),
@@ -236,6 +243,14 @@ fn run_cell(
     let common = &cell.common;
     if let Kind::Bare { size_bytes, way } = cell.kind {
         let outcome = bare::run(cell, (size_bytes, way), env, run, stop, progress)?;
+        results.outcomes.push(Outcome {
+            repetition,
+            ..outcome
+        });
+        return Ok(());
+    }
+    if let Kind::Recovery { ycsb, tail } = &cell.kind {
+        let outcome = recovery::run(cell, (ycsb, *tail), env, run, stop, progress)?;
         results.outcomes.push(Outcome {
             repetition,
             ..outcome
@@ -285,7 +300,7 @@ fn run_cell(
             results.checks.extend(checks);
             return Ok(());
         }
-        Kind::Bare { .. } => return Ok(()),
+        Kind::Bare { .. } | Kind::Recovery { .. } => return Ok(()),
     };
     results.outcomes.push(Outcome {
         repetition,

@@ -12,7 +12,7 @@ mod setting;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use logstead_engine::Isolation;
+use logstead_engine::{CommitOptions, Isolation};
 
 use crate::random::Distribution;
 
@@ -105,10 +105,10 @@ pub struct Common {
     pub open_loop: Option<f64>,
     /// Sessions per worker.
     pub in_flight: usize,
-    /// Workers that share a lane; `usize::MAX`: all.
-    pub workers_per_lane: usize,
-    /// Bytes that wait in a lane until they are written while sessions are ready.
-    pub flush_unit_bytes: usize,
+    /// How transactions are committed.
+    pub commit: CommitOptions,
+    /// Records of updates are deltas; else whole rows.
+    pub delta_records: bool,
     /// Determines every random number.
     pub seed: u64,
 }
@@ -150,6 +150,13 @@ pub enum Kind {
     Load {
         /// How many.
         rows: u64,
+    },
+    /// YCSB before a crash and after it.
+    Recovery {
+        /// What runs; its table size is the data's.
+        ycsb: Ycsb,
+        /// Transactions before the crash: the log's tail.
+        tail: u64,
     },
     /// Appends to the home, with nothing around them.
     Bare {
@@ -243,6 +250,8 @@ pub struct Options {
     pub json: Option<PathBuf>,
     /// Where the HTML goes.
     pub html: Option<PathBuf>,
+    /// Logs in directories are removed when their run has ended.
+    pub remove_logs: bool,
 }
 
 /// What a command line asks for.
@@ -257,6 +266,8 @@ pub enum Request {
         /// Where the report goes.
         html: PathBuf,
     },
+    /// The names of the experiments.
+    Experiments,
 }
 
 impl Kind {
@@ -270,6 +281,7 @@ impl Kind {
             Kind::Mixed { .. } => "mixed",
             Kind::Micro { .. } => "micro",
             Kind::Load { .. } => "load",
+            Kind::Recovery { .. } => "recovery",
             Kind::Bare { .. } => "bare",
         }
     }
@@ -341,7 +353,7 @@ impl Options {
     pub fn read(arguments: &ArgMatches) -> Result<Options, String> {
         match Request::read(arguments)? {
             Request::Run(options) => Ok(options),
-            Request::Report { .. } => Err("report runs nothing".into()),
+            Request::Report { .. } | Request::Experiments => Err("nothing to run".into()),
         }
     }
 }
@@ -352,8 +364,10 @@ impl Request {
         let Some((name, arguments)) = arguments.subcommand() else {
             return Err("which workload? try `logstead bench --help`".into());
         };
-        if name == "report" {
-            return given::report(arguments);
+        match name {
+            "report" => return given::report(arguments),
+            "experiment" => return given::experiment(arguments),
+            _ => {}
         }
         let given = Given(arguments);
         let kinds = given.kinds(name)?;
@@ -371,6 +385,7 @@ impl Request {
             repeat: given.number("repeat", 1, 1, 1000)?,
             json: given.path("json"),
             html: given.path("html"),
+            remove_logs: false,
         }))
     }
 }
@@ -417,6 +432,11 @@ mod tests {
             ("ycsb --log disk", "--home disk"),
             ("ycsb --home local:", "--home local:"),
             ("ycsb --flush-unit 4x", "--flush-unit 4x"),
+            ("ycsb --protocol gossip", "--protocol gossip"),
+            ("ycsb --tracking none", "--tracking none"),
+            ("ycsb --queue long", "--queue long"),
+            ("ycsb --delta maybe", "--delta maybe"),
+            ("ycsb --lane-buffer 1k", "--lane-buffer 1k"),
             ("ycsb --repeat 0", "--repeat 0"),
             ("ycsb --distribution pareto", "--distribution pareto"),
             ("ycsb --seconds -1", "--seconds -1"),
@@ -431,6 +451,8 @@ mod tests {
             ("tatp --subscribers many", "--subscribers many"),
             ("mixed --workers 1", "--tpcc-workers"),
             ("report", "FILE"),
+            ("experiment alchemy", "alchemy"),
+            ("experiment protocols --repeat 0", "--repeat 0"),
             ("chess", "chess"),
         ] {
             let error = read(line).expect_err(line);

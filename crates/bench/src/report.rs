@@ -43,6 +43,10 @@ fn time(nanos: u64) -> String {
     }
 }
 
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A count with its thousands apart.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -123,6 +127,11 @@ fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
             ("keys", describe_distribution(*distribution)),
         ],
         Kind::Micro { rows } | Kind::Load { rows } => vec![("rows", grouped(*rows))],
+        Kind::Recovery { ycsb, tail } => {
+            let mut all = ycsb_parameters(ycsb);
+            all.push(("transactions before the crash", grouped(*tail)));
+            all
+        }
         Kind::Bare { size_bytes, way } => vec![
             ("bytes of an append", size_text(*size_bytes)),
             ("way", way.name().into()),
@@ -133,7 +142,8 @@ fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
 /// Of what all workloads have, what matters to this one.
 fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
     let common = &cell.common;
-    let per_lane = match common.workers_per_lane {
+    let commit = &common.commit;
+    let per_lane = match commit.workers_per_lane {
         usize::MAX => "all".to_owned(),
         n => n.to_string(),
     };
@@ -162,6 +172,27 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
         return facts;
     }
     facts.push(("isolation", isolation_text(common.isolation).into()));
+    facts.extend([
+        ("protocol", commit.protocol.name().to_owned()),
+        ("tracking", commit.tracking.name().to_owned()),
+        ("queue", commit.queue.name().to_owned()),
+        ("flush unit", size_text(commit.flush_unit_bytes)),
+        ("flush timeout", time(nanos(commit.flush_timeout))),
+        ("gather", time(nanos(commit.gather))),
+        ("lane buffer", size_text(commit.lane_buffer_bytes)),
+        ("blocks in flight", commit.blocks_in_flight_max.to_string()),
+        ("acknowledgment group", commit.ack_group.to_string()),
+        ("steal group", commit.steal_group.to_string()),
+        (
+            "records of updates",
+            if common.delta_records {
+                "deltas"
+            } else {
+                "whole rows"
+            }
+            .to_owned(),
+        ),
+    ]);
     if !is_micro {
         facts.push((
             "load",
@@ -173,7 +204,6 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
                 None => format!("closed loop, {} sessions per worker", common.in_flight),
             },
         ));
-        facts.push(("flush unit", size_text(common.flush_unit_bytes)));
     }
     facts
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerId};
+use logstead_engine::{CommitOptions, Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerId};
 
 use crate::access::{Store, number, rewrite};
 use crate::driver::{Check, Stage, Workload};
@@ -24,8 +24,11 @@ fn cell() -> Cell {
             home: Home::Memory,
             open_loop: None,
             in_flight: 4,
-            workers_per_lane: 1,
-            flush_unit_bytes: 4096,
+            commit: CommitOptions {
+                flush_unit_bytes: 4096,
+                ..CommitOptions::default()
+            },
+            delta_records: true,
             seed: 1,
         },
     }

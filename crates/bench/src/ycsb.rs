@@ -59,6 +59,41 @@ impl Ycsb {
     }
 }
 
+/// What the checks expect.
+pub(crate) struct Counted {
+    loaded: u64,
+    updates: u64,
+}
+
+impl Ycsb {
+    /// What the checks expect, for who looks at the same rows after a crash.
+    pub(crate) fn counted(&self) -> Counted {
+        Counted {
+            loaded: self.loaded.load(Ordering::Relaxed),
+            updates: self.updates.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The rows are there already.
+    pub(crate) fn take_over(&self, counted: Counted) {
+        self.loaded.store(counted.loaded, Ordering::Relaxed);
+        self.updates.store(counted.updates, Ordering::Relaxed);
+    }
+
+    /// Fills the index from the rows.
+    pub(crate) fn build_index(&self, txn: &mut Txn) -> Result<(), String> {
+        txn.build_index(&self.store.table, &self.store.primary)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Reads the first row.
+    pub(crate) fn read_one(&self, txn: &mut Txn) -> Result<(), String> {
+        self.store
+            .read(txn, &0_u64.to_be_bytes(), |_| ())
+            .ok_or_else(|| "the first row is missing".to_owned())
+    }
+}
+
 impl Workload for Ycsb {
     type Client = Client;
 

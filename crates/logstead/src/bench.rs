@@ -20,6 +20,12 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let env = Env::real();
     let options = match request {
         Request::Run(options) => options,
+        Request::Experiments => {
+            // As below, of a pipe.
+            let list = logstead_bench::experiment::describe();
+            let _pipe_may_be_closed = std::io::stdout().write_all(list.as_bytes());
+            return ExitCode::SUCCESS;
+        }
         Request::Report { files, html } => {
             return match logstead_bench::report_files(&files, &html, &env) {
                 Ok(said) => {

@@ -37,7 +37,7 @@ fn with_common(command: Command) -> Command {
             option(
                 "transactions",
                 "N",
-                "Ends after N transactions instead; with one worker and --log none or memory, the same seed then gives \
+                "Ends after N transactions instead; with one worker and --home none, the same seed then gives \
                  the same run",
             )
             .conflicts_with_all(["seconds", "warmup"]),
@@ -82,6 +82,56 @@ fn with_common(command: Command) -> Command {
             )
             .alias("flush-bytes"),
         )
+        .arg(several(
+            "protocol",
+            "NAME[,NAME...]",
+            "Who flushes and acknowledges: group, pipelined, autonomous or grouped-lanes [default: as the server's]",
+        ))
+        .arg(several(
+            "tracking",
+            "NAME[,NAME...]",
+            "What a transaction waits for besides itself: horizon, gsn, dsn or exact [default: as the server's]",
+        ))
+        .arg(several(
+            "queue",
+            "NAME[,NAME...]",
+            "How transactions get to who acknowledges them: lock-free or latched [default: lock-free]",
+        ))
+        .arg(several(
+            "flush-timeout",
+            "US[,US...]",
+            "The oldest entry waits no longer for the flush unit while sessions are ready, in microseconds",
+        ))
+        .arg(several(
+            "lane-buffer",
+            "BYTES[,BYTES...]",
+            "Each of a lane's buffers [default: 1m]",
+        ))
+        .arg(several(
+            "blocks-in-flight",
+            "N[,N...]",
+            "Blocks of a lane that are written at a time, if the home can",
+        ))
+        .arg(several(
+            "gather",
+            "US[,US...]",
+            "grouped-lanes: a lane's next flush waits so long for the workers that the last one has set free",
+        ))
+        .arg(several(
+            "ack-group",
+            "N[,N...]",
+            "autonomous: workers whose transactions one of them acknowledges",
+        ))
+        .arg(several(
+            "steal-group",
+            "N[,N...]",
+            "autonomous: workers that steal log from each other; 0 and 1: nobody steals",
+        ))
+        .arg(several(
+            "delta",
+            "on|off[,...]",
+            "Records of updates carry the changed columns only, or whole rows [default: on]",
+        ))
         .arg(option(
             "repeat",
             "N",
@@ -190,6 +240,10 @@ pub fn command() -> Command {
     let load = Command::new("load")
         .about("Rows per second into a table with a primary key, and memory per row")
         .arg(option("rows", "N", "Rows of 100 bytes of values").default_value("1000000"));
+    let recovery = with_ycsb(Command::new("recovery").about(
+        "YCSB, a crash, and how long it takes to come back; every acknowledged update must be there",
+    ))
+    .arg(option("tail", "N", "Transactions before the crash").default_value("100000"));
     let bare = Command::new("bare")
         .about("Appends with nothing around them: the yardstick of every commit; --workers is how many at a time")
         .arg(option("size", "BYTES[,BYTES...]", "Bytes of each append").default_value("4k"))
@@ -218,6 +272,40 @@ pub fn command() -> Command {
             )
             .default_value("report.html"),
         );
+    let experiment = Command::new("experiment")
+        .about("A comparison by name, as the papers make them; without a name, lists them")
+        .arg(Arg::new("NAME").help("Which; `logstead bench experiment` lists them"))
+        .arg(
+            Arg::new("quick")
+                .long("quick")
+                .action(ArgAction::SetTrue)
+                .help("Small tables and short runs: less than a minute altogether"),
+        )
+        .arg(option(
+            "seconds",
+            "S",
+            "Length of each run [default: 10; quick: what fits a minute]",
+        ))
+        .arg(option(
+            "repeat",
+            "N",
+            "Repetitions, alternating [default: 3; quick: 1]",
+        ))
+        .arg(
+            option(
+                "dir",
+                "DIR",
+                "Where logs on local disk are written, each removed when its run has ended",
+            )
+            .default_value("bench/results/logs"),
+        )
+        .arg(option(
+            "seed",
+            "N",
+            "Determines every random choice [default: 1]",
+        ))
+        .arg(option("json", "FILE", "Writes everything measured as JSON"))
+        .arg(option("html", "FILE", "Writes a report with charts"));
     Command::new("bench")
         .about("Measures the engine inside this process, without SQL or network")
         .long_about(
@@ -235,6 +323,8 @@ pub fn command() -> Command {
         .subcommand(with_common(with_distribution(smallbank, "uniform")))
         .subcommand(with_common(micro))
         .subcommand(with_common(load))
+        .subcommand(with_common(recovery))
         .subcommand(with_common(bare))
+        .subcommand(experiment)
         .subcommand(report)
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use logstead_engine::Isolation;
+use logstead_engine::{CommitOptions, Isolation};
 
 use super::setting::{NAMES, Setting};
-use super::{BareWay, Cell, Common, Home, Kind, Request, Tpcc, Until, Ycsb};
+use super::{BareWay, Cell, Common, Home, Kind, Options, Request, Tpcc, Until, Ycsb};
+use crate::experiment::{self, Scale};
 use crate::random::Distribution;
 
 /// Sessions per worker when nothing is said.
@@ -30,6 +31,37 @@ pub(super) fn report(arguments: &ArgMatches) -> Result<Request, String> {
         files,
         html: given.path("html").unwrap_or_else(|| "report.html".into()),
     })
+}
+
+/// The arguments of `experiment`.
+pub(super) fn experiment(arguments: &ArgMatches) -> Result<Request, String> {
+    let given = Given(arguments);
+    let Some(name) = given.text("NAME") else {
+        return Ok(Request::Experiments);
+    };
+    let quick = arguments.get_flag("quick");
+    let seconds = match given.text("seconds") {
+        Some(_) => Some(given.number("seconds", 1.0, 0.01, 1e6)?),
+        None => None,
+    };
+    let scale = Scale {
+        quick,
+        seconds,
+        repeat: given.number("repeat", if quick { 1 } else { 3 }, 1, 1000)?,
+        dir: given
+            .path("dir")
+            .unwrap_or_else(|| "bench/results/logs".into()),
+        seed: given.number("seed", 1, 0, u64::MAX)?,
+    };
+    let cells = experiment::cells(name, &scale)?;
+    Ok(Request::Run(Options {
+        name: name.to_owned(),
+        cells,
+        repeat: scale.repeat,
+        json: given.path("json"),
+        html: given.path("html"),
+        remove_logs: true,
+    }))
 }
 
 impl Given<'_> {
@@ -125,8 +157,8 @@ impl Given<'_> {
                 Some(_) => IN_FLIGHT_OPEN,
                 None => IN_FLIGHT,
             },
-            workers_per_lane: 1,
-            flush_unit_bytes: 16 << 10,
+            commit: CommitOptions::default(),
+            delta_records: true,
             seed: self.number("seed", 1, 0, u64::MAX)?,
         };
         for setting in dimensions.iter().filter_map(|d| d.first()) {
@@ -201,6 +233,10 @@ impl Given<'_> {
             },
             "load" => Kind::Load {
                 rows: self.number("rows", 1_000_000, 1, 1 << 40)?,
+            },
+            "recovery" => Kind::Recovery {
+                ycsb: self.ycsb()?,
+                tail: self.number("tail", 100_000, 1, u64::MAX)?,
             },
             "bare" => return self.bare(),
             other => return Err(format!("unknown workload {other}")),

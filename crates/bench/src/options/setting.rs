@@ -2,7 +2,9 @@
 //!
 //! Invariant: a [`Setting`] is valid by itself; [`Setting::apply`] changes nothing else.
 
-use logstead_engine::Isolation;
+use std::time::Duration;
+
+use logstead_engine::{Isolation, ProtocolKind, QueueKind, Tracking};
 
 use super::{Common, Home};
 
@@ -26,18 +28,50 @@ pub enum Setting {
     WorkersPerLane(usize),
     /// Bytes in a lane that are written while sessions are ready.
     FlushUnit(usize),
+    /// Bytes of each of a lane's buffers.
+    LaneBuffer(usize),
+    /// The oldest entry waits no longer for the flush unit, in microseconds.
+    FlushTimeout(u64),
+    /// A lane waits so long for the workers that its last flush has set free, in microseconds.
+    Gather(u64),
+    /// Blocks of a lane that are written at a time.
+    BlocksInFlight(usize),
+    /// Workers whose transactions one of them acknowledges.
+    AckGroup(usize),
+    /// Workers that steal log from each other.
+    StealGroup(usize),
+    /// Who flushes and who acknowledges.
+    Protocol(ProtocolKind),
+    /// What a transaction waits for besides itself.
+    Tracking(Tracking),
+    /// How transactions get to who acknowledges them.
+    Queue(QueueKind),
+    /// Records of updates are deltas; else whole rows.
+    Delta(bool),
 }
 
 /// The options that take several values, in the order in which they become the axis of a chart.
-pub(super) const NAMES: [&str; 7] = [
+pub(super) const NAMES: [&str; 17] = [
     "open-loop",
     "workers",
     "in-flight",
     "flush-unit",
+    "flush-timeout",
+    "lane-buffer",
+    "ack-group",
+    "steal-group",
+    "gather",
+    "blocks-in-flight",
     "workers-per-lane",
+    "protocol",
+    "tracking",
+    "queue",
+    "delta",
     "isolation",
     "home",
 ];
+/// An hour: nobody waits longer.
+const MICROS_MAX: u64 = 3_600_000_000;
 
 fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
     name: &str,
@@ -95,6 +129,10 @@ pub(crate) fn isolation_text(level: Isolation) -> &'static str {
     }
 }
 
+fn unknown(name: &str, text: &str, known: &str) -> String {
+    format!("--{name} {text}: {known} is expected")
+}
+
 fn isolation(text: &str) -> Result<Isolation, String> {
     [
         Isolation::ReadCommitted,
@@ -121,6 +159,28 @@ impl Setting {
             "workers-per-lane" if text == "all" => Setting::WorkersPerLane(usize::MAX),
             "workers-per-lane" => Setting::WorkersPerLane(number(name, text, 1, WORKERS_MAX)?),
             "flush-unit" => Setting::FlushUnit(size(name, text, 1, 1 << 30)?),
+            "lane-buffer" => Setting::LaneBuffer(size(name, text, 64 << 10, 1 << 30)?),
+            "flush-timeout" => Setting::FlushTimeout(number(name, text, 0, MICROS_MAX)?),
+            "gather" => Setting::Gather(number(name, text, 0, MICROS_MAX)?),
+            "blocks-in-flight" => Setting::BlocksInFlight(number(name, text, 1, 1024)?),
+            "ack-group" => Setting::AckGroup(number(name, text, 1, WORKERS_MAX)?),
+            "steal-group" => Setting::StealGroup(number(name, text, 0, WORKERS_MAX)?),
+            "protocol" => Setting::Protocol(ProtocolKind::from_name(text).ok_or_else(|| {
+                unknown(name, text, "group, pipelined, autonomous or grouped-lanes")
+            })?),
+            "tracking" => Setting::Tracking(
+                Tracking::from_name(text)
+                    .ok_or_else(|| unknown(name, text, "horizon, gsn, dsn or exact"))?,
+            ),
+            "queue" => Setting::Queue(
+                QueueKind::from_name(text)
+                    .ok_or_else(|| unknown(name, text, "lock-free or latched"))?,
+            ),
+            "delta" => Setting::Delta(match text {
+                "on" => true,
+                "off" => false,
+                _ => return Err(unknown(name, text, "on or off")),
+            }),
             other => return Err(format!("--{other} takes one value only")),
         })
     }
@@ -135,28 +195,60 @@ impl Setting {
             Setting::InFlight(_) => "in-flight",
             Setting::WorkersPerLane(_) => "workers-per-lane",
             Setting::FlushUnit(_) => "flush-unit",
+            Setting::LaneBuffer(_) => "lane-buffer",
+            Setting::FlushTimeout(_) => "flush-timeout",
+            Setting::Gather(_) => "gather",
+            Setting::BlocksInFlight(_) => "blocks-in-flight",
+            Setting::AckGroup(_) => "ack-group",
+            Setting::StealGroup(_) => "steal-group",
+            Setting::Protocol(_) => "protocol",
+            Setting::Tracking(_) => "tracking",
+            Setting::Queue(_) => "queue",
+            Setting::Delta(_) => "delta",
         }
     }
 
     /// The value, for people.
     pub fn text(&self) -> String {
         match self {
-            Setting::Workers(n) | Setting::InFlight(n) => n.to_string(),
+            Setting::Workers(n)
+            | Setting::InFlight(n)
+            | Setting::BlocksInFlight(n)
+            | Setting::AckGroup(n)
+            | Setting::StealGroup(n) => n.to_string(),
             Setting::WorkersPerLane(usize::MAX) => "all".into(),
             Setting::WorkersPerLane(n) => n.to_string(),
             Setting::Home(home) => home.describe(),
             Setting::Isolation(level) => isolation_text(*level).into(),
             Setting::OpenLoop(rate) => format!("{rate} per second"),
-            Setting::FlushUnit(bytes) => size_text(*bytes),
+            Setting::FlushUnit(bytes) | Setting::LaneBuffer(bytes) => size_text(*bytes),
+            Setting::FlushTimeout(us) | Setting::Gather(us) => format!("{us} us"),
+            Setting::Protocol(kind) => kind.name().into(),
+            Setting::Tracking(kind) => kind.name().into(),
+            Setting::Queue(kind) => kind.name().into(),
+            Setting::Delta(on) => if *on { "on" } else { "off" }.into(),
         }
     }
 
     /// The value as a place on an axis, if it has one.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Setting::Workers(n) | Setting::InFlight(n) | Setting::FlushUnit(n) => Some(*n as f64),
+            Setting::Workers(n)
+            | Setting::InFlight(n)
+            | Setting::FlushUnit(n)
+            | Setting::LaneBuffer(n)
+            | Setting::BlocksInFlight(n)
+            | Setting::AckGroup(n)
+            | Setting::StealGroup(n) => Some(*n as f64),
+            Setting::FlushTimeout(us) | Setting::Gather(us) => Some(*us as f64),
             Setting::OpenLoop(rate) => Some(*rate),
-            Setting::WorkersPerLane(_) | Setting::Home(_) | Setting::Isolation(_) => None,
+            Setting::WorkersPerLane(_)
+            | Setting::Home(_)
+            | Setting::Isolation(_)
+            | Setting::Protocol(_)
+            | Setting::Tracking(_)
+            | Setting::Queue(_)
+            | Setting::Delta(_) => None,
         }
     }
 
@@ -168,8 +260,18 @@ impl Setting {
             Setting::Isolation(level) => common.isolation = *level,
             Setting::OpenLoop(rate) => common.open_loop = Some(*rate),
             Setting::InFlight(n) => common.in_flight = *n,
-            Setting::WorkersPerLane(n) => common.workers_per_lane = *n,
-            Setting::FlushUnit(bytes) => common.flush_unit_bytes = *bytes,
+            Setting::WorkersPerLane(n) => common.commit.workers_per_lane = *n,
+            Setting::FlushUnit(bytes) => common.commit.flush_unit_bytes = *bytes,
+            Setting::LaneBuffer(bytes) => common.commit.lane_buffer_bytes = *bytes,
+            Setting::FlushTimeout(us) => common.commit.flush_timeout = Duration::from_micros(*us),
+            Setting::Gather(us) => common.commit.gather = Duration::from_micros(*us),
+            Setting::BlocksInFlight(n) => common.commit.blocks_in_flight_max = *n,
+            Setting::AckGroup(n) => common.commit.ack_group = *n,
+            Setting::StealGroup(n) => common.commit.steal_group = *n,
+            Setting::Protocol(kind) => common.commit.protocol = *kind,
+            Setting::Tracking(kind) => common.commit.tracking = *kind,
+            Setting::Queue(kind) => common.commit.queue = *kind,
+            Setting::Delta(on) => common.delta_records = *on,
         }
     }
 }
@@ -199,11 +301,26 @@ mod tests {
 
     #[test]
     fn every_option_that_takes_several_is_read_under_its_name() {
-        for (name, text) in
-            NAMES
-                .into_iter()
-                .zip(["100", "2", "3", "4k", "all", "serializable", "memory"])
-        {
+        let texts = [
+            "100",
+            "2",
+            "3",
+            "4k",
+            "50",
+            "1m",
+            "2",
+            "0",
+            "100",
+            "4",
+            "all",
+            "group",
+            "exact",
+            "latched",
+            "off",
+            "serializable",
+            "memory",
+        ];
+        for (name, text) in NAMES.into_iter().zip(texts) {
             assert_eq!(Setting::read(name, text).expect(name).name(), name);
         }
     }

@@ -16,9 +16,9 @@ const LOG_FROM: f64 = 8.0;
 /// Figures by name in the order in which they are shown; others follow by name.
 const FIGURES_FIRST: [&str; 4] = [
     "appends per commit",
+    "appends per second",
     "appended bytes per commit",
     "record bytes per commit",
-    "flushes per commit",
 ];
 
 /// The repetitions of one configuration.
@@ -96,6 +96,7 @@ impl Point<'_> {
                         same.map(|share| share.mean_ns)
                     })
                     .unwrap_or(0.0),
+                ..Share::default()
             })
             .collect()
     }
@@ -107,6 +108,20 @@ fn commit(run: &Run) -> Option<&Latency> {
 
 fn whole(run: &Run) -> Option<&Latency> {
     run.total().map(|total| &total.whole_latency_ns)
+}
+
+/// A latency's name and where it is found.
+type Latencies = (&'static str, fn(&Run) -> Option<&Latency>);
+
+/// Both, the commit's first. Clients over the wire know only the whole transaction's.
+const LATENCIES: [Latencies; 2] = [("commit", commit), ("whole", whole)];
+
+/// Did anybody measure it?
+fn has(points: &[Point<'_>], of: fn(&Run) -> Option<&Latency>) -> bool {
+    points
+        .iter()
+        .flat_map(|point| &point.runs)
+        .any(|run| of(run).is_some_and(|latency| latency.count > 0))
 }
 
 /// Keeps what every run has alike.
@@ -207,7 +222,11 @@ fn overview(html: &mut String, points: &[Point<'_>], axis: Option<&str>) {
     ]
     .map(str::to_owned)
     .to_vec();
-    for which in ["commit", "whole"] {
+    let latencies: Vec<Latencies> = LATENCIES
+        .into_iter()
+        .filter(|(_, of)| has(points, *of))
+        .collect();
+    for (which, _) in &latencies {
         head.extend(PERCENTILES.map(|(_, name)| format!("{which} {name}")));
     }
     head.extend(figures.iter().cloned());
@@ -226,9 +245,9 @@ fn overview(html: &mut String, points: &[Point<'_>], axis: Option<&str>) {
             rate(bound(f64::min)),
             rate(bound(f64::max)),
         ];
-        for of in [commit, whole] {
+        for (_, of) in &latencies {
             for percentile in 0..PERCENTILES.len() {
-                let value = point.latency(of, percentile).unwrap_or(0.0);
+                let value = point.latency(*of, percentile).unwrap_or(0.0);
                 line.push(time(value as u64));
             }
         }
@@ -239,6 +258,13 @@ fn overview(html: &mut String, points: &[Point<'_>], axis: Option<&str>) {
         table_lines.push(line);
     }
     table(html, "", &table_lines);
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// One curve for each series, over the axis.
@@ -293,13 +319,15 @@ fn lines(html: &mut String, points: &[Point<'_>], axis: &str) {
         &short,
         over_axis(points, |point| Some(median(point.throughputs()))),
     ));
-    for (percentile, (_, name)) in PERCENTILES.iter().enumerate() {
-        html.push_str(&chart(
-            &format!("Commit latency {name}"),
-            Scale::Log,
-            &as_time,
-            over_axis(points, |point| point.latency(commit, percentile)),
-        ));
+    for (which, of) in LATENCIES.into_iter().filter(|(_, of)| has(points, *of)) {
+        for (percentile, (_, name)) in PERCENTILES.iter().enumerate() {
+            html.push_str(&chart(
+                &format!("{} latency {name}", capitalised(which)),
+                Scale::Log,
+                &as_time,
+                over_axis(points, |point| point.latency(of, percentile)),
+            ));
+        }
     }
     for name in figure_names(points) {
         html.push_str(&chart(
@@ -340,13 +368,11 @@ fn bars(html: &mut String, points: &[Point<'_>]) {
             html.push_str(&chart(&name, &value, &short));
         }
     }
-    for (title, of) in [
-        (
-            "Commit latency: end of forward processing to acknowledgment",
-            commit as fn(&Run) -> Option<&Latency>,
-        ),
-        ("Whole transaction", whole),
-    ] {
+    for (which, of) in LATENCIES.into_iter().filter(|(_, of)| has(points, *of)) {
+        let title = match which {
+            "commit" => "Commit latency: end of forward processing to acknowledgment",
+            _ => "Whole transaction",
+        };
         let series = points
             .iter()
             .map(|point| curve(point.series, &point.curve(of)));
@@ -405,6 +431,7 @@ mod tests {
                 per_second,
                 commit_latency_ns: Latency {
                     p99,
+                    count: 2,
                     curve: vec![(50.0, p99 / 2), (99.0, p99)],
                     ..Latency::default()
                 },

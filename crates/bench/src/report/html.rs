@@ -173,13 +173,16 @@ fn run(html: &mut String, run: &Run) {
         ),
         ("Whole transaction", false),
     ] {
-        let series = run.transactions.iter().map(|kind| {
+        let measured = |latency: &&Latency| latency.count > 0;
+        let series = run.transactions.iter().filter_map(|kind| {
             let latency = if commit {
                 &kind.commit_latency_ns
             } else {
                 &kind.whole_latency_ns
             };
-            curve(&kind.name, latency)
+            Some(latency)
+                .filter(measured)
+                .map(|latency| curve(&kind.name, latency))
         });
         html.push_str(&curves(name, series.collect()));
     }

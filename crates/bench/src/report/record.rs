@@ -142,12 +142,18 @@ pub struct Run {
 }
 
 /// A part of a transaction's time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Which.
     pub name: String,
     /// On average.
     pub mean_ns: f64,
+    /// The median.
+    #[serde(default)]
+    pub p50_ns: u64,
+    /// Of the slowest hundredth.
+    #[serde(default)]
+    pub p99_ns: u64,
 }
 
 /// One kind of transaction.
@@ -338,7 +344,7 @@ impl Run {
             writing_commits: outcome.stats.commits,
             flushes: outcome.stats.flushes,
             chain_steps: outcome.stats.chain_steps,
-            shares: Vec::new(),
+            shares: outcome.path.shares(),
             figures: figures(outcome),
             timeline_step_ns: STEP_NS,
             timeline: outcome.measured.timeline.clone(),
@@ -355,11 +361,11 @@ impl Run {
 /// What is derived from the engine's counts.
 fn figures(outcome: &Outcome) -> BTreeMap<String, f64> {
     let stats = &outcome.stats;
-    let mut figures = BTreeMap::new();
+    let mut figures = outcome.figures.clone();
+    figures.extend(outcome.path.figures());
     if stats.commits > 0 {
         let each = |count: u64| count as f64 / stats.commits as f64;
         figures.insert("record bytes per commit".into(), each(stats.log_bytes));
-        figures.insert("flushes per commit".into(), each(stats.flushes));
     }
     figures
 }

@@ -1,0 +1,303 @@
+//! Comparisons by name, as the papers make them: which cells each of them runs.
+//!
+//! Every experiment gives its figures beside a yardstick of the same run (a bare append, the naive variant, the other protocols): only
+//! ratios of one run mean anything. Models of cloud storage are simulated in real time.
+//!
+//! Does not: run, or judge, anything.
+
+mod catalog;
+
+use std::path::PathBuf;
+
+use logstead_engine::{CommitOptions, Isolation, ProtocolKind, QueueKind, Tracking};
+
+use crate::options::{BareWay, Cell, Common, Home, Kind, Label, Setting, Tpcc, Until, Ycsb};
+use crate::random::Distribution;
+
+/// Seconds that a quick experiment may measure altogether; the rest of its minute is loading and checking.
+const QUICK_SECONDS: f64 = 24.0;
+/// A quick run is not shorter, nor longer.
+const QUICK_RUN_SECONDS: (f64, f64) = (0.3, 2.0);
+/// A run that is not quick.
+const RUN_SECONDS: f64 = 10.0;
+/// Workers on simulated homes, as in the paper.
+const SIMULATED_WORKERS: usize = 16;
+/// Their sessions: enough to keep every lane in flight, too few to keep the cores of a small machine busy, since latency would
+/// then tell of the cores.
+const SIMULATED_IN_FLIGHT: usize = 8;
+/// The same for TPC-C, whose transactions are larger.
+const SIMULATED_IN_FLIGHT_TPCC: usize = 4;
+
+/// How large an experiment is made.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// Small tables and short runs.
+    pub quick: bool,
+    /// Length of each run, if given.
+    pub seconds: Option<f64>,
+    /// Repetitions.
+    pub repeat: u32,
+    /// For logs on local disk.
+    pub dir: PathBuf,
+    /// Determines every random number.
+    pub seed: u64,
+}
+
+/// An experiment.
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// What it compares.
+    pub about: &'static str,
+    cells: fn(&mut Builder),
+}
+
+/// All of them, in the order of bench.md.
+pub fn all() -> &'static [Experiment] {
+    &catalog::ALL
+}
+
+/// The cells of the one with this name.
+pub(crate) fn cells(name: &str, scale: &Scale) -> Result<Vec<Cell>, String> {
+    let Some(experiment) = all().iter().find(|experiment| experiment.name == name) else {
+        let names: Vec<&str> = all().iter().map(|experiment| experiment.name).collect();
+        return Err(format!("{name}: one of {} is expected", names.join(", ")));
+    };
+    let mut builder = Builder {
+        scale: scale.clone(),
+        cells: Vec::new(),
+    };
+    (experiment.cells)(&mut builder);
+    let mut cells = builder.cells;
+    let seconds = scale.seconds.unwrap_or(if scale.quick {
+        let each = QUICK_SECONDS / (cells.len() as f64 * f64::from(scale.repeat));
+        each.clamp(QUICK_RUN_SECONDS.0, QUICK_RUN_SECONDS.1)
+    } else {
+        RUN_SECONDS
+    });
+    for cell in &mut cells {
+        cell.common.until = Until::Seconds {
+            measured: seconds,
+            warmup: seconds / 5.0,
+        };
+    }
+    Ok(cells)
+}
+
+/// The lists of all experiments, for people.
+pub fn describe() -> String {
+    let widest = all().iter().map(|e| e.name.len()).max().unwrap_or(0);
+    all()
+        .iter()
+        .map(|experiment| format!("{:widest$}  {}\n", experiment.name, experiment.about))
+        .collect()
+}
+
+/// Collects cells.
+struct Builder {
+    scale: Scale,
+    cells: Vec<Cell>,
+}
+
+impl Builder {
+    /// Of two sizes, the one for this scale.
+    fn sized<T>(&self, quick: T, full: T) -> T {
+        if self.scale.quick { quick } else { full }
+    }
+
+    /// This machine's disk.
+    fn local(&self) -> Setting {
+        Setting::Home(Home::Local(self.scale.dir.clone()))
+    }
+
+    /// A model of a storage service.
+    fn simulated(&self, model: &str) -> Setting {
+        Setting::Home(Home::Url(format!(
+            "sim://?model={model}&seed={}",
+            self.scale.seed
+        )))
+    }
+
+    /// YCSB of one operation per transaction, or more.
+    fn ycsb(&self, read_ratio: f64, operations: u32) -> Kind {
+        Kind::Ycsb(Ycsb {
+            table_size: self.sized(100_000, 1_000_000),
+            read_ratio,
+            read_modify_write: false,
+            operations,
+            distribution: Distribution::Uniform,
+        })
+    }
+
+    fn tpcc_scale(&self, warehouses: u32) -> Tpcc {
+        Tpcc {
+            warehouses,
+            items: self.sized(2_000, 100_000),
+            customers: self.sized(100, 3_000),
+        }
+    }
+
+    fn tpcc(&self, warehouses: u32) -> Kind {
+        Kind::Tpcc(self.tpcc_scale(warehouses))
+    }
+
+    fn tatp(&self) -> Kind {
+        Kind::Tatp {
+            subscribers: self.sized(20_000, 100_000),
+        }
+    }
+
+    /// A cell; settings later in the lists win.
+    fn cell(&mut self, section: &str, series: &str, kind: &Kind, settings: &[&[Setting]]) {
+        let mut common = Common {
+            workers: logstead_env::core_count(),
+            // Set when all cells are known.
+            until: Until::Transactions(1),
+            isolation: Isolation::ReadCommitted,
+            home: Home::Memory,
+            open_loop: None,
+            in_flight: 64,
+            commit: CommitOptions::default(),
+            delta_records: true,
+            seed: self.scale.seed,
+        };
+        for setting in settings.iter().copied().flatten() {
+            setting.apply(&mut common);
+        }
+        self.cells.push(Cell {
+            label: Label {
+                section: section.to_owned(),
+                series: series.to_owned(),
+                x: None,
+            },
+            kind: kind.clone(),
+            common,
+        });
+    }
+
+    /// The same at a place on an axis, which the setting is.
+    fn point(
+        &mut self,
+        section: &str,
+        series: &str,
+        kind: &Kind,
+        settings: &[&[Setting]],
+        x: &Setting,
+    ) {
+        let mut all = settings.to_vec();
+        let own = [x.clone()];
+        all.push(&own);
+        self.cell(section, series, kind, &all);
+        if let Some(cell) = self.cells.last_mut() {
+            cell.label.x = x.number().map(|value| (x.name().to_owned(), value));
+        }
+    }
+
+    /// Bare appends of a size, so many at a time, on the settings' home.
+    fn bare(
+        &mut self,
+        section: &str,
+        (size_bytes, way): (usize, BareWay),
+        concurrency: usize,
+        settings: &[&[Setting]],
+    ) {
+        let name = format!(
+            "bare append, {}, {}, {concurrency} at a time",
+            way.name(),
+            crate::options::size_text(size_bytes)
+        );
+        let mut all = settings.to_vec();
+        let own = [Setting::Workers(concurrency), Setting::WorkersPerLane(1)];
+        all.push(&own);
+        self.cell(section, &name, &Kind::Bare { size_bytes, way }, &all);
+    }
+}
+
+/// Each worker a lane of its own, tracking by the horizon, flushes when the buffer is full or time is up, whole rows in the log: what
+/// the papers' optimizations are added to.
+fn naive() -> Vec<Setting> {
+    vec![
+        Setting::Protocol(ProtocolKind::GroupedLanes),
+        Setting::Queue(QueueKind::LockFree),
+        Setting::Tracking(Tracking::Horizon),
+        Setting::WorkersPerLane(1),
+        Setting::FlushUnit(512 << 10),
+        Setting::LaneBuffer(512 << 10),
+        Setting::Gather(0),
+        Setting::Delta(false),
+    ]
+}
+
+/// Two workers share a lane of a mebibyte, as the paper has it; records are deltas.
+fn shared_lanes(tracking: Tracking) -> Vec<Setting> {
+    vec![
+        Setting::Protocol(ProtocolKind::GroupedLanes),
+        Setting::Tracking(tracking),
+        Setting::WorkersPerLane(2),
+        Setting::FlushUnit(512 << 10),
+        Setting::LaneBuffer(1 << 20),
+        Setting::Delta(true),
+    ]
+}
+
+/// Workers flush their own log.
+fn autonomous(unit: usize) -> Vec<Setting> {
+    vec![
+        Setting::Protocol(ProtocolKind::Autonomous),
+        Setting::FlushUnit(unit),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale(quick: bool) -> Scale {
+        Scale {
+            quick,
+            seconds: None,
+            repeat: if quick { 1 } else { 3 },
+            dir: "d".into(),
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn every_experiment_has_distinct_cells_and_fits_a_minute() {
+        for experiment in all() {
+            for quick in [true, false] {
+                let cells = cells(experiment.name, &scale(quick)).expect(experiment.name);
+                assert!(cells.len() > 1, "{}", experiment.name);
+                let mut labels: Vec<String> =
+                    cells.iter().map(|c| format!("{:?}", c.label)).collect();
+                labels.sort();
+                labels.dedup();
+                assert_eq!(labels.len(), cells.len(), "{}", experiment.name);
+                let seconds: f64 = cells
+                    .iter()
+                    .map(|cell| match cell.common.until {
+                        Until::Seconds { measured, warmup } => measured + warmup,
+                        Until::Transactions(_) => panic!("{}", experiment.name),
+                    })
+                    .sum();
+                assert!(!quick || seconds < 40.0, "{}: {seconds}", experiment.name);
+                assert!(cells.iter().all(|cell| cell.common.seed == 7));
+            }
+        }
+        assert!(cells("alchemy", &scale(true)).is_err());
+        assert_eq!(describe().lines().count(), all().len());
+    }
+
+    #[test]
+    fn the_naive_variant_is_naive() {
+        let cells = cells("homes", &scale(true)).expect("cells");
+        let cell = cells
+            .iter()
+            .find(|cell| cell.label.series.contains("naive"))
+            .expect("is there");
+        let commit = &cell.common.commit;
+        assert_eq!(commit.tracking, Tracking::Horizon);
+        assert_eq!(commit.workers_per_lane, 1);
+        assert!(!cell.common.delta_records);
+    }
+}
