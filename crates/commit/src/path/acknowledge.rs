@@ -40,6 +40,10 @@ impl CommitPath {
                 }
             }
         });
+        if !woken.is_empty() {
+            // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for it.
+            self.seats[worker].idle.store(false, Ordering::SeqCst);
+        }
         for waker in woken {
             waker.wake();
         }

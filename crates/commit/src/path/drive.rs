@@ -181,14 +181,14 @@ impl CommitPath {
         }
     }
 
+    /// An idle worker first: one that is busy gets there in time, and is only asked to look once more.
     fn rouse(&self, lane: usize) {
-        for worker in self.shape.workers_of(lane) {
-            let seat = &self.seats[worker];
-            if seat.idle.load(Ordering::SeqCst)
-                && let Some(kick) = seat.kick.read().clone()
-            {
-                return kick();
-            }
+        let idle = |worker: &usize| self.seats[*worker].idle.load(Ordering::SeqCst);
+        let workers = self.shape.workers_of(lane);
+        let mut candidates = workers.clone().filter(idle).chain(workers);
+        let kick = candidates.find_map(|worker| self.seats[worker].kick.read().clone());
+        if let Some(kick) = kick {
+            kick();
         }
     }
 }
