@@ -1,5 +1,8 @@
 //! What a commit waits for, mode by mode, through the whole engine.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use logstead_engine::{
     CommitOptions, EngineOptions, FlushMode, Isolation, MemoryHome, ProtocolKind, Receipt,
     Tracking, Worker, WorkerId,
@@ -203,5 +206,45 @@ fn an_idle_worker_is_acknowledged_by_every_protocol() {
                 }
             }
         }
+    }
+}
+
+/// Two workers of one lane on a home with slow appends share every append: who comes back first waits a moment for the
+/// other, which the append has set free as well.
+#[test]
+fn workers_set_free_together_share_the_next_append() {
+    let options = EngineOptions {
+        workers: 2,
+        commit: CommitOptions {
+            workers_per_lane: 2,
+            blocks_in_flight_max: 1,
+            gather: Duration::from_millis(1),
+            ..CommitOptions::default()
+        },
+        ..EngineOptions::default()
+    };
+    let world = World::open_as(MemoryHome::new(4 << 20), options).expect("opens");
+    let (world, first) = world.fill(10);
+    let workers = [first, world.engine.worker(WorkerId(1))];
+    world.home.set_paused(true);
+    for round in 1..4 {
+        let before = world.home.appends();
+        let bell = Arc::new(Bell::default());
+        let mut waits = Vec::new();
+        for (n, worker) in workers.iter().enumerate() {
+            let receipt = add(&world, worker, &[], n as i64 + 1);
+            let mut wait = Box::pin(world.engine.acknowledged(receipt.waits_for));
+            assert!(poll(wait.as_mut(), &bell).is_pending());
+            waits.push(wait);
+            let again = worker.idle(false, None);
+            assert_eq!(
+                again.is_some(),
+                n == 0,
+                "round {round}: the first one waits"
+            );
+        }
+        assert_eq!(world.home.appends() - before, 1, "round {round}");
+        assert!(world.home.complete());
+        assert_eq!(bell.rings(), 2);
     }
 }
