@@ -1,8 +1,8 @@
 //! Bringing tables back from the log.
 //!
 //! Survivors come in CSN order. Their records are dealt out by chunk to parts, each applied by a thread of its own
-//! ([`part`]): a row's records stay in CSN order, whatever the threads do. A row has one version after replay, stamped with
-//! the CSN that wrote it; slots that end up empty are free.
+//! ([`part`]): a row's records stay in CSN order, whatever the threads do. Nobody else can reach a chunk until all records are
+//! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
 //!
 //! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits.
 //!
@@ -62,13 +62,12 @@ impl Batch {
 
     /// Applies all of it, or up to a failure here or elsewhere.
     fn apply(&self, part: &mut Part<'_>, shared: &Shared) {
-        let mut guard = Guard::pin();
         let mut start = 0;
         for &(csn, end) in &self.ends {
             if shared.failed().is_some_and(|failed| failed <= csn) {
                 return;
             }
-            if let Err(error) = part.apply(csn, &self.records[start..end], &mut guard) {
+            if let Err(error) = part.apply(csn, &self.records[start..end]) {
                 return shared.fail(error);
             }
             start = end;

@@ -104,16 +104,28 @@ impl Rows {
         Some((self.buckets[bucket].get()?[chunk].get()?, slot))
     }
 
+    /// A bucket, made if needed.
+    #[inline]
+    fn bucket(&self, n: usize) -> &Bucket {
+        self.buckets[n].get_or_init(|| {
+            self.memory.add(bucket_bytes(n) as i64);
+            (0..1usize << n).map(|_| OnceLock::new()).collect()
+        })
+    }
+
     /// The chunk of a rid, made if needed. `rid` is below `RID_MAX`.
     #[inline]
     pub(crate) fn slot_or_new(&self, rid: Rid) -> (&Chunk, usize) {
         let (bucket, chunk, slot) = place(rid);
-        let chunks = self.buckets[bucket].get_or_init(|| {
-            self.memory.add(bucket_bytes(bucket) as i64);
-            (0..1usize << bucket).map(|_| OnceLock::new()).collect()
-        });
-        let chunk = chunks[chunk].get_or_init(|| Box::new(Chunk::new(self.memory)));
+        let chunk = self.bucket(bucket)[chunk].get_or_init(|| Box::new(Chunk::new(self.memory)));
         (chunk, slot)
+    }
+
+    /// Replay: puts a chunk where there is none, the `number`-th of the table.
+    pub(crate) fn adopt(&self, number: u64, chunk: Chunk) {
+        let (bucket, place, _) = place(Rid(number * CHUNK_SLOTS as u64));
+        let adopted = self.bucket(bucket)[place].set(Box::new(chunk));
+        assert!(adopted.is_ok(), "a chunk is filled by one part only");
     }
 
     /// What [`Rows::slot_or_new`] will allocate for the next rid, at most.

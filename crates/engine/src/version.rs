@@ -491,26 +491,6 @@ impl Chunk {
         installed
     }
 
-    /// Installs a committed row in the place of `expected` and its chain: replay, which nobody watches.
-    pub(crate) fn replace_committed(
-        &self,
-        slot: usize,
-        csn: Csn,
-        row: Option<&[u8]>,
-        guard: &Guard,
-    ) {
-        let mut prune = self.prune_lock();
-        prune.clear(slot, guard);
-        if let Some(row) = row {
-            let kind = Kind::Row {
-                keys_changed: false,
-            };
-            let stamp = csn.0 << 1 | 1;
-            let fresh = Fresh::new(stamp, kind, RowLock::NoKeyUpdate, 0, row, self.memory);
-            self.install_fresh(slot, None, fresh, guard);
-        }
-    }
-
     /// Stamps the versions `writer` has in the slot with `csn`. The caller is pinned since before the writer's state
     /// became Precommitted.
     pub(crate) fn stamp(&self, slot: usize, writer: &Writer, csn: Csn, guard: &Guard) {
@@ -688,14 +668,6 @@ impl Prune<'_> {
         true
     }
 
-    /// Empties the slot whatever it holds.
-    fn clear(&mut self, slot: usize, guard: &Guard) {
-        let old = self.chunk.slots[slot].swap(std::ptr::null_mut(), Ordering::AcqRel);
-        if let Some(head) = VersionRef::from_raw(old, guard) {
-            self.retire_chain(head, guard);
-        }
-    }
-
     fn retire_chain(&mut self, head: VersionRef<'_>, guard: &Guard) {
         let mut at = Some(head.at);
         while let Some(version) = at {
@@ -717,6 +689,10 @@ impl Drop for Prune<'_> {
         self.chunk.pruning.store(false, Ordering::Release);
     }
 }
+
+mod unshared;
+
+pub(crate) use unshared::UnsharedChunk;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,13 @@
 //! Applying the records of one share of the rows, on one thread.
 //!
-//! Invariants: all records of a chunk go to one part, in CSN order; so no two threads touch a chunk, and what comes out
-//! does not hang on how threads run. What a part replaces is freed while it goes on.
+//! Invariants: all records of a chunk go to one part, in CSN order; so what comes out does not hang on how threads run, and
+//! a part has its chunks to itself until it is through: what it replaces is freed at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use logstead_env::sleep;
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::{Record, Records};
 use parking_lot::Mutex;
@@ -20,18 +18,9 @@ use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::Table;
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Guard, version_bytes};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, UnsharedChunk, version_bytes};
 
 pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
-
-/// Records between two calls of the epoch collector, which frees about twice as many versions in one.
-const RECORDS_PER_COLLECTION: u32 = 256;
-/// Calls of the collector that let it free what is retired: it frees what was retired two steps before.
-const FLUSHES: u32 = 4;
-/// Calls of the collector that free nothing before memory counts as used up.
-const COLLECTIONS_MAX: u32 = 200;
-/// How long they are apart, after the first ones.
-const COLLECTION_PAUSE: Duration = Duration::from_millis(1);
 
 /// What all parts share.
 pub(super) struct Shared {
@@ -123,36 +112,21 @@ impl Beyond {
     }
 }
 
-/// A table as a part knows it.
-struct Known {
-    table: Arc<Table>,
-    /// Every rid of the table that this part has met is below.
-    rid_end: u64,
-}
-
-fn known<'t>(
-    tables: &'t mut HashMap<TableId, Known, FixedState>,
-    shared: &Shared,
-    id: TableId,
-) -> &'t mut Known {
-    tables.entry(id).or_insert_with(|| {
-        let make = || Arc::new(Table::new(id, shared.workers, shared.memory));
-        let mut tables = shared.tables.lock();
-        Known {
-            table: Arc::clone(tables.entry(id).or_insert_with(make)),
-            rid_end: 0,
-        }
-    })
+/// A chunk being filled.
+struct Filling {
+    chunk: UnsharedChunk,
+    /// Every slot that this part has met is below.
+    slot_end: usize,
 }
 
 /// One thread's share of the rows.
 pub(super) struct Part<'s> {
     shared: &'s Shared,
-    tables: HashMap<TableId, Known, FixedState>,
+    /// By table and number in the table.
+    chunks: HashMap<(TableId, u64), Filling, FixedState>,
     builder: RowBuilder,
     /// Bytes that may be taken before the next look at the account.
     allowance: u64,
-    records: u32,
     /// What came after the budget was used up.
     pub(super) beyond: Beyond,
 }
@@ -161,48 +135,36 @@ impl<'s> Part<'s> {
     pub(super) fn new(shared: &'s Shared) -> Part<'s> {
         Part {
             shared,
-            tables: HashMap::default(),
+            chunks: HashMap::default(),
             builder: RowBuilder::new(),
             allowance: 0,
-            records: 0,
             beyond: Beyond::default(),
         }
     }
 
     /// Applies records of the transaction with this CSN.
-    pub(super) fn apply(
-        &mut self,
-        csn: Csn,
-        records: &[u8],
-        guard: &mut Guard,
-    ) -> Result<(), ReplayError> {
+    pub(super) fn apply(&mut self, csn: Csn, records: &[u8]) -> Result<(), ReplayError> {
         for record in Records::new(records) {
             let record = record.map_err(|source| ReplayError::Records { csn, source })?;
-            self.look(&record, guard);
+            self.look(&record);
             if self.shared.is_full() {
                 self.beyond.count(&record);
                 continue;
             }
             let (table, rid) = (record.table(), record.rid());
-            self.apply_record(csn, &record, guard)
+            self.apply_record(csn, &record)
                 .map_err(|source| ReplayError::Row {
                     csn,
                     table,
                     rid,
                     source,
                 })?;
-            self.records += 1;
-            if self.records == RECORDS_PER_COLLECTION {
-                self.records = 0;
-                guard.flush();
-                guard.refresh();
-            }
         }
         Ok(())
     }
 
     /// Finds out whether the budget is used up, every so many bytes.
-    fn look(&mut self, record: &Record<'_>, guard: &mut Guard) {
+    fn look(&mut self, record: &Record<'_>) {
         let bytes = match record {
             Record::Insert { row, .. } => version_bytes(row.len()),
             Record::Update { delta, .. } => version_bytes(delta.len()),
@@ -212,65 +174,55 @@ impl<'s> Part<'s> {
             self.allowance = left;
             return;
         }
-        let memory = self.shared.memory;
-        if !self.shared.is_full() {
-            // Much of what is used may be versions replaced and not freed yet. Before it counts as used up, whoever holds
-            // the collector up is waited for.
-            let enough = bytes + ALLOWANCE_BYTES_MAX;
-            let (mut left, mut idle) = (memory.left_bytes(true), 0);
-            while left < enough && idle < COLLECTIONS_MAX && (left < bytes || idle < FLUSHES) {
-                if idle > FLUSHES {
-                    sleep(COLLECTION_PAUSE);
-                }
-                guard.flush();
-                guard.refresh();
-                let before = std::mem::replace(&mut left, memory.left_bytes(true));
-                idle = if left > before { 0 } else { idle + 1 };
-            }
-            if left < bytes {
-                self.shared.full.store(true, Ordering::Relaxed);
-            }
+        let left = self.shared.memory.left_bytes(true);
+        if left < bytes {
+            self.shared.full.store(true, Ordering::Relaxed);
         }
-        self.allowance = ALLOWANCE_BYTES_MAX.min(memory.left_bytes(true) / 4);
+        self.allowance = ALLOWANCE_BYTES_MAX.min(left / 4);
     }
 
-    fn apply_record(
-        &mut self,
-        csn: Csn,
-        record: &Record<'_>,
-        guard: &Guard,
-    ) -> Result<(), RowError> {
+    fn apply_record(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), RowError> {
         let rid = record.rid();
         if rid.0 >= RID_MAX {
             return Err(RowError::new("row number out of range"));
         }
-        let known = known(&mut self.tables, self.shared, record.table());
-        known.rid_end = known.rid_end.max(rid.0 + 1);
-        let rows = &known.table.rows;
-        let (chunk, slot) = rows.slot_or_new(rid);
+        let slot = (rid.0 % CHUNK_SLOTS as u64) as usize;
+        let memory = self.shared.memory;
+        let key = (record.table(), rid.0 / CHUNK_SLOTS as u64);
+        let filling = self.chunks.entry(key).or_insert_with(|| Filling {
+            chunk: UnsharedChunk::new(memory),
+            slot_end: 0,
+        });
+        filling.slot_end = filling.slot_end.max(slot + 1);
+        let chunk = &mut filling.chunk;
         match record {
             Record::Insert { row, .. } => {
                 let row = RowRef::parse(row)?;
-                chunk.replace_committed(slot, csn, Some(row.bytes()), guard);
+                chunk.replace(slot, csn, Some(row.bytes()));
             }
             Record::Update { delta: changes, .. } => {
                 let old = chunk
-                    .head(slot, guard)
+                    .row(slot)
                     .ok_or(RowError::new("an update of a row that does not exist"))?;
-                let row = delta::apply(RowRef::new(old.row()), changes, &mut self.builder)?;
-                chunk.replace_committed(slot, csn, Some(row), guard);
+                let row = delta::apply(RowRef::new(old), changes, &mut self.builder)?;
+                chunk.replace(slot, csn, Some(row));
             }
-            Record::Delete { .. } => chunk.replace_committed(slot, csn, None, guard),
+            Record::Delete { .. } => chunk.replace(slot, csn, None),
         }
         Ok(())
     }
 
-    /// There is no more. Gives what did not fit.
+    /// There is no more: gives the chunks to their tables, and tells what did not fit.
     pub(super) fn finish(&mut self) -> Beyond {
-        for known in self.tables.values() {
-            if let Some(last) = known.rid_end.checked_sub(1) {
-                known.table.rows.claim_rid(Rid(last));
-            }
+        let shared = self.shared;
+        for ((id, number), filling) in self.chunks.drain() {
+            let make = || Arc::new(Table::new(id, shared.workers, shared.memory));
+            let table = Arc::clone(shared.tables.lock().entry(id).or_insert_with(make));
+            table.rows.adopt(number, filling.chunk.share());
+            let slot = filling.slot_end.saturating_sub(1) as u64;
+            table
+                .rows
+                .claim_rid(Rid(number * CHUNK_SLOTS as u64 + slot));
         }
         self.beyond
     }

@@ -25,10 +25,9 @@ fn explore(test: fn(Arc<Chunk>)) {
     let rounds = std::env::var("LOGSTEAD_STRESS_ROUNDS").ok();
     let schedules = rounds.and_then(|n| n.parse().ok()).unwrap_or(2_000);
     Runner::new(RandomScheduler::new(schedules), config).run(move || {
-        let chunk = Arc::new(Chunk::new(memory));
-        let guard = Guard::pin();
-        chunk.replace_committed(0, Csn(1), Some(b"oldest"), &guard);
-        drop(guard);
+        let mut chunk = UnsharedChunk::new(memory);
+        chunk.replace(0, Csn(1), Some(b"oldest"));
+        let chunk = Arc::new(chunk.share());
         set_hook(Some(thread::yield_now));
         test(chunk);
         set_hook(None);
@@ -353,4 +352,40 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
         assert_eq!(rows, expected);
         assert_eq!(buried, rows.last() == Some(&&b"again"[..]));
     });
+}
+
+#[test]
+fn what_an_unshared_chunk_replaces_is_gone_at_once() {
+    let account = Account::open(u64::MAX);
+    let memory = account.memory();
+    let mut chunk = UnsharedChunk::new(memory);
+    let empty = memory.used_bytes();
+    assert_eq!(chunk.row(3), None);
+    for (csn, row) in [
+        (1, Some(&b"one"[..])),
+        (2, Some(b"two")),
+        (
+            3,
+            Some(b"of another length, so that it does not fit in place of the other"),
+        ),
+        (4, None),
+        (5, None),
+        (6, Some(b"")),
+        (7, Some(b"last")),
+    ] {
+        chunk.replace(3, Csn(csn), row);
+        assert_eq!(chunk.row(3), row);
+        let expected = row.map_or(0, |row| version_bytes(row.len())) as u64;
+        assert_eq!(memory.used_bytes() - empty, expected, "after {csn}");
+    }
+    assert_eq!(chunk.row(4), None);
+    let chunk = chunk.share();
+    let guard = Guard::pin();
+    let head = chunk.head(3, &guard).expect("a row");
+    assert!(matches!(head.stamp(), Stamp::Committed(Csn(7))));
+    assert_eq!(
+        (head.row(), head.kind(), head.command()),
+        (&b"last"[..], ROW, 0)
+    );
+    assert!(head.next(&guard).is_none());
 }
