@@ -68,12 +68,25 @@ pub(crate) struct Setup {
     /// Workers write by themselves, where the model offers that.
     pub(crate) inline: bool,
     pub(crate) dead_lane: Option<u16>,
+    /// A lane that takes many times as long as the others.
+    pub(crate) slow_lane: Option<u16>,
+    /// Instead of wherever the dice say.
+    pub(crate) crash: Option<CrashAt>,
+}
+
+/// Where the machine stops: at which request of each life, and of the first recovery after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrashAt {
+    pub(crate) life: u64,
+    pub(crate) recovery: u64,
 }
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) lives: u64,
+    /// Lives that ended at a request of theirs.
+    pub(crate) crashes_in_life: u64,
     pub(crate) crashes_in_recovery: u64,
     pub(crate) survived: u64,
     pub(crate) survived_unacknowledged: u64,
@@ -88,6 +101,7 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn add(&mut self, other: &Outcomes) {
         self.lives += other.lives;
+        self.crashes_in_life += other.crashes_in_life;
         self.crashes_in_recovery += other.crashes_in_recovery;
         self.survived += other.survived;
         self.survived_unacknowledged += other.survived_unacknowledged;
@@ -215,12 +229,19 @@ impl Machine {
 
     /// Starts the engine, crashing at its requests as often as the dice say, and judges what came back.
     fn recover(&mut self) -> Result<Tables, String> {
-        let mut again = self.dice.roll(3);
+        let mut again = match (self.setup.crash, self.outcomes.lives) {
+            (None, _) => self.dice.roll(3),
+            // Not while the database is made.
+            (Some(_), lives) => lives.min(1),
+        };
         loop {
             let home = self.home.home.clone();
-            let crashes = again > 0 && self.dice.one_in(2);
-            if crashes {
-                home.crash_at(home.requests() + self.dice.roll(40));
+            match self.setup.crash {
+                Some(at) if again > 0 => home.crash_at(home.requests() + at.recovery),
+                None if again > 0 && self.dice.one_in(2) => {
+                    home.crash_at(home.requests() + self.dice.roll(40));
+                }
+                _ => {}
             }
             let opened = Engine::open(self.options(), self.home.clone(), self.env.clone());
             if home.is_down() {
@@ -303,6 +324,9 @@ impl Machine {
         if let Some(lane) = self.setup.dead_lane {
             self.home.home.kill_lane(LaneId(lane));
         }
+        if let Some(lane) = self.setup.slow_lane {
+            self.home.home.slow_down(LaneId(lane), 20.0);
+        }
         let mut seats: Vec<Seat> = (0..self.setup.workers)
             .map(|number| {
                 let worker = tables.engine.worker(WorkerId(number as u16));
@@ -338,19 +362,26 @@ impl Machine {
             }
         }
         let home = self.home.home.clone();
-        let steps = match (self.setup.dead_lane, self.dice.one_in(4)) {
+        let anywhere = self.setup.dead_lane.is_none() && self.setup.crash.is_none();
+        let steps = if anywhere && !self.dice.one_in(4) {
+            let clients = self.setup.clients_per_worker * self.setup.workers as u64;
+            self.dice.roll(60 * clients)
+        } else {
             // To the end.
-            (Some(_), _) | (_, true) => STEPS_MAX,
-            _ => self
-                .dice
-                .roll(60 * self.setup.clients_per_worker * self.setup.workers as u64),
+            STEPS_MAX
         };
-        if self.setup.dead_lane.is_none() && self.dice.one_in(3) {
+        if let Some(at) = self.setup.crash {
+            home.crash_at(home.requests() + at.life);
+        } else if anywhere && self.dice.one_in(3) {
             home.crash_at(home.requests() + self.dice.roll(60));
         }
         for step in 0..=steps {
             let went_on = self.step(tables, &mut seats, &mut tasks)?;
-            if home.is_down() || tasks.is_empty() {
+            if home.is_down() {
+                self.outcomes.crashes_in_life += 1;
+                return Ok(());
+            }
+            if tasks.is_empty() {
                 return Ok(());
             }
             if !went_on {
