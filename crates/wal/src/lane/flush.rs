@@ -233,33 +233,43 @@ impl Shared {
             };
             (hardened, next, std::mem::take(&mut state.waiters))
         };
+        // All cursors move before anyone hears of it: a listener may take its time.
+        let mut robbed: SmallVec<[_; 4]> = SmallVec::new();
+        for (stolen, sealed_at) in stolen {
+            point();
+            if let Some(owner) = stolen.from.upgrade()
+                && let Some((hardened, waiters)) =
+                    owner.stolen_written(stolen.claim, sealed_at, now)
+            {
+                robbed.push((owner, hardened, waiters));
+            }
+        }
         // The next write starts before anyone hears of this one: the disk should not idle meanwhile.
         if let Some(sealed) = next {
             self.write_handed_off(sealed);
         }
         self.announce(hardened, waiters);
-        for (stolen, sealed_at) in stolen {
-            point();
-            if let Some(owner) = stolen.from.upgrade() {
-                owner.stolen_written(stolen.claim, sealed_at, now);
-            }
+        for (owner, hardened, waiters) in robbed {
+            owner.announce(hardened, waiters);
         }
         true
     }
 
-    /// Bytes of this lane that lay in a block of another one are durable.
-    fn stolen_written(&self, claim: u64, sealed_at: Instant, now: Instant) {
-        let (hardened, waiters) = {
-            let mut state = self.state.lock();
-            if state.failed.is_some() {
-                return;
-            }
-            let parked = state.claims.written(claim, sealed_at);
-            state.counters.parked += u64::from(parked);
-            let hardened = self.harden(&mut state, now);
-            (hardened, std::mem::take(&mut state.waiters))
-        };
-        self.announce(hardened, waiters);
+    /// Bytes of this lane that lay in a block of another one are durable. Returns what is to be announced.
+    fn stolen_written(
+        &self,
+        claim: u64,
+        sealed_at: Instant,
+        now: Instant,
+    ) -> Option<(Hardened, Vec<Waker>)> {
+        let mut state = self.state.lock();
+        if state.failed.is_some() {
+            return None;
+        }
+        let parked = state.claims.written(claim, sealed_at);
+        state.counters.parked += u64::from(parked);
+        let hardened = self.harden(&mut state, now);
+        Some((hardened, std::mem::take(&mut state.waiters)))
     }
 
     /// Moves the hardened cursor over the claims that allow it.

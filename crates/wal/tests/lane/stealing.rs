@@ -74,6 +74,27 @@ fn stolen_entries_leave_with_the_thief_and_harden_in_their_own_lane() {
     assert_eq!(csns, [9, 7, 6]);
 }
 
+/// A listener may take its time, or write the next block in its thread: whose bytes went along does not wait for that.
+#[test]
+fn all_cursors_have_moved_when_anyone_hears_of_it() {
+    let home = MemoryHome::new(32 * 1024);
+    let (thief, victim) = (lane_of(&home, 0), lane_of(&home, 1));
+    let heard = Arc::new(AtomicU64::new(0));
+    let (told, of_victim) = (Arc::clone(&heard), victim.clone());
+    thief.set_listener(Box::new(move |event| {
+        if matches!(event, LaneEvent::Durable) {
+            told.store(of_victim.hardened().0, Ordering::SeqCst);
+        }
+    }));
+    for lane in [&thief, &victim] {
+        let room = lane.room(1).unwrap();
+        lane.push(room, Csn(2), 0, &Deps::default(), &[0]);
+    }
+    assert!(thief.steal(&victim, ALL) > 0);
+    thief.flush(FlushMode::Handoff);
+    assert_eq!(heard.load(Ordering::SeqCst), victim.pushed().0);
+}
+
 /// The parking lot: the victim's own block is durable before the one that has its earlier bytes.
 #[test]
 fn t14_own_bytes_behind_stolen_ones_wait_for_them() {
