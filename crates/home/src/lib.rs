@@ -113,9 +113,14 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 /// without holes except at the end of a segment. Up to [`Facts::appends_in_flight_max`] appends of one lane may be
 /// claimed or in flight together; those may be given and complete in any order. Nothing relates appends of different lanes.
 ///
-/// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. What lies
-/// behind the last append of a segment reads as zeros, always: a segment enters use only after all of it is zero and
-/// durable. `put_if_absent`, `compare_and_swap` and side segments are atomic and durable when they report success.
+/// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. Nothing
+/// but a crash changes what lies behind the last append of a segment (see below). `put_if_absent`, `compare_and_swap` and side segments are atomic and durable when they report success.
+///
+/// **Recycled segments.** Behind the last append of a segment lie zeros, or bytes that were appended earlier to a segment of
+/// the same lane that has been trimmed since. Who reads must tell such stale bytes from appended ones by what they say. The
+/// log can: a block names its database, epoch, lane and number and carries the checksum of the one before; numbers of a
+/// lane and epoch only grow, so a stale block's number is below every one that is still looked for, and it can
+/// neither continue the chain nor be taken for a later block that proves a missing one.
 ///
 /// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
 /// them: the caller stops appending to this lane for good. No home retries a failed local write.

@@ -2,7 +2,7 @@
 
 use logstead_env::{Buffer, Clock, Env, Fault, Loss, SimClock};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Way, conformance,
+    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way, conformance,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -390,4 +390,102 @@ fn a_side_segment_has_its_name_only_when_it_is_durable() {
         assert_eq!(length, pieces * 1_000_000);
         assert!(all[..length].iter().all(|byte| *byte == 1));
     }
+}
+
+/// A trimmed segment becomes the next one by a rename: nothing is written for it, and what it held lies behind the tail.
+#[test]
+fn a_trimmed_segment_is_used_again_without_being_written() {
+    let (env, files) = Env::simulated(1);
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    home.open_lane(LANE, 0).unwrap();
+    let append = |segment: u64, fill: u8| {
+        home.ensure_room(LANE, 4096).unwrap();
+        let at = home.place(LANE, 4096).unwrap();
+        assert_eq!(at.segment, segment);
+        let mut block = Buffer::zeroed(4096);
+        block.as_mut_slice().fill(fill);
+        home.append_inline(LANE, at, &block, 4096).unwrap();
+        at
+    };
+    for _ in 0..8 {
+        append(0, 1);
+    }
+    for _ in 0..16 {
+        append(1, 2);
+    }
+    append(2, 3);
+    home.trim(LANE, 0).unwrap();
+    home.trim(LANE, 1).unwrap();
+    assert_eq!(home.segments(LANE).unwrap().len(), 1, "they are gone");
+    assert_eq!(
+        home.read(LANE, Position::default(), &mut Buffer::zeroed(4096))
+            .unwrap(),
+        0
+    );
+    for _ in 0..15 {
+        append(2, 3);
+    }
+    let (used, operations) = (files.used(), files.operations());
+    let at = append(3, 4);
+    // The rename, the directory, the append.
+    assert_eq!(files.operations(), operations + 3);
+    assert_eq!(files.used(), used);
+    let mut into = Buffer::zeroed(64 * 1024);
+    assert_eq!(
+        home.read(LANE, at, &mut into).unwrap(),
+        64 * 1024,
+        "the larger one"
+    );
+    assert!(into.as_slice()[..4096].iter().all(|&byte| byte == 4));
+    assert!(
+        into.as_slice()[4096..].iter().all(|&byte| byte == 2),
+        "stale"
+    );
+    // A segment that was trimmed is not written to any more, whatever it is called now.
+    let late = home.append_inline(LANE, Position::start_of(1), &Buffer::zeroed(4096), 4096);
+    assert!(matches!(late, Err(HomeError::Misuse { .. })));
+    drop(home);
+    files.set_loss(Loss::All);
+    files.reboot();
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    let numbers: Vec<u64> = home
+        .segments(LANE)
+        .unwrap()
+        .iter()
+        .map(|info| info.segment)
+        .collect();
+    assert_eq!(
+        numbers,
+        [2, 3],
+        "the new name is durable, and the old one gone"
+    );
+    assert_eq!(home.read(LANE, at, &mut into).unwrap(), 64 * 1024);
+    assert!(into.as_slice()[..4096].iter().all(|&byte| byte == 4));
+}
+
+#[test]
+fn spares_are_few_and_give_way_on_a_full_disk() {
+    let (env, files) = Env::simulated(1);
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    home.open_lane(LANE, 0).unwrap();
+    for segment in 1..6 {
+        home.ensure_room(LANE, 32 * 1024).unwrap();
+        while home.place(LANE, 32 * 1024).unwrap().segment < segment {
+            home.ensure_room(LANE, 32 * 1024).unwrap();
+        }
+    }
+    for segment in 0..5 {
+        home.trim(LANE, segment).unwrap();
+    }
+    let spares = || {
+        names(&env)
+            .iter()
+            .filter(|name| name.ends_with(".free"))
+            .count()
+    };
+    assert_eq!(spares(), 2);
+    // Another lane gets their space rather than none.
+    files.set_capacity(Some(files.used() + 8 * 1024));
+    home.open_lane(LaneId(1), 0).unwrap();
+    assert_eq!(spares(), 0);
 }

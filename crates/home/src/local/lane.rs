@@ -210,6 +210,11 @@ impl LaneFiles {
         Ok((at, used && matches!(state.next, Next::Unasked)))
     }
 
+    /// A segment that is trimmed is never written to any more: its file may become another one.
+    pub(super) fn forget(&self, segment: u64) {
+        self.open.lock().retain(|open| open.number != segment);
+    }
+
     /// The file that holds `at`, if `len` bytes fit there.
     fn file(&self, at: Position, len: usize) -> Result<Arc<dyn File>, HomeError> {
         let misuse = |what| HomeError::Misuse {

@@ -4,13 +4,14 @@
 //! DIR/lock                          held with flock by the one server that writes here
 //! DIR/manifest                      replaced by rename, then the directory is synced
 //! DIR/log/lane-0000/000000000000.seg   segments, filled with zeros ahead of time
+//! DIR/log/lane-0000/000000000000.free  segments that nobody needs, to become others
 //! DIR/log/lane-0000/side-….rec         records of large transactions
 //! ```
 //!
 //! DIR may also be a block device or a preallocated file, with the same files inside it (`device`).
 //!
 //! Invariants:
-//! - A `.seg` file is entirely written (zeros) and durable, with its name, before its first append: an append then changes
+//! - A `.seg` file is entirely written (zeros, or what it held before it was recycled) and durable, with its name, before its first append: an append then changes
 //!   no metadata, so one O_DSYNC write costs one device flush and no journal commit, and never finds the disk full.
 //!   Unwritten extents (fallocate alone) would cost a journal commit per append.
 //! - Files under preparation end in `.new` and are removed when the home is opened.
@@ -102,6 +103,8 @@ struct Shared {
     _lock: Box<dyn FileLock>,
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
+    /// Held while spares are looked for, made or removed.
+    spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
     readers: Mutex<BTreeMap<LaneId, Reader>>,
 }
@@ -170,6 +173,7 @@ impl LocalHome {
         let mut shared = Shared {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
+            spares: Mutex::new(()),
             paths,
             options,
             read_only,
@@ -414,8 +418,12 @@ impl LogHome for LocalHome {
             }));
         }
         let first = shared
-            .affordable_size(shared.options.first_segment_size_bytes)
-            .and_then(|size| shared.make_segment(lane, first_segment, size, Duration::ZERO))
+            .segment(
+                lane,
+                first_segment,
+                shared.options.first_segment_size_bytes,
+                Duration::ZERO,
+            )
             .map_err(NoRoom::from_home)?;
         let opened = LaneFiles::new(lane, first, &shared.env, &self.ways)
             .map_err(|error| HomeError::io("start the writer of a lane", error))?;
@@ -571,11 +579,10 @@ impl LogHome for LocalHome {
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
         self.shared.write_allowed()?;
         self.shared.readers.lock().remove(&lane);
-        let path = self.shared.paths.segment(lane, segment);
-        match self.shared.env.files.remove(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            other => self.shared.io("remove", &path, other),
+        if let Ok(lane) = self.lane(lane) {
+            lane.forget(segment);
         }
+        self.shared.remove_segment(lane, segment)
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const UNFINISHED: &str = ".new";
 const SEGMENT: &str = ".seg";
 const SIDE: &str = ".rec";
+const SPARE: &str = ".free";
 
 /// The directory and what lies where in it.
 pub(super) struct Paths {
@@ -49,6 +50,15 @@ impl Paths {
 
     pub(super) fn parse_segment(name: &str) -> Option<u64> {
         name.strip_suffix(SEGMENT)?.parse().ok()
+    }
+
+    /// A segment that nobody needs any more, kept to become another one.
+    pub(super) fn spare(&self, lane: LaneId, segment: u64) -> PathBuf {
+        self.lane(lane).join(format!("{segment:012}{SPARE}"))
+    }
+
+    pub(super) fn parse_spare(name: &str) -> Option<u64> {
+        name.strip_suffix(SPARE)?.parse().ok()
     }
 
     pub(super) fn side(&self, lane: LaneId, id: u64) -> PathBuf {

@@ -1,6 +1,15 @@
-//! Making segments.
+//! Making segments, of nothing or of segments that nobody needs any more.
 //!
-//! Invariant: a segment has its name only after all of it is written (zeros) and durable.
+//! A trimmed segment may be kept as a *spare* of its lane. Renamed, it is the lane's next segment: nothing is written and
+//! nothing allocated for it, which halves what a long-running log writes and makes a start quick.
+//!
+//! Invariants:
+//! - A segment has its name only after all of it is written (zeros, or what it held as another segment) and durable.
+//! - A spare goes from name to name by renames within its directory, which become durable in order: before the new name is
+//!   used it is durable, and then the old one is gone for good.
+//! - Spares are few, and give way when the disk fills up.
+//!
+//! Why stale bytes do no harm: see *Recycled segments* at [`LogHome`](crate::LogHome).
 
 use super::lane::Segment;
 use super::paths::Paths;
@@ -8,7 +17,7 @@ use super::{ALIGNMENT, Prepare, Shared};
 use crate::HomeError;
 use logstead_env::{Access, File, OpenMode};
 use logstead_types::LaneId;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +26,112 @@ const ZERO_PIECE_BYTES: usize = 256 * 1024;
 /// Pause between two such pieces while commits go on.
 const ZERO_PIECE_PAUSE: Duration = Duration::from_millis(1);
 
+/// Spares of one lane, at most: the next segment, and one more.
+const SPARES_MAX: usize = 2;
+/// A spare is kept only if the disk has room for so many more like it.
+const SPARE_ROOM: u64 = 8;
+
 impl Shared {
+    /// A segment of a spare, if the lane has one.
+    fn recycle(&self, lane: LaneId, segment: u64) -> Result<Option<Segment>, HomeError> {
+        self.write_allowed()?;
+        let (files, path) = (&self.env.files, self.paths.segment(lane, segment));
+        let _alone = self.spares.lock();
+        let mut largest: Option<(u64, PathBuf)> = None;
+        for spare in self.spares(lane)? {
+            let spare = self.paths.spare(lane, spare);
+            let size = self.size_of(&spare)?;
+            if size < self.options.segment_size_bytes_min {
+                // Kept when smaller ones would do.
+                self.io("remove", &spare, files.remove(&spare))?;
+            } else if largest.as_ref().is_none_or(|(largest, _)| *largest < size) {
+                largest = Some((size, spare));
+            }
+        }
+        let Some((size_bytes, spare)) = largest else {
+            return Ok(None);
+        };
+        self.io("rename", &spare, files.rename(&spare, &path))?;
+        let dir = self.paths.lane(lane);
+        self.io("sync directory", &dir, files.sync_dir(&dir))?;
+        let opened = files.open(&path, self.append_mode);
+        Ok(Some(Segment {
+            number: segment,
+            size_bytes,
+            file: Arc::from(self.io("open", &path, opened)?),
+        }))
+    }
+
+    fn spares(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        let names = self.names_in(lane)?;
+        Ok(names
+            .iter()
+            .filter_map(|name| Paths::parse_spare(name))
+            .collect())
+    }
+
+    fn size_of(&self, path: &Path) -> Result<u64, HomeError> {
+        let opened = self.env.files.open(path, OpenMode::buffered(Access::Read));
+        let file = self.io("open", path, opened)?;
+        self.io("ask for the length of", path, file.len())
+    }
+
+    /// Takes a segment out of the lane: it becomes a spare, or is removed.
+    pub(super) fn remove_segment(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        let path = self.paths.segment(lane, segment);
+        let files = &self.env.files;
+        let _alone = self.spares.lock();
+        if files.kind(&path).is_ok_and(|kind| kind.is_none()) {
+            return Ok(());
+        }
+        let size = self.size_of(&path)?;
+        let free = files.free_space(&self.paths.log());
+        let worth_keeping = size.is_multiple_of(ALIGNMENT as u64)
+            && (self.options.segment_size_bytes_min..=self.options.segment_size_bytes)
+                .contains(&size)
+            && free.is_ok_and(|free| free / SPARE_ROOM >= size)
+            && self.spares(lane)?.len() < SPARES_MAX;
+        if worth_keeping {
+            let spare = self.paths.spare(lane, segment);
+            self.io("rename", &path, files.rename(&path, &spare))
+        } else {
+            self.io("remove", &path, files.remove(&path))
+        }
+    }
+
+    /// Removes every lane's spares. True if there were any.
+    fn remove_spares(&self) -> Result<bool, HomeError> {
+        let _alone = self.spares.lock();
+        let mut any = false;
+        for lane in self.lane_ids()? {
+            for spare in self.spares(lane)? {
+                let path = self.paths.spare(lane, spare);
+                self.io("remove", &path, self.env.files.remove(&path))?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// A segment of a spare, or else a new one of about `size`.
+    pub(super) fn segment(
+        &self,
+        lane: LaneId,
+        segment: u64,
+        size: u64,
+        pause: Duration,
+    ) -> Result<Segment, HomeError> {
+        match self.recycle(lane, segment)? {
+            Some(recycled) => Ok(recycled),
+            None => {
+                let size = self.affordable_size(size)?;
+                self.make_segment(lane, segment, size, pause)
+            }
+        }
+    }
+
     /// Makes a segment: zeros, durable, then its name, durable.
-    pub(super) fn make_segment(
+    fn make_segment(
         &self,
         lane: LaneId,
         segment: u64,
@@ -74,13 +186,16 @@ impl Shared {
     }
 
     /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
-    pub(super) fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
+    fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
         let log = self.paths.log();
         let free = self.io(
             "ask for free space of",
             &log,
             self.env.files.free_space(&log),
         )?;
+        if wanted > free / 2 && self.remove_spares()? {
+            return self.affordable_size(wanted);
+        }
         let mut size = wanted;
         while size > free / 2 && size / 2 >= self.options.segment_size_bytes_min {
             size /= 2;
@@ -102,9 +217,7 @@ impl Shared {
         } else {
             Duration::ZERO
         };
-        let made = self
-            .affordable_size(job.size_bytes)
-            .and_then(|size| self.make_segment(job.lane.id, job.segment, size, pause));
+        let made = self.segment(job.lane.id, job.segment, job.size_bytes, pause);
         job.lane.end_preparing(made, self.env.clock.monotonic());
     }
 }

@@ -19,15 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// When the idle part ends, and when all of it does; the busy part takes the rest.
+/// How long the idle part and the busy part take, at most; the first few writes of each are waited for.
 const IDLE_TIME: Duration = Duration::from_millis(60);
-const TIME: Duration = Duration::from_millis(150);
+const BUSY_TIME: Duration = Duration::from_millis(90);
 /// Sizes that commits write.
 const SIZES: [usize; 2] = [4 << 10, 16 << 10];
 /// Writes by the caller, one after the other; as many are handed off together.
-const WRITES: usize = 4;
+const WRITES: usize = 2;
 /// Writes of each kind are enough then.
-const ROUNDS_MAX: usize = 8;
+const ROUNDS_MAX: usize = 16;
 /// Bytes of the scratch file.
 const SCRATCH_BYTES: usize = 512 << 10;
 /// How much better than `pwrite` another way must be.
@@ -83,7 +83,7 @@ impl Choice {
                 figure.way,
                 figure.size_bytes >> 10,
                 if figure.handed_off {
-                    "four handed off"
+                    "two handed off"
                 } else {
                     "by the caller"
                 },
@@ -159,10 +159,10 @@ fn measure(env: &Env, scratch: &Path) -> io::Result<Choice> {
             Err(error) => refused.push(format!("{way} is not available: {error}")),
         }
     }
-    let begun = env.clock.monotonic();
-    try_all(env, &mut candidates, false, begun + IDLE_TIME);
+    let now = || env.clock.monotonic();
+    try_all(env, &mut candidates, false, now() + IDLE_TIME);
     let spinning = Spinners::start(env);
-    try_all(env, &mut candidates, true, begun + TIME);
+    try_all(env, &mut candidates, true, now() + BUSY_TIME);
     drop(spinning);
     Ok(judge(&mut candidates, refused))
 }
@@ -260,18 +260,22 @@ impl Candidate {
 }
 
 fn try_all(env: &Env, candidates: &mut [Candidate], busy: bool, until: Instant) {
-    let over = || env.clock.monotonic() >= until;
+    let cells = candidates.first().map_or(&[][..], |first| &first.cells[..]);
+    let cells: Vec<usize> = (0..cells.len())
+        .filter(|&cell| cells[cell].busy == busy)
+        .collect();
+    let mut waited_for = true;
     for _ in 0..ROUNDS_MAX {
-        let cells = candidates.first().map_or(0, |first| first.cells.len());
-        for cell in 0..cells {
+        for &cell in &cells {
             for candidate in &mut *candidates {
-                if over() {
+                if !waited_for && env.clock.monotonic() >= until {
                     return;
                 }
-                if candidate.failed.is_none() && candidate.cells[cell].busy == busy {
+                if candidate.failed.is_none() {
                     candidate.failed = candidate.try_cell(env, cell).err();
                 }
             }
+            waited_for = false;
         }
     }
 }
@@ -293,7 +297,15 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
                 .all(|one| !one.cells[cell].took.is_empty())
         })
         .collect();
-    let compared = counted.iter().filter(|counted| **counted).count().max(1);
+    let compared = counted.iter().filter(|counted| **counted).count();
+    if compared == 0 {
+        notes.insert(0, "nothing could be measured".to_owned());
+        return Choice {
+            way: Way::Pwrite,
+            why: notes.join(", "),
+            figures: Vec::new(),
+        };
+    }
     let score = |candidate: &Candidate| (candidate.log_mean(&counted) / compared as f64).exp();
     let plain = candidates
         .iter()
