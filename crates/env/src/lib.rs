@@ -34,7 +34,7 @@ pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use random::{Random, RealRandom, SimRandom};
 pub use ring::{Ring, RingDone, RingWaker, RingWrite};
-pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped};
+pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped, wake_promptly};
 pub use watch::{AbortOnPanic, abort_on_panic};
 
 use std::sync::Arc;

@@ -518,4 +518,10 @@ fn bytes_may_be_counted_and_dropped() {
     assert_eq!(world.len(), len);
     assert!(world.home.usage().append_bytes >= len);
     assert!(world.home.dollars() > 0.0);
+    let report = world.home.report();
+    let appends = world.home.usage().appends.to_string();
+    assert!(
+        report.contains(&("appends".to_owned(), appends)),
+        "{report:?}"
+    );
 }

@@ -34,7 +34,7 @@ use crate::{
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
-use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic};
+use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic, wake_promptly};
 use logstead_types::LaneId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +74,7 @@ impl Timer {
         let run = move || {
             // Whoever waits for an append would wait for ever.
             let _watch = abort_on_panic("simulating a home");
+            wake_promptly();
             let core = of_thread;
             let mut state = core.state.lock();
             while !ends.load(Ordering::SeqCst) {
@@ -305,6 +306,26 @@ impl LogHome for SimulatedHome {
 
     fn describe(&self) -> String {
         self.core.name.clone()
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        let usage = self.usage();
+        let count = |name: &str, value: u64| (name.to_owned(), value.to_string());
+        vec![
+            ("model".to_owned(), self.core.model.name.to_owned()),
+            ("latency_scale".to_owned(), self.core.scale.to_string()),
+            count("appends", usage.appends),
+            count("append_bytes", usage.append_bytes),
+            count("writes", usage.writes),
+            count("write_bytes", usage.write_bytes),
+            count("reads", usage.reads),
+            count("read_bytes", usage.read_bytes),
+            count("lists", usage.lists),
+            count("deletes", usage.deletes),
+            count("retries", usage.retries),
+            count("settled", usage.settled),
+            ("dollars".to_owned(), format!("{:.6}", self.dollars())),
+        ]
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
