@@ -333,5 +333,6 @@ fn record(measured: &mut Measured, began: u64, end: u64, from: u64, until: u64) 
     let counts = &mut measured.kinds[0];
     counts.committed += 1;
     counts.commit.saturating_record(end - began);
+    counts.writing.saturating_record(end - began);
     counts.whole.saturating_record(end - began);
 }

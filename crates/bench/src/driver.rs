@@ -436,6 +436,7 @@ impl Stage {
             },
         )?;
         let end = self.env.clock.monotonic().as_nanos();
+        let path = PathFigures::of(&self.engine).since(&path_before);
         let interrupted = self.stop.load(Ordering::Relaxed);
         let measured = std::mem::take(&mut *all.lock());
         let seconds = match common.until {
@@ -453,7 +454,7 @@ impl Stage {
             kinds: W::KINDS.to_vec(),
             measured,
             stats: difference(&self.engine.stats(), &before),
-            path: PathFigures::of(&self.engine).since(&path_before),
+            path,
             checks,
             interrupted,
             ..Outcome::empty(cell)
@@ -728,11 +729,12 @@ impl<W: Workload> Context<W> {
                 Ok(Verdict::Commit) => match txn.precommit().await.map_err(Stop::from) {
                     Ok(receipt) => {
                         plan.workload.committed(client);
+                        let wrote = receipt.csn.is_some();
                         if waits {
                             let acknowledged = plan.engine.acknowledged(receipt.waits_for).await;
                             acknowledged.map_err(|error| error.to_string())?;
                         }
-                        self.record(kind, Verdict::Commit, began, worked);
+                        self.record(kind, (Verdict::Commit, wrote), began, worked);
                         return Ok(());
                     }
                     Err(failed) => failed,
@@ -745,7 +747,7 @@ impl<W: Workload> Context<W> {
                         let acknowledged = plan.engine.acknowledged(read).await;
                         acknowledged.map_err(|error| error.to_string())?;
                     }
-                    self.record(kind, Verdict::RollBack, began, worked);
+                    self.record(kind, (Verdict::RollBack, false), began, worked);
                     return Ok(());
                 }
                 Err(failed) => {
@@ -770,7 +772,7 @@ impl<W: Workload> Context<W> {
         }
     }
 
-    fn record(&self, kind: usize, verdict: Verdict, began: u64, worked: u64) {
+    fn record(&self, kind: usize, (verdict, wrote): (Verdict, bool), began: u64, worked: u64) {
         let plan = &*self.plan;
         let end = self.now();
         self.done
@@ -798,6 +800,9 @@ impl<W: Workload> Context<W> {
             }
         }
         counts.commit.saturating_record(end - worked);
+        if wrote {
+            counts.writing.saturating_record(end - worked);
+        }
         counts.whole.saturating_record(end - began);
     }
 }

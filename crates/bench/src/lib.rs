@@ -175,7 +175,17 @@ pub fn report_files(files: &[PathBuf], html: &Path, env: &Env) -> Result<String,
         .collect::<Result<Vec<_>, _>>()?;
     write_file(env, html, &report::html::render(&documents))?;
     let runs: usize = documents.iter().map(|document| document.runs.len()).sum();
-    Ok(format!("{}: {runs} runs", html.display()))
+    let tables: String = documents
+        .iter()
+        .map(|document| {
+            let summary = report::summary(document);
+            format!(
+                "{}, {}\n{summary}\n",
+                document.name, document.machine.description
+            )
+        })
+        .collect();
+    Ok(format!("{tables}{}: {runs} runs", html.display()))
 }
 
 /// Makes the files of the reports, so that an hour's run does not end with a path that cannot be written.
@@ -214,7 +224,7 @@ pub fn run(
             progress.begin(number, total, &cell.label);
             let result = run_cell(cell, repetition, run, env, stop, &mut results, progress);
             progress.end();
-            if options.remove_logs {
+            if options.is_experiment {
                 home::remove(&cell.common.home, run, env);
             }
             match result {

@@ -30,6 +30,8 @@ pub struct Counts {
     pub deadlocks: u64,
     /// From the end of forward processing to the acknowledgment.
     pub commit: Latencies,
+    /// The same of those that wrote: who only read has often nothing to wait for.
+    pub writing: Latencies,
     /// From the beginning (open loop: the arrival) to the acknowledgment, retries included.
     pub whole: Latencies,
 }
@@ -42,6 +44,7 @@ impl Default for Counts {
             conflicts: 0,
             deadlocks: 0,
             commit: latencies(),
+            writing: latencies(),
             whole: latencies(),
         }
     }
@@ -58,6 +61,7 @@ impl Counts {
         let added = self
             .commit
             .add(&other.commit)
+            .and_then(|()| self.writing.add(&other.writing))
             .and_then(|()| self.whole.add(&other.whole));
         debug_assert!(added.is_ok());
     }

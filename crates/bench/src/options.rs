@@ -250,8 +250,8 @@ pub struct Options {
     pub json: Option<PathBuf>,
     /// Where the HTML goes.
     pub html: Option<PathBuf>,
-    /// Logs in directories are removed when their run has ended.
-    pub remove_logs: bool,
+    /// Its logs in directories are removed when their run has ended, and its runs are shown side by side only.
+    pub is_experiment: bool,
 }
 
 /// What a command line asks for.
@@ -385,7 +385,7 @@ impl Request {
             repeat: given.number("repeat", 1, 1, 1000)?,
             json: given.path("json"),
             html: given.path("html"),
-            remove_logs: false,
+            is_experiment: false,
         }))
     }
 }

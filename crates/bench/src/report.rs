@@ -208,6 +208,14 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// A brief table of each section, for a terminal.
+pub(crate) fn summary(document: &Document) -> String {
+    compare::brief(document)
+        .into_iter()
+        .map(|(section, lines)| format!("\n{section}\n{}", text::table(&lines)))
+        .collect()
+}
+
 /// Says what a number of workers means on a machine.
 fn workers(workers: usize, more_than_cores: bool) -> String {
     let more = if more_than_cores {

@@ -227,11 +227,14 @@ fn several_values_and_repetitions_are_all_run_and_reported() {
     assert_eq!(order[3], (2, 16384, 0));
     assert_eq!(order[4], (2, 16384, 1));
     assert_eq!(order[7], (1, 4096, 1));
-    assert!(
-        results.text().contains("flush unit 16 KiB"),
-        "{}",
-        results.text()
-    );
+    let text = results.text();
+    for named in [
+        "flush unit 16 KiB",
+        "flush-unit 16 KiB, workers 2",
+        "commit p99.99",
+    ] {
+        assert!(text.contains(named), "{named} in {text}");
+    }
 
     results.write_files(&Env::real()).expect("writes");
     let files = [json.clone(), json.clone()];
@@ -270,6 +273,8 @@ fn every_commit_path_and_what_it_counts() {
         let label = &outcome.cell.label.series;
         let path = &outcome.path;
         assert!(path.appends > 0 && path.entries > 0, "{label}: {path:?}");
+        let total = outcome.measured.total();
+        assert_eq!(total.writing.len(), outcome.stats.commits, "{label}");
         // Every entry of the run is one of its transactions'.
         assert_eq!(path.entries, outcome.stats.commits, "{label}");
         assert!(path.appended_bytes > outcome.stats.log_bytes, "{label}");

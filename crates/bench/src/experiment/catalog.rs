@@ -11,7 +11,7 @@ use crate::options::{BareWay, Kind, Setting, Ycsb};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-pub(super) const ALL: [Experiment; 15] = [
+pub(super) const ALL: [Experiment; 16] = [
     Experiment {
         name: "bare",
         about: "one append with nothing around it, on this disk and on the models: the yardstick",
@@ -61,6 +61,11 @@ pub(super) const ALL: [Experiment; 15] = [
         name: "sharing",
         about: "1, 2, 4 workers per lane and buffers of 128 KiB to 4 MiB, TPC-C on the model of S3 Express",
         cells: sharing,
+    },
+    Experiment {
+        name: "gather",
+        about: "how long a lane waits for the workers that its last flush has set free, on the model of S3 Express",
+        cells: gather,
     },
     Experiment {
         name: "ablation-b",
@@ -329,6 +334,26 @@ fn sharing(b: &mut Builder) {
                 &kind,
                 &[&home, &shared_lanes(Tracking::Exact), &load, &own],
                 &Setting::LaneBuffer(buffer),
+            );
+        }
+    }
+}
+
+fn gather(b: &mut Builder) {
+    let kind = b.ycsb(0.5, 10);
+    let load = simulated_load(&kind);
+    let home = [b.simulated("s3express")];
+    let section = "YCSB-A, 10 operations, s3express";
+    for per_lane in [1, 2] {
+        for micros in [0, 200, 500, 1_000, 2_000] {
+            let own = [Setting::WorkersPerLane(per_lane)];
+            let x = Setting::Gather(micros);
+            b.point(
+                section,
+                &format!("{per_lane} workers per lane"),
+                &kind,
+                &[&home, &shared_lanes(Tracking::Exact), &load, &own],
+                &x,
             );
         }
     }

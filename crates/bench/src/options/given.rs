@@ -60,7 +60,7 @@ pub(super) fn experiment(arguments: &ArgMatches) -> Result<Request, String> {
         repeat: scale.repeat,
         json: given.path("json"),
         html: given.path("html"),
-        remove_logs: true,
+        is_experiment: true,
     }))
 }
 

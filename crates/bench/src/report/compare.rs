@@ -21,6 +21,14 @@ const FIGURES_FIRST: [&str; 4] = [
     "record bytes per commit",
 ];
 
+/// Of these, what a terminal has room for.
+const FIGURES_BRIEF: [&str; 4] = [
+    "appends per second",
+    "record bytes per commit",
+    "hardened and not yet committed, %",
+    "until the first query, ms",
+];
+
 /// The repetitions of one configuration.
 struct Point<'a> {
     series: &'a str,
@@ -102,8 +110,9 @@ impl Point<'_> {
     }
 }
 
+/// Of those that wrote: who only read has often nothing to wait for, and would hide the others.
 fn commit(run: &Run) -> Option<&Latency> {
-    run.total().map(|total| &total.commit_latency_ns)
+    run.total().map(|total| &total.writing_latency_ns)
 }
 
 fn whole(run: &Run) -> Option<&Latency> {
@@ -138,21 +147,24 @@ fn shared<'a>(
         .collect()
 }
 
-/// Every section of the document.
-pub(super) fn render(html: &mut String, document: &Document) {
-    let mut sections: Vec<&str> = Vec::new();
+/// The sections in their order, each with its runs.
+fn sections(document: &Document) -> Vec<(&str, Vec<&Run>)> {
+    let mut sections: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in &document.runs {
-        if !sections.contains(&run.section.as_str()) {
-            sections.push(&run.section);
+        match sections.iter_mut().find(|(name, _)| *name == run.section) {
+            Some((_, runs)) => runs.push(run),
+            None => sections.push((&run.section, vec![run])),
         }
     }
-    for section in &sections {
-        let runs: Vec<&Run> = document
-            .runs
-            .iter()
-            .filter(|run| run.section == *section)
-            .collect();
-        if sections.len() > 1 {
+    sections
+}
+
+/// Every section of the document.
+pub(super) fn render(html: &mut String, document: &Document) {
+    let sections = sections(document);
+    let several = sections.len() > 1;
+    for (section, runs) in sections {
+        if several {
             let _infallible = writeln!(html, "<h3>{}</h3>", escape(section));
         }
         facts(
@@ -165,12 +177,15 @@ pub(super) fn render(html: &mut String, document: &Document) {
     }
 }
 
-fn compare(html: &mut String, runs: &[&Run]) {
-    let axis = runs
-        .iter()
-        .find_map(|run| run.x.as_ref())
-        .map(|x| x.name.as_str());
-    let mut points: Vec<Point<'_>> = Vec::new();
+/// What the runs' axis shows, if they have one.
+fn axis<'a>(runs: &[&'a Run]) -> Option<&'a str> {
+    let place = runs.iter().find_map(|run| run.x.as_ref());
+    place.map(|x| x.name.as_str())
+}
+
+/// Repetitions together.
+fn grouped_runs<'a>(runs: &[&'a Run]) -> Vec<Point<'a>> {
+    let mut points: Vec<Point<'a>> = Vec::new();
     for run in runs {
         let x = run.x.as_ref().map(|x| x.value);
         match points
@@ -185,6 +200,12 @@ fn compare(html: &mut String, runs: &[&Run]) {
             }),
         }
     }
+    points
+}
+
+fn compare(html: &mut String, runs: &[&Run]) {
+    let axis = axis(runs);
+    let points = grouped_runs(runs);
     overview(html, &points, axis);
     match axis {
         Some(axis) => lines(html, &points, axis),
@@ -211,53 +232,77 @@ fn figure_names(points: &[Point<'_>]) -> Vec<String> {
 }
 
 fn overview(html: &mut String, points: &[Point<'_>], axis: Option<&str>) {
-    let figures = figure_names(points);
-    let mut head: Vec<String> = [
-        axis.map_or("", |_| "run"),
-        "workers",
-        "runs",
-        "per s",
-        "from",
-        "to",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let latencies: Vec<Latencies> = LATENCIES
+    table(html, "", &overview_lines(points, axis, false));
+}
+
+/// A line for each configuration, and a head; `brief` leaves out what a terminal has no room for.
+fn overview_lines(points: &[Point<'_>], axis: Option<&str>, brief: bool) -> Vec<Vec<String>> {
+    let mut figures = figure_names(points);
+    let mut latencies: Vec<Latencies> = LATENCIES
         .into_iter()
         .filter(|(_, of)| has(points, *of))
         .collect();
+    let mut head = vec![axis.map_or("", |_| "run").to_owned()];
+    if brief {
+        let is_brief = |name: &String| FIGURES_BRIEF.contains(&name.as_str());
+        if figures.iter().any(is_brief) {
+            figures.retain(is_brief);
+        }
+        latencies.truncate(1);
+        head.push("per s".into());
+    } else {
+        head.extend(["workers", "runs", "per s", "from", "to"].map(str::to_owned));
+    }
     for (which, _) in &latencies {
         head.extend(PERCENTILES.map(|(_, name)| format!("{which} {name}")));
+        head.push(format!("{which} mean"));
     }
     head.extend(figures.iter().cloned());
-    let mut table_lines = vec![head];
+    let mut lines = vec![head];
     for point in points {
         let throughputs = point.throughputs();
         let bound = |join: fn(f64, f64) -> f64| throughputs.iter().copied().reduce(join);
         let rate = |value: Option<f64>| grouped(value.unwrap_or(0.0) as u64);
-        let mut line = vec![
-            point.name(axis),
-            point.runs.first().map_or(String::new(), |run| {
-                workers(run.workers, run.more_workers_than_cores)
-            }),
-            point.runs.len().to_string(),
-            rate(Some(median(throughputs.clone()))),
-            rate(bound(f64::min)),
-            rate(bound(f64::max)),
-        ];
+        let mut line = vec![point.name(axis)];
+        if brief {
+            line.push(rate(Some(median(throughputs.clone()))));
+        } else {
+            line.extend([
+                point.runs.first().map_or(String::new(), |run| {
+                    workers(run.workers, run.more_workers_than_cores)
+                }),
+                point.runs.len().to_string(),
+                rate(Some(median(throughputs.clone()))),
+                rate(bound(f64::min)),
+                rate(bound(f64::max)),
+            ]);
+        }
         for (_, of) in &latencies {
             for percentile in 0..PERCENTILES.len() {
                 let value = point.latency(*of, percentile).unwrap_or(0.0);
                 line.push(time(value as u64));
             }
+            let mean = point.each(|run| of(run).map(|latency| latency.mean));
+            line.push(time(mean.unwrap_or(0.0) as u64));
         }
         for name in &figures {
             let value = point.each(|run| run.figures.get(name).copied());
             line.push(value.map_or(String::new(), short));
         }
-        table_lines.push(line);
+        lines.push(line);
     }
-    table(html, "", &table_lines);
+    lines
+}
+
+/// Every section's name and a brief table of it.
+pub(super) fn brief(document: &Document) -> Vec<(&str, Vec<Vec<String>>)> {
+    sections(document)
+        .into_iter()
+        .map(|(section, runs)| {
+            let axis = axis(&runs);
+            (section, overview_lines(&grouped_runs(&runs), axis, true))
+        })
+        .collect()
 }
 
 fn capitalised(text: &str) -> String {
@@ -370,7 +415,7 @@ fn bars(html: &mut String, points: &[Point<'_>]) {
     }
     for (which, of) in LATENCIES.into_iter().filter(|(_, of)| has(points, *of)) {
         let title = match which {
-            "commit" => "Commit latency: end of forward processing to acknowledgment",
+            "commit" => "Commit latency of who wrote: end of forward processing to acknowledgment",
             _ => "Whole transaction",
         };
         let series = points
@@ -429,7 +474,7 @@ mod tests {
             }),
             transactions: vec![Transactions {
                 per_second,
-                commit_latency_ns: Latency {
+                writing_latency_ns: Latency {
                     p99,
                     count: 2,
                     curve: vec![(50.0, p99 / 2), (99.0, p99)],

@@ -177,6 +177,9 @@ pub struct Transactions {
     /// From the end of forward processing to the acknowledgment.
     #[serde(default)]
     pub commit_latency_ns: Latency,
+    /// The same of those that wrote.
+    #[serde(default)]
+    pub writing_latency_ns: Latency,
     /// The whole transaction.
     #[serde(default)]
     pub whole_latency_ns: Latency,
@@ -313,6 +316,7 @@ impl Run {
                 retries_40001: counts.conflicts,
                 retries_40p01: counts.deadlocks,
                 commit_latency_ns: Latency::of(&counts.commit),
+                writing_latency_ns: Latency::of(&counts.writing),
                 whole_latency_ns: Latency::of(&counts.whole),
             })
             .collect();

@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use super::{PERCENTILES, configuration, grouped, parameters, per_second, rows, time, workers};
+use super::{
+    Document, PERCENTILES, configuration, grouped, parameters, per_second, rows, summary, time,
+    workers,
+};
 use crate::options::Cell;
 use crate::{Outcome, Results};
 
 /// Renders rows of cells; the first column is aligned to the left, the others to the right.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -77,8 +80,18 @@ pub(crate) fn render(results: &Results) -> String {
     for (name, value) in alike {
         let _infallible = writeln!(text, "  {name}: {value}");
     }
-    for (outcome, own) in results.outcomes.iter().zip(own) {
-        text += &render_outcome(results, outcome, &own);
+    // An experiment has many runs, and they are there to be compared.
+    if !results.options.is_experiment {
+        for (outcome, own) in results.outcomes.iter().zip(own) {
+            text += &render_outcome(results, outcome, &own);
+        }
+    }
+    if results.outcomes.len() > 1 {
+        text += &summary(&Document::of(results));
+    }
+    if results.options.is_experiment {
+        let all = results.outcomes.iter().flat_map(|outcome| &outcome.checks);
+        text += &checks(&all.cloned().collect::<Vec<_>>());
     }
     if !results.micro.is_empty() {
         text.push('\n');
