@@ -150,8 +150,9 @@ impl Txn {
         let Some(Work { writer, .. }) = self.work.as_ref() else {
             return Ok(Step::Done);
         };
-        // The transaction depends on everything anyway.
+        // The transaction depends on everything anyway; an error tells of what was examined.
         let mut examined = Examined::new(&self.worker);
+        let mut outcome = Ok(Step::Done);
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {
             new_key, other_key, ..
@@ -187,17 +188,24 @@ impl Txn {
             };
             match refused {
                 Ok(()) => {}
-                Err(blocked @ WriteError::Blocked(_)) => return Err(blocked),
+                Err(blocked @ WriteError::Blocked(_)) => {
+                    outcome = Err(blocked);
+                    break;
+                }
                 Err(error) => {
-                    return match found.unless_in_flight(table, rid, guard, error) {
+                    outcome = match found.unless_in_flight(table, rid, guard, error) {
                         Some(error) => Err(error),
                         None => Ok(Step::Again),
                     };
+                    break;
                 }
             }
         }
+        // Also when it is given up half way: what went in meanwhile must not outlive its version.
         self.take_back_unlinked(table, index, rid, &found, &mut scratch, guard);
-        Ok(Step::Done)
+        let path = &self.worker.inner().path;
+        self.deps.cover_collected(&examined.deps, &**path);
+        outcome
     }
 
     /// A row's versions; `None` if it has none. Tells collectors of keys that change within its chain.

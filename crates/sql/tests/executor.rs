@@ -163,7 +163,8 @@ impl Context for Session {
     }
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         let mut sequences = self.sequences.borrow_mut();
-        let (value, _) = sequences.nextval(&self.store, &self.worker, &self.catalog(), sequence)?;
+        let value =
+            sequences.nextval(&self.store, &self.worker, &self.catalog(), sequence, |_| ())?;
         Ok(value)
     }
     fn currval(&self, sequence: Oid) -> Result<i64> {

@@ -212,12 +212,20 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_filenode_relation"
         | "pg_get_replica_identity_index" => Datum::Null,
         "pg_my_temp_schema" => Datum::Oid(0),
-        "pg_sequence_last_value" => oid_arg(args, 0)
-            .and_then(|oid| catalog.relations.get(&oid))
-            .and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage))
-            .filter(|(_, called)| *called)
-            .map_or(Datum::Null, |(last, _)| Datum::Int8(last)),
-        "pg_sequence_row" => sequence_row(catalog, oid_arg(args, 0)),
+        "pg_sequence_last_value" => {
+            let state = oid_arg(args, 0)
+                .and_then(|oid| catalog.relations.get(&oid))
+                .and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
+            cx.session.reads_sequences();
+            state
+                .filter(|(_, called)| *called)
+                .map_or(Datum::Null, |(last, _)| Datum::Int8(last))
+        }
+        "pg_sequence_row" => {
+            let row = sequence_row(catalog, oid_arg(args, 0));
+            cx.session.reads_sequences();
+            row
+        }
         "pg_index_column_has_property" => index_property(catalog, args),
         "regproc_name" => oid_arg(args, 0)
             .and_then(io_function_name)

@@ -95,6 +95,13 @@ impl Sequences {
             .remove(&storage);
     }
 
+    /// No record of any sequence is newer.
+    pub(crate) fn newest(&self) -> Csn {
+        let states = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let newest = states.values().map(|state| locked(state).csn).max();
+        newest.unwrap_or_default()
+    }
+
     /// Last value and whether it was handed out.
     pub(crate) fn peek(&self, storage: TableId) -> Option<(i64, bool)> {
         let state = self.find(storage)?;
@@ -116,8 +123,8 @@ fn log(
     worker: &Worker,
     storage: TableId,
     state: &mut State,
-    last: i64,
-    called: bool,
+    (last, called): (i64, bool),
+    rests_on: RestsOn,
 ) -> Result<()> {
     let mut builder = RowBuilder::new();
     let row = encode_sequence(&mut builder, storage, last, called);
@@ -131,9 +138,21 @@ fn log(
             .read_newest(&table, rid, &guard)
             .ok_or(WriteError::Gone)?
             .version;
+        if rests_on == RestsOn::Everything {
+            txn.depends_on_everything();
+        }
         txn.update(&table, rid, version, &row)
     })?;
     Ok(())
+}
+
+/// What a sequence's record must not survive without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RestsOn {
+    /// The one before it.
+    Sequence,
+    /// Whatever the caller may have read to find the value.
+    Everything,
 }
 
 /// The value after `last`, or the error at the end of the sequence.
@@ -183,20 +202,22 @@ pub struct SequenceSession {
 }
 
 impl SequenceSession {
-    /// The next value, and the CSN the session's answer depends on.
+    /// The next value. `told` hears of the CSN that the session's answer depends on, an error that no value is left included.
     pub fn nextval(
         &mut self,
         store: &super::store::CatalogStore,
         worker: &Worker,
         catalog: &Catalog,
         sequence: Oid,
-    ) -> Result<(i64, Csn)> {
+        told: impl Fn(Csn),
+    ) -> Result<i64> {
         let (relation, def) = resolve(catalog, sequence)?;
         let found = store.sequences().find(relation.storage);
         let shared = found.ok_or_else(|| {
             SqlError::internal(format!("sequence \"{}\" has no state", relation.name))
         })?;
         let mut state = locked(&shared);
+        told(state.csn);
         let next = if state.called {
             step(&relation.name, def, state.last)?
         } else {
@@ -220,8 +241,8 @@ impl SequenceSession {
                 worker,
                 relation.storage,
                 &mut state,
-                far,
-                true,
+                (far, true),
+                RestsOn::Sequence,
             )?;
             state.ahead = ahead;
         }
@@ -230,7 +251,8 @@ impl SequenceSession {
         state.called = true;
         self.values.insert(sequence, next);
         self.last = Some(sequence);
-        Ok((next, state.csn))
+        told(state.csn);
+        Ok(next)
     }
 
     /// The last value this session was given.
@@ -289,8 +311,8 @@ impl SequenceSession {
             worker,
             relation.storage,
             &mut state,
-            value,
-            called,
+            (value, called),
+            RestsOn::Everything,
         )?;
         state.ahead = 0;
         state.last = value;

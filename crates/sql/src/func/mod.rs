@@ -129,6 +129,8 @@ pub trait Context {
     /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+    /// The states of sequences were read: what is told rests on their records.
+    fn reads_sequences(&self) {}
     /// All settings: pg_settings.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()

@@ -161,14 +161,13 @@ impl Context for SessionContext {
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         self.may_write("nextval")?;
         let catalog = self.catalog();
-        let (value, csn) = self.sequences.borrow_mut().nextval(
+        self.sequences.borrow_mut().nextval(
             &self.instance.store,
             &self.worker,
             &catalog,
             sequence,
-        )?;
-        self.depend(csn);
-        Ok(value)
+            |csn| self.depend(csn),
+        )
     }
 
     fn currval(&self, sequence: Oid) -> Result<i64> {
@@ -204,6 +203,12 @@ impl Context for SessionContext {
     fn relation_name(&self, relation: Oid) -> Option<String> {
         let path = self.search_path();
         calls::relation_text(&self.catalog(), relation, &path)
+    }
+
+    fn reads_sequences(&self) {
+        // Read after the states: whatever they told was logged by then.
+        let newest = Awaits::floor(self.instance.store.sequences().newest());
+        self.depends_on.borrow_mut().merge(&newest);
     }
 
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {

@@ -85,6 +85,9 @@ impl Session {
             }
             self.context.read_only.set(self.modes.read_only);
             let mut txn = self.worker.worker.begin(self.modes.isolation);
+            // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
+            // do not survive without the earlier ones, nor a sequence's value without its record.
+            txn.depends_on_all(&self.waits_for);
             // Rolling back to a savepoint may make it read-write again.
             if self.modes.read_only && self.savepoints.iter().all(|s| s.read_only) {
                 txn.declare_read_only();
@@ -162,8 +165,8 @@ impl Session {
             self.context.refresh_style();
             return Ok(());
         };
-        open.txn.depends_on_all(&self.context.depends_on.take());
         let judged = self.judge_deferred(&mut open).await;
+        open.txn.depends_on_all(&self.context.depends_on.take());
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.waits_for.merge(&open.txn.awaits());
         if let Err(error) = judged {

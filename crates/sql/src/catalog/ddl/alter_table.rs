@@ -19,7 +19,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::walk;
 use crate::value::{Datum, Oid};
 use logstead_engine::TableLock;
-use logstead_types::SqlState;
+use logstead_types::{Csn, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -400,8 +400,11 @@ async fn number_rows(
         .map_or(crate::value::oid::INT8, |c| c.ty.oid);
     let mut numbers = SequenceSession::default();
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
-        let (value, csn) = numbers.nextval(cx.store, cx.worker, &catalog, sequence)?;
-        cx.depends_on(csn);
+        // The transaction depends on everything before it anyway, and so does its error.
+        let told = std::cell::Cell::new(Csn::ZERO);
+        let value = numbers.nextval(cx.store, cx.worker, &catalog, sequence, |csn| told.set(csn));
+        cx.depends_on(told.get());
+        let value = value?;
         let range = || SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
         row.push(match ty {
             crate::value::oid::INT2 => Datum::Int2(value.try_into().map_err(|_| range())?),

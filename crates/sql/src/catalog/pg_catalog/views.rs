@@ -79,8 +79,10 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                 ])
             }
             _ => None,
-        });
-    Ok(rows.collect())
+        })
+        .collect();
+    cx.session.reads_sequences();
+    Ok(rows)
 }
 
 /// `pg_stat_user_tables`

@@ -13,8 +13,7 @@ fn next(world: &World, session: &mut SequenceSession, name: &str) -> Result<i64,
     let catalog = world.catalog();
     let oid = oid(&catalog, name);
     session
-        .nextval(&world.store, &world.worker, &catalog, oid)
-        .map(|v| v.0)
+        .nextval(&world.store, &world.worker, &catalog, oid, |_| ())
         .map_err(|e| e.to_string())
 }
 
@@ -101,9 +100,8 @@ fn restart_rolls_back_and_values_do_not() {
     let s = oid(&inside, "s");
     assert_eq!(
         session
-            .nextval(&world.store, &world.worker, &inside, s)
-            .unwrap()
-            .0,
+            .nextval(&world.store, &world.worker, &inside, s, |_| ())
+            .unwrap(),
         100
     );
     open.txn.abort();
@@ -119,9 +117,8 @@ fn restart_rolls_back_and_values_do_not() {
     let fresh = oid(&inside, "fresh");
     assert_eq!(
         session
-            .nextval(&world.store, &world.worker, &inside, fresh)
-            .unwrap()
-            .0,
+            .nextval(&world.store, &world.worker, &inside, fresh, |_| ())
+            .unwrap(),
         7
     );
 }
