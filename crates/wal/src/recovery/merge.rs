@@ -15,10 +15,10 @@ use super::errors::{Corruption, RecoveryError};
 use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
 use super::scan::LaneScan;
 use super::side::{self, Checked};
+use super::window::Window;
 use super::{Reading, Survivors};
 use crate::entry::{Deps, SideRef};
 use logstead_types::{Csn, Epoch, LaneId};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,8 +74,8 @@ struct Merge<'r, 'h> {
     reading: &'r Reading<'h>,
     known: Known,
     lanes: Vec<Lane<'h>>,
-    waiting: BTreeMap<Csn, Waiting>,
-    expected: Csn,
+    /// What was read and not handed over; its due CSN is the next one expected.
+    waiting: Window<Waiting>,
     /// Nothing from here on is handed over by the order alone.
     limit: Csn,
     merged: Merged,
@@ -103,8 +103,7 @@ pub(crate) fn merge<'h>(
         let merge = Merge {
             reading,
             lanes: ids.into_iter().zip(feeds).map(lane).collect(),
-            waiting: BTreeMap::new(),
-            expected: known.base,
+            waiting: Window::new(known.base),
             limit: annulled_from.map_or(limit, |from| from.min(limit)),
             merged: Merged {
                 next: known.base,
@@ -122,10 +121,10 @@ pub(crate) fn merge<'h>(
 impl Merge<'_, '_> {
     fn run(mut self) -> Result<Merged, RecoveryError> {
         loop {
-            while self.expected < self.limit
-                && let Some(entry) = self.waiting.remove(&self.expected)
+            while self.waiting.due() < self.limit
+                && let Some(entry) = self.waiting.take_due()
             {
-                self.next_in_order(self.expected, &entry.records)?;
+                self.next_in_order(&entry.records)?;
             }
             let lanes = self.lanes.iter().enumerate();
             let unfinished = lanes.filter(|(_, lane)| lane.end.is_none());
@@ -154,8 +153,8 @@ impl Merge<'_, '_> {
         let payloads = Arc::clone(&batch.payloads);
         for found in std::mem::take(&mut batch.entries) {
             let csn = found.csn;
-            let fresh = csn >= self.known.base && csn >= self.expected.min(self.limit);
-            if !fresh || self.waiting.contains_key(&csn) {
+            let due = self.waiting.due();
+            if csn < due || self.waiting.contains(csn) {
                 return Err(self.impossible(index, &batch, &found));
             }
             self.merged.next = self.merged.next.max(csn.next());
@@ -167,8 +166,8 @@ impl Merge<'_, '_> {
                 Place::Inline(range) => Records::Inline(Arc::clone(&payloads), range),
                 Place::Side(side) => Records::Side(side),
             };
-            if csn == self.expected && csn < self.limit {
-                self.next_in_order(csn, &records)?;
+            if csn == due && csn < self.limit {
+                self.next_in_order(&records)?;
                 continue;
             }
             let deps = found.deps;
@@ -176,7 +175,7 @@ impl Merge<'_, '_> {
         }
         if self.merged.loss.is_some() && self.waiting.len() > KEPT_AFTER_LOSS_MAX {
             // What has not turned up by now is not waited for: all that was kept for it would be memory without bound.
-            self.annul_from(self.expected);
+            self.annul_from(self.waiting.due());
         }
         Ok(())
     }
@@ -198,13 +197,13 @@ impl Merge<'_, '_> {
         let from = self.merged.annulled_from.map_or(csn, |from| from.min(csn));
         self.merged.annulled_from = Some(from);
         self.limit = self.limit.min(from);
-        self.merged.dropped += self.waiting.split_off(&from).len() as u64;
+        self.merged.dropped += self.waiting.cut(from);
     }
 
     /// Hands over the entry that is next below the gap, or ends the log there.
-    fn next_in_order(&mut self, csn: Csn, records: &Records) -> Result<(), RecoveryError> {
-        if self.survivor(csn, records)? {
-            self.expected = csn.next();
+    fn next_in_order(&mut self, records: &Records) -> Result<(), RecoveryError> {
+        if self.survivor(self.waiting.due(), records)? {
+            self.waiting.pass();
         } else {
             self.merged.dropped += 1;
         }
@@ -259,7 +258,7 @@ impl Merge<'_, '_> {
 
     /// Judges what lies above the first gap.
     fn settle_rest(&mut self) -> Result<(), RecoveryError> {
-        let gap = self.expected;
+        let gap = self.waiting.due();
         self.merged.first_unaccounted = gap;
         self.merged.next = self.merged.next.max(gap);
         let corrupt = |lane: &Lane<'_>| {

@@ -19,6 +19,7 @@ mod read;
 mod replay;
 mod scan;
 mod side;
+mod window;
 
 pub use errors::{ApplyError, Corruption, RecoveryError};
 pub(crate) use replay::{Reading, Replayed, read_manifest, replay};
