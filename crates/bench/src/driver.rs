@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Awaits, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, LogHome,
+    Awaits, Csn, Engine, EngineOptions, Env, Executor, FlushMode, Idle, Isolation, LogHome,
     RecoveryReport, Stats, Table, Txn, Worker, WorkerId, yield_now,
 };
 use logstead_env::{Clock, JoinHandle};
@@ -123,8 +123,8 @@ pub(crate) trait Workload: Send + Sync + Sized + 'static {
         txn: &mut Txn,
     ) -> impl Future<Output = Result<Verdict, Stop>>;
 
-    /// The transaction drawn last is committed: what the checks expect changes.
-    fn committed(&self, client: &mut Self::Client);
+    /// The transaction drawn last is committed, with a CSN if it wrote: what the checks expect changes.
+    fn committed(&self, client: &mut Self::Client, csn: Option<Csn>);
 
     /// What must hold when all sessions have ended; `txn` sees everything.
     fn check(&self, txn: &mut Txn) -> Vec<Check>;
@@ -728,7 +728,7 @@ impl<W: Workload> Context<W> {
             let failed = match verdict {
                 Ok(Verdict::Commit) => match txn.precommit().await.map_err(Stop::from) {
                     Ok(receipt) => {
-                        plan.workload.committed(client);
+                        plan.workload.committed(client, receipt.csn);
                         let wrote = receipt.csn.is_some();
                         if waits {
                             let acknowledged = plan.engine.acknowledged(receipt.waits_for).await;

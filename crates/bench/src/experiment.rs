@@ -126,6 +126,7 @@ impl Builder {
             read_modify_write: false,
             operations,
             distribution: Distribution::Uniform,
+            traced: false,
         })
     }
 

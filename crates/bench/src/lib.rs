@@ -22,6 +22,7 @@ mod machine;
 mod measure;
 mod micro;
 mod mixed;
+mod needless;
 pub mod options;
 mod path;
 mod progress;
@@ -270,6 +271,14 @@ fn run_cell(
     let stage = Stage::open(common, run, env, stop)?;
     let engine = &stage.engine;
     let outcome = match &cell.kind {
+        Kind::Ycsb(ycsb) if ycsb.traced => {
+            let trace = Arc::new(needless::Trace::default());
+            let workload = ycsb::Ycsb::traced(engine, ycsb, &trace);
+            trace.observe(engine);
+            let mut outcome = whole(&stage, workload, cell, progress)?;
+            outcome.figures.extend(trace.judge());
+            outcome
+        }
         Kind::Ycsb(ycsb) => whole(&stage, ycsb::Ycsb::new(engine, ycsb), cell, progress)?,
         Kind::Tpcc(scale) => {
             let tpcc = tpcc::Tpcc::new(engine, *scale, common.seed);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_engine::{
-    Engine, Executor, FlushMode, Guard, IndexCursor, Isolation, RowBuilder, TryCommitError, Txn,
-    WorkerId, WriteError,
+    Csn, Engine, Executor, FlushMode, Guard, IndexCursor, Isolation, RowBuilder, TryCommitError,
+    Txn, WorkerId, WriteError,
 };
 use parking_lot::Mutex;
 
@@ -82,7 +82,7 @@ impl Workload for Rows {
         Ok(Verdict::RollBack)
     }
 
-    fn committed(&self, (): &mut ()) {}
+    fn committed(&self, (): &mut (), _csn: Option<Csn>) {}
 
     fn check(&self, txn: &mut Txn) -> Vec<Check> {
         vec![Check::new(

@@ -2,7 +2,7 @@
 //!
 //! The two share no table, so every wait of a YCSB transaction that comes from TPC-C is the commit path's.
 
-use logstead_engine::Txn;
+use logstead_engine::{Csn, Txn};
 
 use crate::access::Stop;
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
@@ -86,10 +86,10 @@ impl Workload for Mixed {
         }
     }
 
-    fn committed(&self, client: &mut Client) {
+    fn committed(&self, client: &mut Client, csn: Option<Csn>) {
         match client {
-            Client::Tpcc(client) => self.tpcc.committed(client),
-            Client::Ycsb(client) => self.ycsb.committed(client),
+            Client::Tpcc(client) => self.tpcc.committed(client, csn),
+            Client::Ycsb(client) => self.ycsb.committed(client, csn),
         }
     }
 

@@ -202,6 +202,8 @@ pub struct Ycsb {
     pub operations: u32,
     /// How keys are chosen.
     pub distribution: Distribution,
+    /// Rows tell who wrote them, and after the run it is judged which waits had no reason.
+    pub traced: bool,
 }
 
 /// TPC-C's parameters.
@@ -450,6 +452,7 @@ mod tests {
             ("tpcc --warehouses 0", "--warehouses 0"),
             ("tatp --subscribers many", "--subscribers many"),
             ("mixed --workers 1", "--tpcc-workers"),
+            ("recovery --trace-waits", "--trace-waits"),
             ("report", "FILE"),
             ("experiment alchemy", "alchemy"),
             ("experiment protocols --repeat 0", "--repeat 0"),

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use logstead_engine::{Engine, RowBuilder, Txn};
+use logstead_engine::{Csn, Engine, RowBuilder, Txn};
 
 use crate::access::{Part, Stop, Store, number, rewrite};
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
@@ -240,7 +240,7 @@ impl Workload for SmallBank {
         Ok(Verdict::Commit)
     }
 
-    fn committed(&self, client: &mut Client) {
+    fn committed(&self, client: &mut Client, _csn: Option<Csn>) {
         if client.change != 0 {
             self.expected.fetch_add(client.change, Ordering::Relaxed);
         }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use logstead_engine::{Engine, Index, RowBuilder, Txn};
+use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
 use crate::access::{Part, Stop, Store, id, key, rewrite};
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
@@ -376,7 +376,7 @@ impl Workload for Tatp {
         })
     }
 
-    fn committed(&self, client: &mut Client) {
+    fn committed(&self, client: &mut Client, _csn: Option<Csn>) {
         if client.change != 0 {
             self.forwardings.fetch_add(client.change, Ordering::Relaxed);
         }

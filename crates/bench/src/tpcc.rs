@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use logstead_engine::{Engine, Index, RowBuilder, Txn};
+use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
 use crate::access::{Part, Stop, Store};
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
@@ -249,7 +249,7 @@ impl Workload for Tpcc {
         }
     }
 
-    fn committed(&self, client: &mut Client) {
+    fn committed(&self, client: &mut Client, _csn: Option<Csn>) {
         for district in &client.served {
             let at = (client.home - 1) * DISTRICTS + district - 1;
             self.delivered[at as usize].fetch_add(1, Ordering::Relaxed);

@@ -3,18 +3,22 @@
 //! Departure: an update adds one to a field instead of overwriting it with random bytes. It costs the same, and a lost
 //! update shows: after the run the fields' sum must have grown by the number of committed updates.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use logstead_engine::{Engine, RowBuilder, RowRef, Txn};
+use logstead_engine::{Csn, Engine, RowBuilder, RowRef, Txn};
 
 use crate::access::{Part, Stop, Store, number, rewrite};
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
+use crate::needless::{Trace, Tracer};
 use crate::options::Ycsb as Parameters;
 use crate::random::{Keys, Rng};
 
 /// Apart from the tables of TPC-C, beside which it may run.
 const TABLE: u32 = 30_000;
 const FIELDS: usize = 10;
+/// In a traced run: who wrote the row last.
+const TOKEN: usize = FIELDS + 1;
 
 /// See the module's documentation.
 pub(crate) struct Ycsb {
@@ -25,6 +29,8 @@ pub(crate) struct Ycsb {
     loaded: AtomicU64,
     /// Committed updates.
     updates: AtomicU64,
+    /// Who read whose rows, if that is wanted.
+    trace: Option<Arc<Trace>>,
 }
 
 #[derive(Clone, Copy)]
@@ -40,6 +46,7 @@ pub(crate) struct Client {
     builder: RowBuilder,
     /// What was read: kept, so that reading is not optimised away.
     seen: i64,
+    tracer: Option<Tracer>,
 }
 
 /// The sum of a row's fields.
@@ -55,6 +62,15 @@ impl Ycsb {
             store: Store::new(engine, TABLE, &[Part::Fixed(0)]),
             loaded: AtomicU64::new(0),
             updates: AtomicU64::new(0),
+            trace: None,
+        }
+    }
+
+    /// The same, with the writer's token in every row that was updated.
+    pub(crate) fn traced(engine: &Engine, parameters: &Parameters, trace: &Arc<Trace>) -> Ycsb {
+        Ycsb {
+            trace: Some(Arc::clone(trace)),
+            ..Ycsb::new(engine, parameters)
         }
     }
 }
@@ -103,12 +119,15 @@ impl Workload for Ycsb {
         let mut builder = RowBuilder::new();
         let mut loaded = 0_u64;
         for key in seat.part(self.parameters.table_size) {
-            builder.start(1, FIELDS + 1);
+            builder.start(1, FIELDS + 1 + usize::from(self.trace.is_some()));
             builder.push(Some(&key.to_be_bytes()));
             for _ in 0..FIELDS {
                 let value = rng.bits();
                 loaded = loaded.wrapping_add(value);
                 builder.push(Some(&value.to_be_bytes()));
+            }
+            if self.trace.is_some() {
+                builder.push(Some(&0_u64.to_be_bytes()));
             }
             into.insert(&self.store.table, builder.finish()).await?;
         }
@@ -116,8 +135,9 @@ impl Workload for Ycsb {
         Ok(())
     }
 
-    fn client(&self, _seat: Seat, rng: Rng) -> Client {
+    fn client(&self, seat: Seat, rng: Rng) -> Client {
         Client {
+            tracer: self.trace.as_ref().map(|trace| Tracer::new(trace, seat)),
             rng,
             operations: Vec::with_capacity(self.parameters.operations as usize),
             builder: RowBuilder::new(),
@@ -138,16 +158,40 @@ impl Workload for Ycsb {
     }
 
     async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
-        for operation in &client.operations {
+        let Client {
+            operations,
+            builder,
+            seen,
+            tracer,
+            ..
+        } = client;
+        let token = tracer.as_mut().map(Tracer::begin);
+        for operation in operations.iter() {
             let key = operation.key.to_be_bytes();
+            let mut read = |row: RowRef<'_>| {
+                if let Some(tracer) = tracer.as_mut() {
+                    tracer.read(number(row, TOKEN) as u64);
+                }
+            };
             if operation.field.is_none() || self.parameters.read_modify_write {
-                client.seen ^= self.store.must_read(txn, &key, sum)?;
+                *seen ^= self.store.must_read(txn, &key, |row| {
+                    read(row);
+                    sum(row)
+                })?;
             }
             if let Some(field) = operation.field {
                 self.store
-                    .must_update(txn, &key, &mut client.builder, |row, builder| {
-                        let value = number(row, field).wrapping_add(1);
-                        rewrite(row, builder, &[(field, &value.to_be_bytes())]);
+                    .must_update(txn, &key, builder, |row, builder| {
+                        read(row);
+                        let value = number(row, field).wrapping_add(1).to_be_bytes();
+                        match token {
+                            None => rewrite(row, builder, &[(field, &value)]),
+                            Some(token) => {
+                                let changes: [(usize, &[u8]); 2] =
+                                    [(field, &value), (TOKEN, &token.to_be_bytes())];
+                                rewrite(row, builder, &changes);
+                            }
+                        }
                     })
                     .await?;
             }
@@ -155,7 +199,10 @@ impl Workload for Ycsb {
         Ok(Verdict::Commit)
     }
 
-    fn committed(&self, client: &mut Client) {
+    fn committed(&self, client: &mut Client, csn: Option<Csn>) {
+        if let (Some(tracer), Some(csn)) = (&mut client.tracer, csn) {
+            tracer.committed(csn);
+        }
         let updates = client
             .operations
             .iter()
@@ -209,6 +256,7 @@ mod tests {
             read_modify_write: false,
             operations: 3,
             distribution: Distribution::Uniform,
+            traced: false,
         };
         Ycsb::new(engine, &parameters)
     }

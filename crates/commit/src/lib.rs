@@ -37,7 +37,9 @@ pub use awaits::Awaits;
 pub use collected::{Collected, IsCommitted, LIST_MAX};
 pub use horizon::{Horizon, Reservation};
 pub use options::CommitOptions;
-pub use path::{Acknowledged, CommitPath, Kick, LaneStats, Place, PushBody, PushedTxn};
+pub use path::{
+    Acknowledged, CommitPath, Kick, LaneStats, Moment, Observer, Place, PushBody, PushedTxn,
+};
 pub use pending::Pending;
 pub use protocol::ProtocolKind;
 pub use queue::QueueKind;

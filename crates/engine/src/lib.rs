@@ -152,8 +152,8 @@ pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use executor::{Executor, Idle, yield_now};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_commit::{
-    Acknowledged, Awaits, CommitOptions, CommitPath, LaneStats, Latencies, LogFailed, Phase,
-    ProtocolKind, QueueKind, Tracking, WaitCounts,
+    Acknowledged, Awaits, CommitOptions, CommitPath, LaneStats, Latencies, LogFailed, Moment,
+    Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};

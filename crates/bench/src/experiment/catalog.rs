@@ -11,7 +11,7 @@ use crate::options::{BareWay, Kind, Setting, Ycsb};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-pub(super) const ALL: [Experiment; 16] = [
+pub(super) const ALL: [Experiment; 17] = [
     Experiment {
         name: "bare",
         about: "one append with nothing around it, on this disk and on the models: the yardstick",
@@ -76,6 +76,11 @@ pub(super) const ALL: [Experiment; 16] = [
         name: "tracking",
         about: "horizon, gsn, dsn, exact with everything else alike, on this disk and on the model of S3 Express",
         cells: tracking,
+    },
+    Experiment {
+        name: "false-waits",
+        about: "how long commits waited for nothing, by tracking, judged afterwards by the dependency graph of what was read",
+        cells: false_waits,
     },
     Experiment {
         name: "delta",
@@ -406,6 +411,25 @@ fn tracking(b: &mut Builder) {
     }
 }
 
+fn false_waits(b: &mut Builder) {
+    let Kind::Ycsb(ycsb) = b.ycsb(0.5, 10) else {
+        return;
+    };
+    let kind = Kind::Ycsb(Ycsb {
+        traced: true,
+        ..ycsb
+    });
+    let load = simulated_load(&kind);
+    for model in ["s3express", "gp3"] {
+        let home = [b.simulated(model)];
+        for tracking in TRACKINGS {
+            let section = format!("YCSB-A, 10 operations, model {model}");
+            let own = [Setting::Tracking(tracking)];
+            b.cell(&section, tracking.name(), &kind, &[&home, &own, &load]);
+        }
+    }
+}
+
 fn delta(b: &mut Builder) {
     let cores = logstead_env::core_count() as u32;
     for (section, kind) in [
@@ -455,6 +479,7 @@ fn recovery(b: &mut Builder) {
                     read_modify_write: false,
                     operations: 1,
                     distribution: crate::random::Distribution::Uniform,
+                    traced: false,
                 },
                 tail: *tail,
             };

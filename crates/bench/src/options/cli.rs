@@ -189,6 +189,14 @@ fn with_ycsb(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Updates read the row in a statement of its own first"),
         )
+        .arg(
+            Arg::new("trace-waits")
+                .long("trace-waits")
+                .action(ArgAction::SetTrue)
+                .help(
+                    "Rows tell who wrote them; afterwards the dependency graph says how long commits waited for nothing",
+                ),
+        )
         .arg(option("table-size", "N", "Rows").default_value("1000000"))
         .arg(option("ops", "N", "Operations per transaction").default_value("1"));
     with_distribution(command, "uniform")

@@ -190,6 +190,7 @@ impl Given<'_> {
             read_modify_write,
             operations: self.number("ops", 1, 1, 100_000)?,
             distribution: self.distribution()?,
+            traced: self.0.get_flag("trace-waits"),
         })
     }
 
@@ -272,6 +273,9 @@ impl Given<'_> {
                         other => format!("{name}, {other}"),
                     };
                 }
+            }
+            Kind::Mixed { ycsb, .. } | Kind::Recovery { ycsb, .. } if ycsb.traced => {
+                return Err("--trace-waits goes with ycsb alone".into());
             }
             Kind::Mixed { tpcc_workers, .. } if *tpcc_workers >= cell.common.workers => {
                 return Err(format!(

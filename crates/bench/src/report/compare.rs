@@ -22,7 +22,9 @@ const FIGURES_FIRST: [&str; 4] = [
 ];
 
 /// Of these, what a terminal has room for.
-const FIGURES_BRIEF: [&str; 4] = [
+const FIGURES_BRIEF: [&str; 6] = [
+    "needless wait beyond 100 us, % of commits",
+    "needless wait, mean us",
     "appends per second",
     "record bytes per commit",
     "hardened and not yet committed, %",

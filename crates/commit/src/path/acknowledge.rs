@@ -9,6 +9,7 @@ use logstead_wal::Cursor;
 use smallvec::SmallVec;
 
 use super::CommitPath;
+use super::observe::Moment;
 use crate::collected::IsCommitted;
 use crate::desk::{Heap, Held, NOTHING, Papers};
 use crate::pending::Pending;
@@ -73,7 +74,11 @@ impl CommitPath {
                     .as_ref()
                     .map(|(_, t)| (t.sealed_at.as_nanos(), t.hardened_at.as_nanos()));
             }
+            self.observed(pending.csn, Moment::Hardened);
             let verdict = self.tracking.judge(&pending, self);
+            if verdict != Verdict::Committed {
+                self.observed(pending.csn, Moment::Waits);
+            }
             match verdict {
                 Verdict::Committed => papers.waits.none += 1,
                 Verdict::Horizon(_) => papers.waits.horizon += 1,
@@ -153,6 +158,7 @@ impl CommitPath {
             self.decided_at[self.ring.place(pending.csn)].store(now, Ordering::Relaxed);
         }
         self.ring.set(pending.csn);
+        self.observed(pending.csn, Moment::Committed);
         self.waits.take(pending.csn, freed);
     }
 

@@ -20,10 +20,11 @@
 mod acknowledge;
 mod acknowledged;
 mod drive;
+mod observe;
 mod rounds;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
@@ -33,6 +34,7 @@ use logstead_wal::{Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room,
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
+pub use observe::{Moment, Observer};
 
 use crate::awaits::Awaits;
 use crate::collected::{Collected, IsCommitted};
@@ -90,6 +92,7 @@ pub struct CommitPath {
     committer: Committer,
     acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
     failure_hook: Mutex<Option<FailureHook>>,
+    observer: OnceLock<Observer>,
     this: Weak<CommitPath>,
 }
 
@@ -192,6 +195,7 @@ impl CommitPath {
                 .map(|_| CachePadded::default())
                 .collect(),
             failure_hook: Mutex::default(),
+            observer: OnceLock::new(),
             lanes,
             shape,
             this: this.clone(),

@@ -1,0 +1,36 @@
+//! For who measures: the moments of each transaction on the commit path.
+//!
+//! Costs one load per moment when nobody looks.
+
+use logstead_types::Csn;
+
+use super::CommitPath;
+
+/// A moment of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// It is hardened and looked at for the first time, just before it is judged.
+    Hardened,
+    /// It was not Committed then.
+    Waits,
+    /// It is Committed, and everybody can see that.
+    Committed,
+}
+
+/// Hears of moments, with the clock's nanoseconds. Called with the papers of a worker at hand: it must be quick and must not call the
+/// commit path.
+pub type Observer = Box<dyn Fn(Csn, Moment, u64) + Send + Sync>;
+
+impl CommitPath {
+    /// Has every later moment told to `observer`. Once only: another one is given back.
+    pub fn observe(&self, observer: Observer) -> Result<(), Observer> {
+        self.observer.set(observer)
+    }
+
+    #[inline]
+    pub(super) fn observed(&self, csn: Csn, moment: Moment) {
+        if let Some(observer) = self.observer.get() {
+            observer(csn, moment, self.clock());
+        }
+    }
+}
