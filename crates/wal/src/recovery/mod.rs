@@ -385,10 +385,22 @@ fn give_back(
             }
         }
         for id in home.sides(lane)? {
-            if id >> 32 < u64::from(manifest.epoch.get()) && !live.contains(&(lane, id)) {
+            let epoch = id >> 32;
+            let orphan = epoch < u64::from(manifest.epoch.get()) && !live.contains(&(lane, id));
+            if orphan && !is_evidence(manifest, epoch) {
                 home.remove_side(lane, id)?;
             }
         }
     }
     Ok(())
+}
+
+/// Was the epoch given up, in part or as a whole, when a loss was accepted? Its side segments are kept like its segments.
+fn is_evidence(manifest: &Manifest, epoch: u64) -> bool {
+    let marks = manifest.marks.iter();
+    let last = marks
+        .take_while(|mark| u64::from(mark.epoch.get()) <= epoch)
+        .last();
+    // Epochs behind such a mark that have none of their own went with it.
+    last.is_some_and(|mark| mark.annulled_from.is_some())
 }
