@@ -489,3 +489,41 @@ fn spares_are_few_and_give_way_on_a_full_disk() {
     home.open_lane(LaneId(1), 0).unwrap();
     assert_eq!(spares(), 0);
 }
+
+/// T7: what is read after a failed write may be in a cache only. Rewriting it makes it durable, whatever way it was written.
+#[test]
+fn rewriting_makes_durable_what_only_a_cache_held() {
+    for way in [Way::Pwrite, Way::Portable] {
+        for rewrite in [false, true] {
+            let (env, files) = Env::simulated(1);
+            let options = || LocalOptions {
+                way,
+                ..small(false)
+            };
+            let home = LocalHome::open("/data", &env, options()).unwrap();
+            home.open_lane(LANE, 0).unwrap();
+            let mut block = Buffer::zeroed(4096);
+            block.as_mut_slice().fill(7);
+            let at = home.place(LANE, 4096).unwrap();
+            files.fail_syncs();
+            assert!(home.append_inline(LANE, at, &block, 4096).is_err());
+            files.clear_faults();
+            drop(home);
+            let holds = |home: &LocalHome| {
+                let mut into = Buffer::zeroed(4096);
+                home.read(LANE, at, &mut into).unwrap();
+                into.as_slice().iter().all(|&byte| byte == 7)
+            };
+            let home = LocalHome::open("/data", &env, options()).unwrap();
+            assert!(holds(&home), "the cache has it");
+            if rewrite {
+                home.rewrite(LANE, at, &block, 4096).unwrap();
+            }
+            drop(home);
+            files.set_loss(Loss::All);
+            files.reboot();
+            let home = LocalHome::open("/data", &env, options()).unwrap();
+            assert_eq!(holds(&home), rewrite, "{way}");
+        }
+    }
+}

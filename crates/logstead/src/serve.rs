@@ -8,7 +8,7 @@ use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_engine::{Engine, EngineOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{LocalHome, LocalOptions, LogHome};
+use logstead_home::{HomeOptions, LocalOptions};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::Instance;
 use logstead_types::WorkerId;
@@ -122,11 +122,13 @@ fn start_logging(level: &str) {
 /// Opens log, engine and catalog.
 fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
     let wrong = |error: &dyn std::fmt::Display| (EXIT_FAILURE, error.to_string());
-    let home_options = LocalOptions {
+    let local = LocalOptions {
         segment_size_bytes: config.segment_size_bytes,
         ..LocalOptions::default()
     };
-    let home = LocalHome::open(&config.data_directory, env, home_options).map_err(|e| wrong(&e))?;
+    // A setting is text, so nothing is lost.
+    let url = config.data_directory.to_string_lossy();
+    let home = logstead_home::open(&url, env, &HomeOptions { local }).map_err(|e| wrong(&e))?;
     // What it does first, the figures behind that for whoever asks.
     for (name, value) in home.report() {
         if name.starts_with("way") {
@@ -142,7 +144,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         ..EngineOptions::default()
     };
     let (engine, report) =
-        Engine::open(options, Arc::new(home), env.clone()).map_err(|error| match error {
+        Engine::open(options, home, env.clone()).map_err(|error| match error {
             OpenError::Options(message) => (EXIT_USAGE, message),
             OpenError::Memory { .. } => (
                 EXIT_FAILURE,

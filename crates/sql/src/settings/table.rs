@@ -115,7 +115,7 @@ pub static TABLE: &[Setting] = &[
         "data_directory",
         Kind::Text,
         "./logstead-data",
-        "Directory that holds the log; made if there is none.",
+        "Directory (made if there is none), block device or URL (file:///dir?way=NAME) that holds the log.",
     ),
     reported(session(
         "DateStyle",

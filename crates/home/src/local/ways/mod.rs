@@ -85,8 +85,7 @@ impl Way {
         match self {
             // One by the caller or the lane's thread, one waiting behind it.
             Way::Pwrite | Way::Portable | Way::Auto => 2,
-            Way::Threads => POOL_THREADS,
-            Way::Uring => 8,
+            Way::Threads | Way::Uring => 8,
         }
     }
 }
@@ -110,8 +109,8 @@ impl FromStr for Way {
     }
 }
 
-/// Threads of the pool. They wait for the device most of the time.
-const POOL_THREADS: usize = 6;
+/// Threads of the pool: two lanes' worth. They wait for the device most of the time, which merges what is flushed together.
+const POOL_THREADS: usize = 16;
 /// Writes in flight on the home's ring.
 const RING_WRITES: usize = 64;
 /// Rings kept for writes in the caller's thread.
