@@ -1,0 +1,215 @@
+//! One lane's tail is lost, another lane's is not: what survives rests on nothing that is gone.
+//!
+//! Two workers with a lane each. Whatever the first one does after the setup is never flushed; the second one's lane is, and then
+//! the machine crashes.
+
+#[path = "rig/script.rs"]
+mod script;
+
+use logstead_engine::{Engine, EngineOptions, FlushMode};
+use logstead_env::Env;
+use logstead_home::MemoryHome;
+use logstead_sql::catalog::CatalogStore;
+use logstead_sql::session::{Instance, Session, StartupRequest, WorkerSessions};
+use logstead_types::WorkerId;
+use script::Script;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+struct Machine {
+    home: MemoryHome,
+    workers: [Rc<WorkerSessions>; 2],
+}
+
+impl Machine {
+    fn start(home: MemoryHome) -> Machine {
+        let (env, _files) = Env::simulated(7);
+        let options = EngineOptions {
+            workers: 2,
+            ..EngineOptions::default()
+        };
+        let (engine, _) = Engine::open(options, Arc::new(home.clone()), env.clone()).unwrap();
+        let store = CatalogStore::open(&engine).unwrap();
+        let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 9);
+        let instance = Arc::new(instance);
+        let worker = |id| WorkerSessions::new(Arc::clone(&instance), engine.worker(WorkerId(id)));
+        let machine = Machine {
+            home,
+            workers: [worker(0), worker(1)],
+        };
+        machine.flush(0);
+        machine
+    }
+
+    async fn set_up(statements: &str) -> Machine {
+        let machine = Machine::start(MemoryHome::new(1 << 20));
+        machine.ask(0, statements).await;
+        machine.flush(0);
+        machine
+    }
+
+    fn flush(&self, worker: usize) {
+        self.workers[worker].worker.flush(FlushMode::Inline);
+    }
+
+    fn session(&self, worker: usize) -> Session {
+        let request = StartupRequest {
+            user: "postgres".to_owned(),
+            ..StartupRequest::default()
+        };
+        Session::open(&self.workers[worker], request).unwrap()
+    }
+
+    /// Runs statements in a session of their own, without waiting for durability.
+    async fn ask(&self, worker: usize, statements: &str) -> Vec<String> {
+        let mut session = self.session(worker);
+        let mut client = Script::default();
+        session.simple_query(statements, &mut client).await.unwrap();
+        let said = client.take();
+        session.close();
+        said
+    }
+
+    /// The second lane is durable, the first one's tail is lost.
+    fn crash(self) -> Machine {
+        self.flush(1);
+        let home = self.home.clone();
+        drop(self);
+        home.crash();
+        Machine::start(home)
+    }
+}
+
+fn run(test: impl AsyncFnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, test());
+}
+
+#[test]
+fn what_rests_on_nothing_lost_survives() {
+    run(async || {
+        let machine = Machine::set_up("create table t(n int); create table u(n int)").await;
+        machine.ask(0, "insert into t values (1)").await;
+        machine.ask(1, "insert into u values (2)").await;
+        let machine = machine.crash();
+        let said = machine
+            .ask(0, "select n from t union all select n from u")
+            .await;
+        assert_eq!(said, ["columns n", "2", "SELECT 1"]);
+    });
+}
+
+#[test]
+fn currval_in_a_later_transaction_rests_on_the_sequence_s_record() {
+    run(async || {
+        let machine = Machine::set_up("create sequence s; create table t(n bigint)").await;
+        machine.ask(0, "select nextval('s')").await;
+        machine
+            .ask(
+                1,
+                "begin; select nextval('s'); commit; insert into t values (currval('s'))",
+            )
+            .await;
+        let machine = machine.crash();
+        let said = machine.ask(0, "select n from t; select nextval('s')").await;
+        assert_eq!(
+            said,
+            ["columns n", "SELECT 0", "columns nextval", "1", "SELECT 1"],
+            "a value given again is in no row"
+        );
+    });
+}
+
+#[test]
+fn setval_rests_on_the_rows_its_value_comes_from() {
+    run(async || {
+        let setup = "create sequence s; create table t(n bigint); \
+            insert into t select generate_series(1, 100); select setval('s', 100)";
+        let machine = Machine::set_up(setup).await;
+        machine.ask(0, "delete from t where n > 50").await;
+        machine
+            .ask(1, "select setval('s', (select max(n) from t))")
+            .await;
+        let machine = machine.crash();
+        let said = machine
+            .ask(0, "select nextval('s') > max(n) as above from t")
+            .await;
+        assert_eq!(said, ["columns above", "t", "SELECT 1"]);
+    });
+}
+
+#[test]
+fn a_session_s_later_transaction_does_not_survive_its_earlier_one() {
+    run(async || {
+        let setup = "create table r(n int); insert into r values (1); create table audit(n int)";
+        let machine = Machine::set_up(setup).await;
+        machine.ask(0, "update r set n = 2").await;
+        let (mut session, mut client) = (machine.session(1), Script::default());
+        for pipelined in ["update r set n = 3", "insert into audit values (3)"] {
+            let asked = session.simple_query(pipelined, &mut client);
+            asked.await.unwrap();
+        }
+        session.close();
+        let machine = machine.crash();
+        let said = machine.ask(0, "select r.n, audit.n from r, audit").await;
+        assert_eq!(said, ["columns n,n", "SELECT 0"]);
+    });
+}
+
+#[test]
+fn who_reads_a_sequence_s_state_rests_on_its_record() {
+    run(async || {
+        let machine = Machine::set_up("create sequence s; create table t(n bigint)").await;
+        machine.ask(0, "select setval('s', 500)").await;
+        machine
+            .ask(1, "insert into t select last_value from s")
+            .await;
+        let machine = machine.crash();
+        assert_eq!(
+            machine.ask(0, "select n from t").await,
+            ["columns n", "SELECT 0"]
+        );
+    });
+}
+
+/// T10, T15: the answer of DDL that has waited for a lock tells of a catalog that is not durable yet.
+#[test]
+fn ddl_that_waited_is_answered_when_what_it_tells_of_is_durable() {
+    run(async || {
+        let machine = Machine::set_up("create table t(n int)").await;
+        let mut dropping = machine.session(0);
+        let mut client = Script::default();
+        let begun = dropping.simple_query("begin; drop table t", &mut client);
+        begun.await.unwrap();
+        let mut waiting = machine.session(1);
+        let answered = Rc::new(Cell::new(false));
+        let told = Rc::clone(&answered);
+        let task = tokio::task::spawn_local(async move {
+            let mut client = Script::default();
+            let asked = waiting.simple_query("drop table if exists t", &mut client);
+            asked.await.unwrap();
+            waiting.settle().await.unwrap();
+            told.set(true);
+        });
+        let turns = async || {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+        };
+        turns().await;
+        dropping.simple_query("commit", &mut client).await.unwrap();
+        turns().await;
+        machine.flush(1);
+        turns().await;
+        assert!(!answered.get(), "a crash would bring the table back");
+        machine.flush(0);
+        turns().await;
+        assert!(answered.get());
+        task.await.unwrap();
+    });
+}
