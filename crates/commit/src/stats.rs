@@ -1,5 +1,7 @@
 //! What the commit path counts and times.
 
+use std::sync::LazyLock;
+
 use hdrhistogram::Histogram;
 
 /// Longest time told apart from longer ones: an hour.
@@ -67,11 +69,14 @@ impl Phase {
     }
 }
 
-/// A histogram per phase, in nanoseconds.
-#[derive(Clone, Debug)]
+/// A histogram per phase, in nanoseconds. Those that count nothing take no memory.
+#[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    phases: [Histogram<u64>; 5],
+    phases: [Option<Box<Histogram<u64>>>; 5],
 }
+
+/// What a phase that counts nothing looks like.
+static NOTHING: LazyLock<Histogram<u64>> = LazyLock::new(histogram);
 
 fn histogram() -> Histogram<u64> {
     // The bounds are constants that the library accepts; were they not, a histogram that grows serves too.
@@ -80,31 +85,29 @@ fn histogram() -> Histogram<u64> {
         .unwrap_or_else(|_| unreachable!("two digits are a valid precision"))
 }
 
-impl Default for Latencies {
-    fn default() -> Latencies {
-        Latencies {
-            phases: std::array::from_fn(|_| histogram()),
-        }
-    }
-}
-
 impl Latencies {
+    fn of_mut(&mut self, phase: usize) -> &mut Histogram<u64> {
+        self.phases[phase].get_or_insert_with(|| Box::new(histogram()))
+    }
+
     /// Counts a time.
     #[inline]
     pub fn record(&mut self, phase: Phase, ns: u64) {
-        self.phases[phase as usize].saturating_record(ns.max(1));
+        self.of_mut(phase as usize).saturating_record(ns.max(1));
     }
 
     /// The histogram of a phase.
     pub fn of(&self, phase: Phase) -> &Histogram<u64> {
-        &self.phases[phase as usize]
+        self.phases[phase as usize].as_deref().unwrap_or(&NOTHING)
     }
 
     /// Adds another's counts.
     pub fn add(&mut self, other: &Latencies) {
-        for (mine, theirs) in self.phases.iter_mut().zip(&other.phases) {
-            // Both have the same bounds.
-            let _cannot_fail = mine.add(theirs);
+        for (phase, theirs) in other.phases.iter().enumerate() {
+            if let Some(theirs) = theirs {
+                // Both have the same bounds.
+                let _cannot_fail = self.of_mut(phase).add(&**theirs);
+            }
         }
     }
 }
