@@ -165,6 +165,15 @@ impl CommitPath {
     /// A lane's hardened cursor has moved.
     pub(super) fn hardened(&self, lane: usize) {
         self.hardened_at[lane].store(self.clock(), Ordering::Relaxed);
+        self.advance_horizon();
+        if self.tracking == Tracking::Gsn {
+            self.advance_gsn();
+        }
+        self.tell_hardened(lane);
+    }
+
+    /// Computes the horizon again; whoever waited for where it is now goes on.
+    pub(super) fn advance_horizon(&self) {
         let lowest = || {
             let lanes = self.lanes.iter().map(logstead_wal::Lane::first_not_durable);
             lanes.min().unwrap_or(Csn(u64::MAX))
@@ -178,10 +187,6 @@ impl CommitPath {
                 }
             }
         }
-        if self.tracking == Tracking::Gsn {
-            self.advance_gsn();
-        }
-        self.tell_hardened(lane);
     }
 
     /// Finds the smallest hardened GSN. Empty lanes, whose workers may be idle, are raised to the newest one first: a

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logstead_types::WorkerId;
-use logstead_wal::FlushMode;
+use logstead_wal::{FlushMode, FlushOutcome};
 
 use super::{CommitPath, Kick, PushedTxn};
 use crate::protocol::{Action, Actions, Event, LaneView};
@@ -71,10 +71,16 @@ impl CommitPath {
     pub fn precommitted(&self, worker: WorkerId, pushed: &PushedTxn) {
         let number = usize::from(worker.0);
         self.busy(worker);
-        if pushed.missed {
+        let lane = pushed.lane;
+        // Somebody's flush has hardened the entry already, perhaps while `reserved` held back the horizon, or before the
+        // transaction was in its queue. Who did that was told what it could see then; nobody else looks again.
+        if self.lanes[lane].hardened() >= pushed.end {
+            self.advance_horizon();
+            if self.tracking == crate::tracking::Tracking::Gsn {
+                self.advance_gsn();
+            }
             self.acknowledge(number);
         }
-        let lane = pushed.lane;
         let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
         let stealable_bytes = if self.steals() {
             others.map(|of| self.lanes[of].dirty_bytes()).sum()
@@ -153,11 +159,16 @@ impl CommitPath {
         for action in actions {
             match action {
                 Action::Flush { lane, inline } => {
-                    self.lanes[lane].flush(if inline {
+                    let outcome = self.lanes[lane].flush(if inline {
                         FlushMode::Inline
                     } else {
                         FlushMode::Handoff
                     });
+                    // All of it has hardened between the look and now: a round that has just begun would wait for ever for
+                    // the lane to say so again.
+                    if outcome == FlushOutcome::Clean {
+                        self.tell_hardened(lane);
+                    }
                 }
                 Action::Steal { worker } => self.steal(worker),
                 Action::Acknowledge { workers } => {

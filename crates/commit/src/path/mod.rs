@@ -30,7 +30,7 @@ use std::task::Waker;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::{Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef};
+use logstead_wal::{Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef};
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
@@ -116,9 +116,8 @@ pub struct LaneStats {
 pub struct PushedTxn {
     /// The lane was clean.
     pub was_clean: bool,
-    /// Somebody's flush has hardened the entry before the transaction was in its queue: who looked through the desk then has
-    /// missed it.
-    pub missed: bool,
+    /// Its lane's cursor behind the entry.
+    pub end: Cursor,
     /// Its entry's GSN.
     pub gsn: u64,
     /// Its lane.
@@ -343,7 +342,7 @@ impl CommitPath {
         self.desks[usize::from(worker.0)].queue.push(&pending);
         PushedTxn {
             was_clean: pushed.was_clean,
-            missed: lane.hardened() >= pushed.end,
+            end: pushed.end,
             gsn: pushed.gsn,
             lane: self.lane_number_of(worker),
         }

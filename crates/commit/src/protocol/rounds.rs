@@ -1,7 +1,8 @@
 //! Rounds over all lanes: what `group` and `pipelined` have in common.
 //!
 //! Rule: a round flushes what every lane holds when it begins, waits for all of it, then acknowledges everybody. Who wants
-//! one while one runs gets the next. Invariant: whenever bytes are wanted durable and no round runs, one is asked for.
+//! one while one runs gets the next. Invariants: whenever bytes are wanted durable and no round runs, one is asked for; what
+//! hardens without a round (a full buffer is flushed by who finds it full) is acknowledged then.
 
 use super::{Action, Actions, Event, Shape};
 
@@ -85,12 +86,16 @@ impl Rounds {
                 self.targets = Some(targets);
                 self.end_if_reached(out);
             }
-            Event::Hardened { lane, hardened, .. } => {
-                if let Some(targets) = &mut self.targets {
+            Event::Hardened { lane, hardened, .. } => match &mut self.targets {
+                Some(targets) => {
                     targets.retain(|&(of, end)| of != lane || hardened < end);
                     self.end_if_reached(out);
                 }
-            }
+                // No round has flushed this: somebody found the buffer full. Perhaps none will ever be asked for again.
+                None => out.push(Action::Acknowledge {
+                    workers: self.shape.workers_of(lane),
+                }),
+            },
         }
     }
 }

@@ -105,6 +105,15 @@ fn group_flushes_all_lanes_in_rounds_led_by_a_worker() {
     assert_eq!(told(ProtocolKind::Group, shape(3, 1), &events), expected);
 }
 
+/// Somebody found the buffer full and flushed it. Nobody may ever want a round again.
+#[test]
+fn what_hardens_without_a_round_is_acknowledged() {
+    for kind in [ProtocolKind::Group, ProtocolKind::Pipelined] {
+        let events = [precommitted(1, 100), hardened(1, 100, 0)];
+        assert_eq!(told(kind, shape(4, 2), &events), "\nacknowledge 2..4");
+    }
+}
+
 #[test]
 fn pipelined_does_so_in_the_background_and_goes_on_while_wanted() {
     let events = [
