@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use logstead_home::Facts;
+
 use crate::protocol::{ProtocolKind, Shape};
 use crate::queue::QueueKind;
 use crate::tracking::Tracking;
@@ -64,7 +66,39 @@ impl Default for CommitOptions {
     }
 }
 
+/// Appends that take longer are worth gathering for.
+const SLOW_APPEND_US: u32 = 1000;
+/// Workers that share a lane where a lane has one append in flight at a time.
+const SHARED_LANE_WORKERS: usize = 2;
+
 impl CommitOptions {
+    /// What suits a home like that.
+    pub fn defaults_for(facts: &Facts) -> CommitOptions {
+        let plain = CommitOptions::default();
+        let latency_us = u64::from(facts.append_latency_expected_us);
+        let slow = facts.append_latency_expected_us >= SLOW_APPEND_US;
+        let waits = |slowly: u64, otherwise: Duration| {
+            if slow {
+                Duration::from_micros(slowly)
+            } else {
+                otherwise
+            }
+        };
+        CommitOptions {
+            workers_per_lane: if facts.appends_in_flight_max == 1 {
+                SHARED_LANE_WORKERS
+            } else {
+                1
+            },
+            flush_unit_bytes: facts.block_size_preferred,
+            // A buffer holds a flush and what comes while it is given to the home.
+            lane_buffer_bytes: plain.lane_buffer_bytes.max(facts.block_size_preferred * 2),
+            flush_timeout: waits(latency_us / 2, plain.flush_timeout),
+            gather: waits(latency_us / 20, plain.gather),
+            ..plain
+        }
+    }
+
     /// How many lanes `workers` have.
     pub fn lanes(&self, workers: usize) -> usize {
         self.shape(workers).lanes()
@@ -81,5 +115,41 @@ impl CommitOptions {
             ack_group: self.ack_group,
             steal_group: self.steal_group,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: Facts = Facts {
+        block_alignment: 4096,
+        block_size_preferred: 16 << 10,
+        writes_are_short: true,
+        room_size_bytes_max: 64 << 20,
+        appends_in_flight_max: 2,
+        append_latency_expected_us: 50,
+    };
+
+    #[test]
+    fn a_quick_home_is_not_waited_for() {
+        let options = CommitOptions::defaults_for(&LOCAL);
+        assert_eq!(options, CommitOptions::default());
+    }
+
+    #[test]
+    fn a_slow_home_is_given_more_at_a_time() {
+        let options = CommitOptions::defaults_for(&Facts {
+            block_size_preferred: 2 << 20,
+            writes_are_short: false,
+            appends_in_flight_max: 1,
+            append_latency_expected_us: 6_000,
+            ..LOCAL
+        });
+        assert_eq!((options.workers_per_lane, options.lanes(4)), (2, 2));
+        assert_eq!(options.flush_unit_bytes, 2 << 20);
+        assert!(options.lane_buffer_bytes >= 2 * options.flush_unit_bytes);
+        assert_eq!(options.flush_timeout, Duration::from_millis(3));
+        assert_eq!(options.gather, Duration::from_micros(300));
     }
 }

@@ -237,6 +237,11 @@ impl CommitPath {
         &self.lanes
     }
 
+    /// How many workers there are.
+    pub fn worker_count(&self) -> usize {
+        self.shape.workers
+    }
+
     /// The lane of a worker.
     #[inline]
     pub fn lane_of(&self, worker: WorkerId) -> &Lane {
