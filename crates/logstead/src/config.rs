@@ -5,6 +5,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_env::{Access, Env, OpenMode};
+use logstead_home::Way;
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,6 +26,9 @@ pub(crate) struct Config {
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) listen: SocketAddr,
     pub(crate) data_directory: PathBuf,
+    /// Where the log lives, if not in the data directory.
+    pub(crate) home: Option<String>,
+    pub(crate) write_way: Way,
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
@@ -70,6 +74,8 @@ pub(crate) fn command_line() -> Command {
         let default = match setting.name {
             "workers" => "one per core".to_owned(),
             "memory" => "two thirds of the machine's".to_owned(),
+            "home" => "the data directory".to_owned(),
+            _ if setting.doc.contains("Chosen for the home") => "by the home".to_owned(),
             _ => setting.show(setting.default),
         };
         let variable = format!("{ENVIRONMENT_PREFIX}{}", setting.name.to_uppercase());
@@ -244,6 +250,8 @@ impl Config {
         Ok(Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
+            home: Some(value("home")).filter(|url| !url.is_empty()),
+            write_way: value("write_way").parse()?,
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,
             connections_max: usize::try_from(number("max_connections")?)
                 .map_err(|error| error.to_string())?,
@@ -340,6 +348,11 @@ mod tests {
             8 << 30
         );
         let default = merge(&[], &[], "").unwrap();
+        assert_eq!((default.home, default.write_way), (None, Way::Auto));
+        let default = merge(&[], &[], "home = 'memory:'\nwrite_way = 'URING'").unwrap();
+        assert_eq!(default.home.as_deref(), Some("memory:"));
+        assert_eq!(default.write_way, Way::Uring);
+        let default = merge(&[], &[], "").unwrap();
         assert!(default.memory_bytes >= MEMORY_BYTES_MIN);
         assert_eq!(default.values["memory"], default.memory_bytes.to_string());
         assert_eq!(
@@ -359,6 +372,13 @@ mod tests {
             ("nonsense = 1", "nonsense"),
             ("workers = 0", "workers"),
             ("memory = '1MB'", "memory"),
+            ("commit_protocol = 'fast'", "grouped-lanes"),
+            ("workers_per_lane = 0", "workers_per_lane"),
+            ("flush_timeout = '2h'", "flush_timeout"),
+            ("flush_timeout = '2 parsecs'", "\"us\""),
+            ("lane_buffer_size = '1kB'", "lane_buffer_size"),
+            ("write_way = 'magic'", "uring"),
+            ("logstead.write_way = 'uring'", "plain value"),
             ("listen = 5", "listen"),
             ("a = [", "f.toml"),
         ] {

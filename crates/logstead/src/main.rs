@@ -4,6 +4,7 @@
 //! knows them all.
 
 mod bench;
+mod commit_settings;
 mod config;
 mod log;
 mod serve;

@@ -3,12 +3,13 @@
 //! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
 //! clients; idle sessions end; open transactions get a grace time; everything is flushed; exit 0.
 
+use crate::commit_settings;
 use crate::config::Config;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_engine::{Engine, EngineOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{HomeOptions, LocalOptions};
+use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::Instance;
 use logstead_types::WorkerId;
@@ -119,26 +120,49 @@ fn start_logging(level: &str) {
     let _only_once_per_process = subscriber.try_init();
 }
 
-/// Opens log, engine and catalog.
-fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
-    let wrong = |error: &dyn std::fmt::Display| (EXIT_FAILURE, error.to_string());
+/// Where the log lives, as it was configured.
+fn place(config: &Config) -> String {
+    let directory = || config.data_directory.display().to_string();
+    config.home.clone().unwrap_or_else(directory)
+}
+
+fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
     let local = LocalOptions {
         segment_size_bytes: config.segment_size_bytes,
+        way: config.write_way,
         ..LocalOptions::default()
     };
-    // A setting is text, so nothing is lost.
-    let url = config.data_directory.to_string_lossy();
-    let home = logstead_home::open(&url, env, &HomeOptions { local }).map_err(|e| wrong(&e))?;
+    logstead_home::open(&place(config), env, &HomeOptions { local })
+}
+
+/// Opens log, engine and catalog.
+fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
+    let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
+    info!("log: in {}", home.describe());
+    let mut values = config.values.clone();
     // What it does first, the figures behind that for whoever asks.
     for (name, value) in home.report() {
+        if name == "way" {
+            values.insert("logstead.write_way".to_owned(), value.clone());
+        }
         if name.starts_with("way") {
             info!("log: {name}: {value}");
         } else {
             debug!("log: {name}: {value}");
         }
     }
+    let commit = commit_settings::options(&values, &home.facts())
+        .map_err(|message| (EXIT_USAGE, message))?;
+    commit_settings::show(&mut values, &commit);
+    info!(
+        "commits: {} in {} lanes, tracking {}",
+        commit.protocol.name(),
+        commit.lanes(config.workers),
+        commit.tracking.name()
+    );
     let options = EngineOptions {
         workers: config.workers,
+        commit,
         accept_data_loss: config.accept_data_loss,
         memory_bytes: config.memory_bytes,
         ..EngineOptions::default()
@@ -153,7 +177,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
             other => (EXIT_FAILURE, other.to_string()),
         })?;
     if report.created {
-        info!("a new log in {}", config.data_directory.display());
+        info!("a new log in {}", place(config));
     } else {
         info!(
             "memory: {} of {} bytes in use by rows",
@@ -176,7 +200,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         engine,
         store,
         env.clone(),
-        config.values.clone(),
+        values,
         config.connections_max,
     ))
 }
@@ -271,7 +295,7 @@ async fn gone_within(
 }
 
 fn announce(config: &Config, address: std::net::SocketAddr) {
-    let directory = config.data_directory.display();
+    let directory = place(config);
     let text = format!(
         "logstead {} listening on {address}\nlog in {directory}\nconnect with: psql -h {} -p {} -U postgres\n",
         env!("CARGO_PKG_VERSION"),

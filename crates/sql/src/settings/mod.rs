@@ -37,6 +37,8 @@ pub enum Scope {
 pub enum Unit {
     /// A plain number.
     None,
+    /// Microseconds.
+    Microseconds,
     /// Milliseconds.
     Milliseconds,
     /// Seconds.
@@ -52,6 +54,7 @@ impl Unit {
     pub fn name(self) -> Option<&'static str> {
         match self {
             Unit::None => None,
+            Unit::Microseconds => Some("us"),
             Unit::Milliseconds => Some("ms"),
             Unit::Seconds => Some("s"),
             Unit::Kibibytes => Some("kB"),
@@ -63,6 +66,14 @@ impl Unit {
     fn suffixes(self) -> &'static [(&'static str, i64, i64)] {
         match self {
             Unit::None => &[],
+            Unit::Microseconds => &[
+                ("d", 86_400_000_000, 1),
+                ("h", 3_600_000_000, 1),
+                ("min", 60_000_000, 1),
+                ("s", 1_000_000, 1),
+                ("ms", 1_000, 1),
+                ("us", 1, 1),
+            ],
             Unit::Milliseconds => &[
                 ("d", 86_400_000, 1),
                 ("h", 3_600_000, 1),
@@ -189,7 +200,7 @@ impl Setting {
                     let hint = match unit {
                         Unit::None => return error,
                         _ if !digits => return error,
-                        Unit::Milliseconds | Unit::Seconds => {
+                        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => {
                             "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
                         }
                         Unit::Kibibytes | Unit::Bytes => {
@@ -211,6 +222,13 @@ impl Setting {
             }
             Kind::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
                 Some(word) => Ok((*word).to_owned()),
+                // As in PostgreSQL, words that can be on and off can be true and false too.
+                None if words.contains(&"on") && is_spelled(value, &["true", "yes", "1"]) => {
+                    Ok("on".to_owned())
+                }
+                None if words.contains(&"off") && is_spelled(value, &["false", "no", "0"]) => {
+                    Ok("off".to_owned())
+                }
                 None => Err(invalid().hint(format!("Available values: {}.", words.join(", ")))),
             },
             Kind::Text => Ok(value.to_owned()),
@@ -263,6 +281,10 @@ impl Setting {
             _ => None,
         }
     }
+}
+
+fn is_spelled(value: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
 /// PostgreSQL's spellings of truth: on, true, yes, 1 and their unique prefixes.

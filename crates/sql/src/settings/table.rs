@@ -8,6 +8,9 @@ const MS: Kind = Kind::Int {
     unit: Unit::Milliseconds,
 };
 
+/// The longest that log is held back on purpose.
+const MINUTE_US: i64 = 60_000_000;
+
 const fn session(
     name: &'static str,
     kind: Kind,
@@ -70,6 +73,16 @@ const MESSAGES: Kind = Kind::Enum(&[
 
 /// All settings, by name. What nobody should tune is a constant in the code, not a row here.
 pub static TABLE: &[Setting] = &[
+    server(
+        "acknowledgment_group",
+        Kind::Int {
+            min: 1,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "2",
+        "Workers whose transactions one of them acknowledges (commit_protocol autonomous).",
+    ),
     reported(session(
         "application_name",
         Kind::Checked(application_name),
@@ -110,6 +123,18 @@ pub static TABLE: &[Setting] = &[
         MESSAGES,
         "notice",
         "Sets the message levels that are sent to the client.",
+    ),
+    server(
+        "commit_protocol",
+        Kind::Enum(&["group", "pipelined", "autonomous", "grouped-lanes"]),
+        "grouped-lanes",
+        "Who flushes the log and who acknowledges. Chosen for the home unless set.",
+    ),
+    server(
+        "commit_queue",
+        Kind::Enum(&["lock-free", "latched"]),
+        "lock-free",
+        "How transactions get from workers to who acknowledges them; latched is for comparison only.",
     ),
     server(
         "data_directory",
@@ -171,6 +196,12 @@ pub static TABLE: &[Setting] = &[
         "off",
         "Kept for old clients; tables have no OIDs.",
     ),
+    server(
+        "dependency_tracking",
+        Kind::Enum(&["horizon", "gsn", "dsn", "exact"]),
+        "exact",
+        "What a commit waits for besides its own bytes. Chosen for the home unless set.",
+    ),
     session(
         "enable_bitmapscan",
         Kind::Bool,
@@ -211,6 +242,42 @@ pub static TABLE: &[Setting] = &[
         "1",
         "Sets the number of digits displayed for floating-point values.",
     ),
+    server(
+        "flush_gather_delay",
+        Kind::Int {
+            min: 0,
+            max: MINUTE_US,
+            unit: Unit::Microseconds,
+        },
+        "0",
+        "How long the next flush of a lane waits for workers that the last one has set free, while one of them is at work (commit_protocol grouped-lanes). Chosen for the home unless set.",
+    ),
+    server(
+        "flush_timeout",
+        Kind::Int {
+            min: 0,
+            max: MINUTE_US,
+            unit: Unit::Microseconds,
+        },
+        "1000",
+        "Log that has waited for so long is flushed also while sessions are ready to run. Chosen for the home unless set.",
+    ),
+    server(
+        "flush_unit",
+        Kind::Int {
+            min: 512,
+            max: 64 << 20,
+            unit: Unit::Bytes,
+        },
+        "16384",
+        "So many unflushed bytes of a lane are flushed also while sessions are ready to run. Chosen for the home unless set.",
+    ),
+    server(
+        "home",
+        Kind::Text,
+        "",
+        "URL of where the log lives: file:///dir, a block device or a preallocated file, memory:, or sim://?model=NAME. Unless set, the directory data_directory.",
+    ),
     session(
         "idle_in_transaction_session_timeout",
         MS,
@@ -249,6 +316,16 @@ pub static TABLE: &[Setting] = &[
         Kind::Bool,
         "off",
         "Accepted for clients that switch it; nothing is compiled just in time.",
+    ),
+    server(
+        "lane_buffer_size",
+        Kind::Int {
+            min: 64 << 10,
+            max: 64 << 20,
+            unit: Unit::Bytes,
+        },
+        "1048576",
+        "Size of one buffer of a lane; a lane has one more of them than blocks in flight. Chosen for the home unless set.",
     ),
     fact("lc_collate", "C", "Shows the collation order locale."),
     fact(
@@ -293,10 +370,25 @@ pub static TABLE: &[Setting] = &[
         "Sets the maximum allowed duration of any wait for a lock; 0 is for ever.",
     ),
     server(
+        "log_allocation_limit",
+        Kind::Int {
+            min: 1 << 20,
+            max: 1 << 40,
+            unit: Unit::Bytes,
+        },
+        "268435456",
+        "Writers wait while the log is so many bytes ahead of durability.",
+    ),
+    server(
         "log_level",
         Kind::Enum(&["error", "warn", "info", "debug", "trace"]),
         "info",
         "How much the server writes to its standard error.",
+    ),
+    fact(
+        "logstead.write_way",
+        "",
+        "Shows how the local home writes the log: pwrite, threads, uring or portable; empty for other homes.",
     ),
     server(
         "max_connections",
@@ -410,6 +502,16 @@ pub static TABLE: &[Setting] = &[
         "0",
         "Sets the maximum allowed duration of any statement; 0 is for ever.",
     ),
+    server(
+        "steal_group",
+        Kind::Int {
+            min: 0,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "8",
+        "Workers that flush each other's log (commit_protocol autonomous); 0 is none.",
+    ),
     session(
         "synchronize_seqscans",
         Kind::Bool,
@@ -420,7 +522,7 @@ pub static TABLE: &[Setting] = &[
         "synchronous_commit",
         Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
         "on",
-        "Accepted for clients that set it; a commit is always durable when it is acknowledged.",
+        "on: answers wait until what they tell is durable. off: they do not, and a crash may take it back. The other values are as on.",
     ),
     reported(session(
         "TimeZone",
@@ -471,6 +573,18 @@ pub static TABLE: &[Setting] = &[
         "1",
         "Worker threads, each pinned to a core and with a lane of its own; one per core unless set.",
     ),
+    server(
+        "workers_per_lane",
+        Kind::Checked(workers_per_lane),
+        "1",
+        "Workers that share a lane of the log, or all. Chosen for the home unless set.",
+    ),
+    server(
+        "write_way",
+        Kind::Enum(&["auto", "pwrite", "threads", "uring", "portable"]),
+        "auto",
+        "How a local home writes the log; auto measures at start. SHOW logstead.write_way tells which it is.",
+    ),
     session(
         "xmloption",
         Kind::Enum(&["content", "document"]),
@@ -478,6 +592,16 @@ pub static TABLE: &[Setting] = &[
         "Sets whether XML data is to be considered as documents or fragments.",
     ),
 ];
+
+/// A number of workers, or all of them.
+fn workers_per_lane(value: &str) -> Option<String> {
+    let value = value.trim();
+    if value.eq_ignore_ascii_case("all") {
+        return Some("all".to_owned());
+    }
+    let number: u16 = value.parse().ok()?;
+    (1..=1024).contains(&number).then(|| number.to_string())
+}
 
 fn application_name(value: &str) -> Option<String> {
     // As PostgreSQL 15: what is not printable ASCII becomes a question mark, and names have 63 bytes at most.

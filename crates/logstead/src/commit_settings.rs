@@ -1,0 +1,195 @@
+//! The settings of the commit path: what was given, over what suits the home.
+//!
+//! Owns: the mapping between settings by name and [`CommitOptions`], both ways, so that SHOW tells what is in force. The values are
+//! canonical and in range; what remains to be checked is how they fit together.
+
+use logstead_engine::{CommitOptions, ProtocolKind, QueueKind, Tracking};
+use logstead_home::Facts;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::Duration;
+
+type Values = BTreeMap<String, String>;
+
+const ALL: &str = "all";
+
+/// A setting's value read by `read`, or the default.
+fn or<T>(
+    values: &Values,
+    name: &str,
+    default: T,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<T, String> {
+    match values.get(name) {
+        None => Ok(default),
+        Some(value) => read(value).ok_or_else(|| format!("{name}: \"{value}\" is no valid value")),
+    }
+}
+
+fn micros(value: &str) -> Option<Duration> {
+    value.parse().ok().map(Duration::from_micros)
+}
+
+fn number(value: &str) -> Option<usize> {
+    value.parse().ok()
+}
+
+/// The options that the settings give at a home like that.
+pub(crate) fn options(values: &Values, facts: &Facts) -> Result<CommitOptions, String> {
+    let home = CommitOptions::defaults_for(facts);
+    let workers = |value: &str| match value {
+        ALL => Some(usize::MAX),
+        value => number(value),
+    };
+    let lane_buffer_bytes = or(values, "lane_buffer_size", home.lane_buffer_bytes, number)?;
+    // Who makes the buffers smaller did not choose the unit that goes with larger ones.
+    let unit = home.flush_unit_bytes.min(lane_buffer_bytes / 2);
+    let options = CommitOptions {
+        protocol: or(
+            values,
+            "commit_protocol",
+            home.protocol,
+            ProtocolKind::from_name,
+        )?,
+        tracking: or(
+            values,
+            "dependency_tracking",
+            home.tracking,
+            Tracking::from_name,
+        )?,
+        queue: or(values, "commit_queue", home.queue, QueueKind::from_name)?,
+        workers_per_lane: or(values, "workers_per_lane", home.workers_per_lane, workers)?,
+        lane_buffer_bytes,
+        flush_unit_bytes: or(values, "flush_unit", unit, number)?,
+        flush_timeout: or(values, "flush_timeout", home.flush_timeout, micros)?,
+        gather: or(values, "flush_gather_delay", home.gather, micros)?,
+        ack_group: or(values, "acknowledgment_group", home.ack_group, number)?,
+        steal_group: or(values, "steal_group", home.steal_group, number)?,
+        log_allocation_limit_bytes: or(
+            values,
+            "log_allocation_limit",
+            home.log_allocation_limit_bytes,
+            |value| value.parse().ok(),
+        )?,
+        ..home
+    };
+    if options.flush_unit_bytes > options.lane_buffer_bytes {
+        return Err(format!(
+            "flush_unit ({} bytes) is more than lane_buffer_size ({} bytes): it would never be reached",
+            options.flush_unit_bytes, options.lane_buffer_bytes
+        ));
+    }
+    if options.log_allocation_limit_bytes < options.lane_buffer_bytes as u64 {
+        return Err(format!(
+            "log_allocation_limit ({} bytes) is less than lane_buffer_size ({} bytes)",
+            options.log_allocation_limit_bytes, options.lane_buffer_bytes
+        ));
+    }
+    Ok(options)
+}
+
+/// Has SHOW tell what is in force.
+pub(crate) fn show(values: &mut Values, options: &CommitOptions) {
+    let mut put = |name: &str, value: &dyn Display| {
+        values.insert(name.to_owned(), value.to_string());
+    };
+    put("commit_protocol", &options.protocol.name());
+    put("dependency_tracking", &options.tracking.name());
+    put("commit_queue", &options.queue.name());
+    match options.workers_per_lane {
+        usize::MAX => put("workers_per_lane", &ALL),
+        workers => put("workers_per_lane", &workers),
+    }
+    put("lane_buffer_size", &options.lane_buffer_bytes);
+    put("flush_unit", &options.flush_unit_bytes);
+    put("flush_timeout", &options.flush_timeout.as_micros());
+    put("flush_gather_delay", &options.gather.as_micros());
+    put("acknowledgment_group", &options.ack_group);
+    put("steal_group", &options.steal_group);
+    put("log_allocation_limit", &options.log_allocation_limit_bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_sql::settings;
+
+    const FACTS: Facts = Facts {
+        block_alignment: 1,
+        block_size_preferred: 512 << 10,
+        writes_are_short: false,
+        room_size_bytes_max: 64 << 20,
+        appends_in_flight_max: 1,
+        append_latency_expected_us: 5_000,
+    };
+
+    fn given(pairs: &[(&str, &str)]) -> Values {
+        let canonical = |(name, value): &(&str, &str)| {
+            let setting = settings::find(name).unwrap();
+            ((*name).to_owned(), setting.canonical(value).unwrap())
+        };
+        pairs.iter().map(canonical).collect()
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for kind in ProtocolKind::ALL {
+            for tracking in Tracking::ALL {
+                let mut values = given(&[
+                    ("commit_protocol", kind.name()),
+                    ("dependency_tracking", tracking.name()),
+                    ("commit_queue", "latched"),
+                    ("workers_per_lane", "ALL"),
+                    ("lane_buffer_size", "256kB"),
+                    ("flush_timeout", "2ms"),
+                    ("flush_gather_delay", "70"),
+                    ("acknowledgment_group", "4"),
+                    ("steal_group", "0"),
+                    ("log_allocation_limit", "1GB"),
+                ]);
+                let read = options(&values, &FACTS).unwrap();
+                assert_eq!((read.protocol, read.tracking), (kind, tracking));
+                assert_eq!((read.lanes(5), read.queue), (1, QueueKind::Latched));
+                assert_eq!(read.lane_buffer_bytes, 256 << 10);
+                assert_eq!(read.flush_unit_bytes, 128 << 10, "half of the buffer");
+                assert_eq!(read.flush_timeout, Duration::from_millis(2));
+                assert_eq!(read.gather, Duration::from_micros(70));
+                assert_eq!((read.ack_group, read.steal_group), (4, 0));
+                assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
+                show(&mut values, &read);
+                assert_eq!(options(&values, &FACTS).unwrap(), read);
+            }
+        }
+    }
+
+    #[test]
+    fn the_home_gives_the_defaults_and_all_are_valid() {
+        let mut values = Values::new();
+        let read = options(&values, &FACTS).unwrap();
+        assert_eq!(read, CommitOptions::defaults_for(&FACTS));
+        show(&mut values, &read);
+        assert_eq!(values["workers_per_lane"], "2");
+        assert_eq!(values["flush_timeout"], "2500");
+        for (name, value) in &values {
+            let setting = settings::find(name).unwrap();
+            assert_eq!(&setting.canonical(value).unwrap(), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_together_are_refused() {
+        for (pairs, named) in [
+            (
+                [("flush_unit", "2MB"), ("lane_buffer_size", "1MB")],
+                "flush_unit",
+            ),
+            (
+                [("log_allocation_limit", "1MB"), ("lane_buffer_size", "2MB")],
+                "log_allocation_limit",
+            ),
+        ] {
+            let error = options(&given(&pairs), &FACTS).unwrap_err();
+            assert!(error.starts_with(named), "{error}");
+        }
+    }
+}
