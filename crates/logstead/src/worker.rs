@@ -3,7 +3,8 @@
 //! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be looked
 //! at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client thus
 //! waits for one flush and never for a timer; a busy worker batches by itself. If every session with an open request waits
-//! for this very flush, the path may write in the worker's thread: handing the write over would only cost time.
+//! for this very flush, the path may write in the worker's thread: handing the write over would only cost time. Where nobody
+//! waits (`synchronous_commit = off`), the write is always handed over.
 
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
@@ -156,7 +157,8 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
             progress = now;
         }
         again = if idle {
-            worker.idle(sessions.working() == 0, None)
+            // If nobody waits for this flush, the thread is better off without the device.
+            worker.idle(sessions.working() == 0 && sessions.waiting() > 0, None)
         } else {
             worker.between();
             None

@@ -34,6 +34,8 @@ pub struct SessionContext {
     time_zone: Cell<&'static TimeZone>,
     extra_float_digits: Cell<i32>,
     bytea_escape: Cell<bool>,
+    /// Answers wait until what they tell is durable.
+    pub(super) synchronous: Cell<bool>,
 }
 
 impl SessionContext {
@@ -62,6 +64,7 @@ impl SessionContext {
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
+            synchronous: Cell::new(true),
         };
         context.refresh_style();
         context
@@ -84,6 +87,7 @@ impl SessionContext {
         self.time_zone.set(typed.time_zone);
         self.extra_float_digits.set(typed.extra_float_digits);
         self.bytea_escape.set(!typed.bytea_hex);
+        self.synchronous.set(typed.synchronous_commit);
     }
 
     fn may_write(&self, function: &str) -> Result<()> {

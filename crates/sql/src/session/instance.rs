@@ -150,6 +150,7 @@ pub struct WorkerSessions {
     /// The catalogs' version when plans were last looked through.
     plans_of_version: Cell<u64>,
     working: Cell<usize>,
+    waiting: Cell<usize>,
     progress: Cell<u64>,
 }
 
@@ -163,6 +164,7 @@ impl WorkerSessions {
             statements: RefCell::default(),
             plans_of_version: Cell::new(0),
             working: Cell::new(0),
+            waiting: Cell::new(0),
             progress: Cell::new(0),
         })
     }
@@ -213,6 +215,11 @@ impl WorkerSessions {
         self.working.get()
     }
 
+    /// Sessions that wait for the log before they can answer. If there are none, nobody gains from a quick flush.
+    pub fn waiting(&self) -> usize {
+        self.waiting.get()
+    }
+
     /// Rises whenever a session takes a step.
     pub fn progress(&self) -> u64 {
         self.progress.get()
@@ -239,5 +246,21 @@ impl Drop for Working {
     fn drop(&mut self) {
         self.0.step();
         self.0.working.set(self.0.working.get().saturating_sub(1));
+    }
+}
+
+/// Counts its session as waiting for the log while it lives.
+pub(super) struct Waiting(Rc<WorkerSessions>);
+
+impl Waiting {
+    pub(super) fn new(worker: &Rc<WorkerSessions>) -> Waiting {
+        worker.waiting.set(worker.waiting.get() + 1);
+        Waiting(Rc::clone(worker))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
     }
 }

@@ -4,7 +4,8 @@
 //! on one worker as a task; it never blocks, it awaits.
 //!
 //! Invariants:
-//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, traps T15).
+//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, traps T15),
+//!   unless the session has said that it does not care (`synchronous_commit = off`, `owed`).
 //! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is among
 //!   the transaction's dependencies (T10).
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
@@ -18,6 +19,7 @@ mod copy_out;
 mod explain;
 mod instance;
 mod lifted;
+mod owed;
 mod portal;
 mod prepared;
 mod run;
@@ -40,9 +42,9 @@ use crate::parse::{IndexCommand, StatementKind};
 use crate::plan::OutputColumn;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
-use instance::Working;
-use logstead_engine::Awaits;
+use instance::{Waiting, Working};
 use logstead_types::SqlState;
+use owed::Owed;
 use portal::Portal;
 use sqlparser::ast;
 use statement::{CachedPlan, Promise, Statement};
@@ -100,8 +102,8 @@ pub struct Session {
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
     suspended: usize,
-    /// The newest CSN that unsent replies depend on.
-    waits_for: Awaits,
+    /// What unsent replies wait for.
+    owed: Owed,
     working: Option<Working>,
 }
 
@@ -191,7 +193,7 @@ impl Session {
             statements: HashMap::default(),
             portals: HashMap::default(),
             suspended: 0,
-            waits_for: Awaits::none(),
+            owed: Owed::default(),
             working: None,
         };
         session.modes = session.default_modes()?;
@@ -274,20 +276,23 @@ impl Session {
         self.working = None;
     }
 
-    /// Waits until everything that unsent replies tell is Committed. Rows of an open block are provisional until COMMIT
+    /// Waits until everything that unsent replies tell is Committed, but for what they told under `synchronous_commit = off`. Rows of an open block are provisional until COMMIT
     /// returns; those of a statement outside a block, also before Sync has ended its transaction, are final.
     pub async fn settle(&mut self) -> Result<()> {
         if self.block == Block::None
             && let Some(open) = &self.open
         {
-            self.waits_for.merge(&open.txn.awaits());
-            self.waits_for.merge(&self.context.depends_on.borrow());
+            let synchronous = self.context.synchronous.get();
+            self.owed.merge(&open.txn.awaits(), synchronous);
+            self.owed
+                .merge(&self.context.depends_on.borrow(), synchronous);
         }
-        if !self.waits_for.is_none() {
+        if !self.owed.waits_for().is_none() {
             let engine = &self.worker.instance.engine;
             // Kept until it is over: who gives up this wait waits again.
-            let waits_for = self.waits_for.clone();
+            let waits_for = self.owed.waits_for().clone();
             if !engine.is_committed(&waits_for) {
+                let _count = Waiting::new(&self.worker);
                 engine.acknowledged(waits_for).await.map_err(|error| {
                     SqlError::new(
                         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
@@ -296,7 +301,7 @@ impl Session {
                     .fatal()
                 })?;
             }
-            self.waits_for = Awaits::none();
+            self.owed.settled();
         }
         Ok(())
     }

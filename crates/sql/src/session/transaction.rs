@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::ri::{Events, Mark};
-use logstead_engine::{CommitError, Isolation, SavepointId, Txn};
+use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use std::sync::Arc;
@@ -87,7 +87,8 @@ impl Session {
             let mut txn = self.worker.worker.begin(self.modes.isolation);
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
             // do not survive without the earlier ones, nor a sequence's value without its record.
-            txn.depends_on_all(&self.waits_for);
+            txn.depends_on_all(self.owed.waits_for());
+            txn.depends_on_all(self.owed.unconfirmed());
             // Rolling back to a savepoint may make it read-write again.
             if self.modes.read_only && self.savepoints.iter().all(|s| s.read_only) {
                 txn.declare_read_only();
@@ -144,7 +145,8 @@ impl Session {
             })?,
         };
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
-        self.waits_for.add(catalog.csn);
+        let synchronous = self.context.synchronous.get();
+        self.owed.merge(&Awaits::of(catalog.csn), synchronous);
         Ok(catalog)
     }
 
@@ -167,8 +169,11 @@ impl Session {
         };
         let judged = self.judge_deferred(&mut open).await;
         open.txn.depends_on_all(&self.context.depends_on.take());
+        open.txn.depends_on_all(self.owed.unconfirmed());
+        // SET LOCAL holds until the settings are told of the commit, below.
+        let synchronous = self.context.synchronous.get();
         // Rows may have been told already, and are so whatever becomes of the commit.
-        self.waits_for.merge(&open.txn.awaits());
+        self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
             open.txn.abort();
             self.context.settings.borrow_mut().rollback();
@@ -177,7 +182,7 @@ impl Session {
         }
         match open.txn.precommit().await {
             Ok(receipt) => {
-                self.waits_for.merge(&receipt.waits_for);
+                self.owed.committed(&receipt, synchronous);
                 self.context.settings.borrow_mut().commit();
                 self.context.refresh_style();
                 Ok(())
@@ -219,11 +224,13 @@ impl Session {
     }
 
     fn abort_open(&mut self) {
+        let synchronous = self.context.synchronous.get();
         // Values of sequences that were told stay told.
-        self.waits_for.merge(&self.context.depends_on.take());
+        self.owed
+            .merge(&self.context.depends_on.take(), synchronous);
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
-            self.waits_for.merge(&open.txn.awaits());
+            self.owed.merge(&open.txn.awaits(), synchronous);
             open.txn.abort();
         }
     }
@@ -231,8 +238,10 @@ impl Session {
     /// A statement failed: ends its transaction, or the part since the last savepoint.
     pub(super) fn fail_transaction(&mut self) {
         if let Some(open) = &self.open {
-            self.waits_for.merge(&open.txn.awaits());
-            self.waits_for.merge(&self.context.depends_on.borrow());
+            let synchronous = self.context.synchronous.get();
+            self.owed.merge(&open.txn.awaits(), synchronous);
+            self.owed
+                .merge(&self.context.depends_on.borrow(), synchronous);
         }
         match self.block {
             Block::None => self.rollback(),

@@ -51,6 +51,8 @@ pub struct Typed {
     pub warnings: bool,
     /// What the planner may use.
     pub scans: Scans,
+    /// Answers wait until what they tell is durable (synchronous_commit).
+    pub synchronous_commit: bool,
 }
 
 /// The settings that plans depend on.
@@ -115,6 +117,7 @@ impl SessionSettings {
                 notices: true,
                 warnings: true,
                 scans: Scans::default(),
+                synchronous_commit: true,
             },
             changed: Vec::new(),
         };
@@ -391,6 +394,7 @@ impl SessionSettings {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),
             },
+            synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
         };
     }
 }

@@ -1,0 +1,108 @@
+//! What a session's answers still wait for.
+//!
+//! With `synchronous_commit = off` a session's answers wait for nothing: what they tell may be taken back by a crash, and is
+//! kept here as *unconfirmed*. The first answer after that which is to be durable waits for the unconfirmed, too: whoever has
+//! seen a synchronous COMMIT knows that everything the session did before it survives. The session's later transactions depend
+//! on it as well, so that a crash takes back the last of them, never one from their midst.
+//!
+//! Does not: change what other sessions wait for. Who reads a row waits for its writer by the row's CSN, whatever the
+//! writer's own session waited for.
+
+use logstead_engine::{Awaits, Receipt};
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Owed {
+    /// Unsent answers wait for it.
+    waits_for: Awaits,
+    /// Told without waiting.
+    unconfirmed: Awaits,
+}
+
+impl Owed {
+    /// Answers tell of this. `synchronous`: they wait until it is durable.
+    pub(super) fn merge(&mut self, told: &Awaits, synchronous: bool) {
+        if !synchronous {
+            self.unconfirmed.merge(told);
+            return;
+        }
+        if !self.unconfirmed.is_none() {
+            self.waits_for.merge(&std::mem::take(&mut self.unconfirmed));
+        }
+        self.waits_for.merge(told);
+    }
+
+    /// A transaction that depends on all that is unconfirmed has committed.
+    pub(super) fn committed(&mut self, receipt: &Receipt, synchronous: bool) {
+        if !synchronous && receipt.csn.is_some() {
+            // When it is Committed, so is what it depends on: the list does not grow with every commit.
+            self.unconfirmed.clone_from(&receipt.waits_for);
+        } else {
+            self.merge(&receipt.waits_for, synchronous);
+        }
+    }
+
+    /// What was told without waiting for it.
+    pub(super) fn unconfirmed(&self) -> &Awaits {
+        &self.unconfirmed
+    }
+
+    /// What unsent answers wait for.
+    pub(super) fn waits_for(&self) -> &Awaits {
+        &self.waits_for
+    }
+
+    /// It is durable.
+    pub(super) fn settled(&mut self) {
+        self.waits_for = Awaits::none();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_engine::Csn;
+
+    #[test]
+    fn the_first_synchronous_answer_waits_for_all_before_it() {
+        let mut owed = Owed::default();
+        owed.merge(&Awaits::of(Csn(3)), false);
+        assert!(owed.waits_for().is_none(), "nobody waits for it yet");
+        owed.merge(&Awaits::of(Csn(5)), true);
+        assert_eq!(owed.waits_for().by_name(), [Csn(3), Csn(5)]);
+        owed.settled();
+        assert!(owed.waits_for().is_none());
+        owed.merge(&Awaits::none(), true);
+        assert!(owed.waits_for().is_none(), "it is waited for once");
+    }
+
+    #[test]
+    fn a_commit_stands_for_all_it_depends_on() {
+        let mut owed = Owed::default();
+        let receipt = |csn: u64| Receipt {
+            csn: Some(Csn(csn)),
+            waits_for: Awaits::of(Csn(csn)),
+        };
+        for csn in 1..=100 {
+            owed.committed(&receipt(csn), false);
+        }
+        assert_eq!(*owed.unconfirmed(), Awaits::of(Csn(100)));
+        let reader = Receipt {
+            csn: None,
+            waits_for: Awaits::of(Csn(7)),
+        };
+        owed.committed(&reader, false);
+        assert_eq!(owed.unconfirmed().by_name(), [Csn(100), Csn(7)]);
+        owed.committed(&receipt(101), true);
+        assert_eq!(owed.waits_for().by_name(), [Csn(100), Csn(7), Csn(101)]);
+        assert!(owed.unconfirmed().is_none());
+    }
+
+    #[test]
+    fn what_an_earlier_answer_waits_for_is_not_forgotten() {
+        let mut owed = Owed::default();
+        owed.merge(&Awaits::of(Csn(3)), true);
+        owed.merge(&Awaits::of(Csn(4)), false);
+        assert_eq!(owed.waits_for().by_name(), [Csn(3)]);
+    }
+}
