@@ -1,7 +1,11 @@
 //! Sessions over an engine in memory: what a client hears, in order.
 
+#[path = "session/asynchronous.rs"]
+mod asynchronous;
 #[path = "rig/script.rs"]
 mod script;
+#[path = "session/views.rs"]
+mod views;
 
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;

@@ -30,6 +30,7 @@ pub(crate) use store::dependency_failure;
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
+use logstead_engine::CommitPath;
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,6 +81,8 @@ pub trait Live: Send + Sync {
     fn table_rows(&self, storage: TableId) -> Option<u64>;
     /// Bytes of a table, roughly.
     fn table_bytes(&self, storage: TableId) -> Option<u64>;
+    /// The way from pre-commit to acknowledgment, with all that it counts.
+    fn commit_path(&self) -> Option<Arc<CommitPath>>;
 }
 
 /// A schema (namespace).

@@ -22,8 +22,8 @@ use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
-    CommitError, Engine, FlushMode, FlushOutcome, Isolation, RowBuilder, ScanCursor, Table,
-    TryCommitError, Txn, Worker, WriteError,
+    CommitError, CommitPath, Engine, FlushMode, FlushOutcome, Isolation, RowBuilder, ScanCursor,
+    Table, TryCommitError, Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -603,5 +603,8 @@ impl Live for LiveStore {
         // A row's version takes about this much beside its columns.
         const ROW_BYTES: u64 = 128;
         Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
+    }
+    fn commit_path(&self) -> Option<Arc<CommitPath>> {
+        Some(Arc::clone(self.0.upgrade()?.engine.commit_path()))
     }
 }
