@@ -67,6 +67,8 @@ class Server:
         self.host = "127.0.0.1"
         self.port = 0
         self.process: subprocess.Popen | None = None
+        # Given at every start, before those of the start itself.
+        self.arguments: list[str] = []
         self.output: list[str] = []
 
     # -- to be given by each kind ---------------------------------------------------------------------------------
@@ -202,6 +204,7 @@ class LogsteadServer(Server):
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of `logstead serve` for this data directory."""
+        arguments = (*self.arguments, *arguments)
         listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
         return [self.binary(), "serve", *listen, "--data", str(self.data), *arguments]
 
