@@ -360,6 +360,9 @@ impl Txn {
 
     /// Makes the transaction depend on all of it.
     pub fn depends_on_all(&mut self, awaits: &Awaits) {
+        if awaits.is_none() {
+            return;
+        }
         let path = self.worker.inner().path.clone();
         self.deps.cover_up_to(awaits.up_to(), &*path);
         for &csn in awaits.by_name() {
