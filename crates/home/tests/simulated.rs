@@ -432,6 +432,8 @@ fn named_things_change_at_once_or_not_at_all() {
 fn a_side_segment_has_its_name_only_when_it_is_complete() {
     let world = World::new("s3express", 1);
     let mut side = world.home.begin_side(LANE, 7);
+    // The second piece arrives late, later than the end of the segment would.
+    world.home.fail_at(world.home.requests() + 1, Fault::Stall);
     side.append(vec![1; 1_000_000]);
     side.append(vec![2; 1_000_000]);
     assert_eq!(side.backlog_bytes(), 2_000_000);

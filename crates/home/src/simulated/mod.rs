@@ -246,10 +246,10 @@ impl SimulatedHome {
         let mut state = self.core.state.lock();
         let segment = state.lanes.get(&lane).map_or(0, |open| open.next.segment);
         let offset = state.store.len(lane, segment)?.unwrap_or(0);
-        let alignment = self.core.model.block_alignment;
+        let foreign = [0xfe; 4096];
         state
             .store
-            .write(lane, Position { segment, offset }, &vec![0xfe; alignment])
+            .write(lane, Position { segment, offset }, &foreign)
     }
 
     /// Flips one bit of what is stored.
