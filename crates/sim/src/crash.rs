@@ -125,6 +125,11 @@ impl Oracle {
         other.map(|version| version.writer)
     }
 
+    /// Everybody who has become visible in this life.
+    pub fn everybody(&self) -> impl Iterator<Item = Writer> {
+        self.records.keys().copied()
+    }
+
     /// A transaction has become visible: its writes, in any order, and whom it follows.
     pub fn visible_now(
         &mut self,

@@ -211,9 +211,14 @@ impl Core {
 
     /// Counts a request. True: it is the one at which the machine stops.
     fn request(&self, state: &mut State) -> bool {
-        let number = state.requests;
+        let crashes = Core::crashes(state);
         state.requests += 1;
-        state.crash_at == Some(number)
+        crashes
+    }
+
+    /// Does the machine stop at the next request? Those that storage answers by itself count, and are passed over.
+    fn crashes(state: &State) -> bool {
+        state.crash_at.is_some_and(|at| state.requests >= at)
     }
 
     pub(super) fn requests(&self) -> u64 {
@@ -487,6 +492,12 @@ impl Core {
     pub(super) fn begin_piece(&self, key: SideKey, piece: &[u8]) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        if Core::crashes(state) {
+            let wreck = self.stop(state);
+            drop(guard);
+            drop(wreck);
+            return;
+        }
         // What was begun before a crash has nobody any more.
         let Some(side) = state.sides.get_mut(&key) else {
             return;
@@ -572,7 +583,7 @@ impl Core {
             if state.down {
                 return Err(stopped());
             }
-            if state.crash_at == Some(state.requests) {
+            if Core::crashes(state) {
                 state.requests += 1;
                 if state.random.below(2) == 0 {
                     // Nobody hears of the outcome.

@@ -18,7 +18,7 @@ use logstead_engine::{
     ProtocolKind, QueueKind, RowRef, ScanCursor, Table, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
-use logstead_home::simulated::{Fault, Model};
+use logstead_home::simulated::{Fault, Kind, Model};
 use logstead_home::{SimulatedHome, SimulatedOptions};
 use logstead_sim::crash::{Aftermath, Key, Writer};
 use logstead_types::{IndexId, LaneId, TableId, WorkerId};
@@ -39,6 +39,8 @@ fn by_key_index(number: u64) -> IndexId {
 const LANE_BUFFER_BYTES: usize = 16 << 10;
 /// More than a quarter of a buffer: the records of such a transaction go into a side segment.
 const LARGE_BYTES: usize = 5 << 10;
+/// Little, but more than a transaction takes.
+const ALLOWANCE_BYTES: u64 = 40 << 10;
 /// A life is over by then.
 const STEPS_MAX: u64 = 20_000;
 
@@ -64,7 +66,14 @@ pub(crate) struct Setup {
     pub(crate) model: &'static str,
     pub(crate) clients_per_worker: u64,
     pub(crate) transactions: u64,
+    /// Requests fail for a moment (objects), or for good (devices: the process would stop).
     pub(crate) faults: bool,
+    pub(crate) flush_unit_bytes: usize,
+    pub(crate) blocks_in_flight_max: usize,
+    pub(crate) ack_group: usize,
+    pub(crate) gather_us: u64,
+    /// The log may run ahead of durability by little.
+    pub(crate) short_allowance: bool,
     /// Workers write by themselves, where the model offers that.
     pub(crate) inline: bool,
     pub(crate) dead_lane: Option<u16>,
@@ -164,7 +173,11 @@ impl Machine {
         model.appends_per_segment = model.appends_per_segment.min(5);
         model.segment_size_bytes = model.segment_size_bytes.min(128 << 10);
         let mut options = SimulatedOptions::new(model, setup.seed);
-        if setup.faults {
+        if setup.faults && options.model.kind == Kind::Blocks {
+            for fault in [Fault::LostReply, Fault::Transient] {
+                options.faults = options.faults.with(fault, 0.01);
+            }
+        } else if setup.faults {
             let faults = [Fault::LostReply, Fault::Delay, Fault::Duplicate];
             for fault in faults.into_iter().chain([Fault::Transient, Fault::Stall]) {
                 options.faults = options.faults.with(fault, 0.03);
@@ -200,20 +213,29 @@ impl Machine {
     }
 
     fn options(&self) -> EngineOptions {
+        let setup = &self.setup;
+        let mut commit = CommitOptions {
+            protocol: setup.protocol,
+            tracking: setup.tracking,
+            queue: setup.queue,
+            workers_per_lane: setup.workers_per_lane,
+            lane_buffer_bytes: LANE_BUFFER_BYTES,
+            blocks_in_flight_max: setup.blocks_in_flight_max,
+            flush_unit_bytes: setup.flush_unit_bytes,
+            flush_timeout: Duration::from_millis(2),
+            gather: Duration::from_micros(setup.gather_us),
+            ack_group: setup.ack_group,
+            steal_group: setup.steal_group,
+            threads: false,
+            ..CommitOptions::default()
+        };
+        if setup.short_allowance {
+            commit.log_allocation_limit_bytes = ALLOWANCE_BYTES;
+            commit.log_allocation_limit_csns = 1;
+        }
         EngineOptions {
-            workers: self.setup.workers,
-            commit: CommitOptions {
-                protocol: self.setup.protocol,
-                tracking: self.setup.tracking,
-                queue: self.setup.queue,
-                workers_per_lane: self.setup.workers_per_lane,
-                steal_group: self.setup.steal_group,
-                lane_buffer_bytes: LANE_BUFFER_BYTES,
-                flush_unit_bytes: 512,
-                flush_timeout: Duration::from_millis(2),
-                threads: false,
-                ..CommitOptions::default()
-            },
+            workers: setup.workers,
+            commit,
             ..EngineOptions::default()
         }
     }

@@ -461,6 +461,11 @@ impl Client {
         } = attempt;
         let writes = !own.is_empty();
         let told = follows.clone();
+        // As DDL does, which looks at more than rows.
+        let everything = writes && self.dice.one_in(16);
+        if everything {
+            txn.depends_on_everything();
+        }
         if writes {
             txn.begin_statement();
             match txn.insert(&self.tables.ledger, &row(writer, &[])) {
@@ -471,6 +476,10 @@ impl Client {
             txn.on_end(Box::new(move |outcome| {
                 if let Outcome::Committed(csn) = outcome {
                     let log = &mut *log.borrow_mut();
+                    let mut follows = follows;
+                    if everything {
+                        follows.extend(log.oracle.everybody());
+                    }
                     log.oracle.visible_now(writer, follows, own);
                     log.writers.insert(csn, writer);
                     log.unacknowledged.insert(writer, csn);
