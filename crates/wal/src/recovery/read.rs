@@ -19,9 +19,9 @@ use std::thread::Scope;
 use std::time::Duration;
 
 /// Bytes of entries handed on at once. A batch ends with a block, so it may be longer by one block.
-const BATCH_BYTES: usize = 512 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 /// Batches a lane's thread is ahead of the merge, besides the one it makes.
-const BATCHES_AHEAD: usize = 2;
+const BATCHES_AHEAD: usize = 8;
 /// Threads that read lanes; lanes beyond are read by the merge.
 const READERS_MAX: usize = 64;
 /// A lane whose segments are no longer than this is not worth a thread.
