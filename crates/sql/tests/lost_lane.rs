@@ -213,3 +213,36 @@ fn ddl_that_waited_is_answered_when_what_it_tells_of_is_durable() {
         task.await.unwrap();
     });
 }
+
+#[test]
+fn of_asynchronous_commits_the_last_ones_are_lost() {
+    run(async || {
+        let machine = Machine::set_up(
+            "create table t(n int); insert into t values (0); create table u(n int)",
+        )
+        .await;
+        let mut session = machine.session(1);
+        let mut client = Script::default();
+        for (text, after_another) in [
+            ("set synchronous_commit = off", false),
+            ("insert into u values (1)", false),
+            // Builds on what the other lane loses.
+            ("update t set n = 2", true),
+            // Builds on nothing, but comes after it.
+            ("insert into u values (3)", false),
+        ] {
+            if after_another {
+                machine.ask(0, "update t set n = 1").await;
+            }
+            session.simple_query(text, &mut client).await.unwrap();
+            // Ready at once, although nobody flushes.
+            session.settle().await.unwrap();
+        }
+        session.close();
+        let machine = machine.crash();
+        let said = machine
+            .ask(0, "select n from t union all select n from u order by n")
+            .await;
+        assert_eq!(said, ["columns n", "0", "1", "SELECT 2"]);
+    });
+}
