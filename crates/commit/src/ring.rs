@@ -54,10 +54,11 @@ impl<W: AtomicWord> CommitRing<W> {
         &self.words[self.place(csn)]
     }
 
-    /// `csn` is Committed.
+    /// `csn` is Committed. Told late, when the word stands for a later CSN already, it changes nothing: the horizon is above
+    /// `csn` then.
     #[inline]
     pub fn set(&self, csn: Csn) {
-        self.word(csn).store(csn.0);
+        self.word(csn).fetch_max(csn.0);
     }
 
     /// True if `csn` is known to be Committed. After a no the horizon tells.
@@ -83,6 +84,8 @@ mod tests {
         ring.set(Csn(1128));
         assert!(!ring.has(Csn(1000)), "its word is used again");
         assert!((1001..1129).all(|csn| ring.has(Csn(csn))));
+        ring.set(Csn(1000));
+        assert!(ring.has(Csn(1128)), "a late one takes nothing back");
     }
 
     #[test]

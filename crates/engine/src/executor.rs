@@ -33,6 +33,8 @@ const COLLECT_POLLS: u32 = 256;
 /// Rows looked at by one step of collection, and steps of a round at most.
 const COLLECT_ROWS: usize = 256;
 const COLLECT_STEPS: usize = 64;
+/// Pause between two questions to the commit path of one who goes on by itself.
+const ASK_NS: u64 = 50_000;
 /// The number of the future given to [`Executor::block_on`].
 const ROOT: usize = usize::MAX;
 
@@ -118,6 +120,8 @@ pub struct Executor {
     /// When the worker became idle, if it is, and how long it has been so on average; nanoseconds.
     idle_since: Cell<Option<u64>>,
     idle_average: Cell<u64>,
+    /// Who goes on by itself asks the commit path again at this moment.
+    ask_at: Cell<u64>,
     polls: Cell<u32>,
     /// The queue's last content, to be swapped with it again.
     batch: RefCell<Vec<usize>>,
@@ -149,6 +153,7 @@ impl Executor {
             ready,
             idle_since: Cell::new(None),
             idle_average: Cell::new(0),
+            ask_at: Cell::new(0),
             polls: Cell::new(0),
             batch: RefCell::default(),
         }
@@ -291,7 +296,8 @@ impl Executor {
 
     fn idle(&self, turn: &mut dyn FnMut(bool) -> Idle) {
         let next = turn(true);
-        if next == Idle::Again && self.idle_since.get().is_some() {
+        let now = self.worker.engine().commit_path().clock();
+        if next == Idle::Again && self.idle_since.get().is_some() && self.ask_at.get() > now {
             return;
         }
         if self.idle_since.get().is_none() {
@@ -300,6 +306,10 @@ impl Executor {
         // Who looks again at once goes on by itself, soon.
         let average = (next == Idle::Again).then(|| self.idle_average.get());
         let again = self.worker.idle(true, average);
+        let wait_ns = again.map_or(ASK_NS, |again| {
+            u64::try_from(again.as_nanos()).unwrap_or(u64::MAX)
+        });
+        self.ask_at.set(now.saturating_add(wait_ns));
         if next == Idle::Again || !self.ready.queue.lock().is_empty() {
             return;
         }

@@ -253,17 +253,7 @@ fn finish_side(lane: &Lane, side: Side) -> SideWrite {
 /// Takes place on the commit path, waiting while it is full.
 async fn take_room(worker: &WorkerInner, bytes: usize) -> Result<logstead_commit::Place, NoRoom> {
     let path = &worker.inner().path;
-    poll_fn(|cx| match path.room(worker.id, bytes) {
-        Err(NoRoom::Full) => {
-            path.wait_room(worker.id, cx.waker());
-            match path.room(worker.id, bytes) {
-                Err(NoRoom::Full) => Poll::Pending,
-                other => Poll::Ready(other),
-            }
-        }
-        other => Poll::Ready(other),
-    })
-    .await
+    poll_fn(|cx| path.poll_room(worker.id, bytes, cx.waker())).await
 }
 
 fn commit_error(error: NoRoom) -> CommitError {
@@ -455,7 +445,8 @@ impl Txn {
         worker.count_commit();
         let Work { buffers, .. } = work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
-        if pushed.was_clean {
+        // Of a shared lane every worker sees to its own sessions.
+        if pushed.was_clean || path.options().workers_per_lane > 1 {
             worker.call_dirty_hook();
         }
         path.precommitted(worker.id, &pushed);

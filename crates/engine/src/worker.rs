@@ -241,6 +241,12 @@ impl Worker {
         self.0.inner().path.busy(self.0.id);
     }
 
+    /// Nobody of the worker is in the middle of something.
+    #[inline]
+    pub fn at_rest(&self) {
+        self.0.inner().path.at_rest(self.0.id);
+    }
+
     /// Nothing is ready to run on this worker; see [`CommitPath::idle`](logstead_commit::CommitPath::idle). May write the
     /// log in this thread. Answers when to call again, if nothing happens before.
     pub fn idle(&self, alone: bool, average_idle_ns: Option<u64>) -> Option<Duration> {

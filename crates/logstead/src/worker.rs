@@ -23,6 +23,8 @@ use tracing::{error, info};
 const YIELDS_MAX: usize = 64;
 /// Dirty for this long without a flush: the flusher looks again by itself.
 const BACKSTOP: Duration = Duration::from_millis(5);
+/// The runtime's clock counts in these.
+const TICK: Duration = Duration::from_millis(1);
 /// Rows looked at by one step of garbage collection.
 const COLLECT_ROWS: usize = 256;
 /// Pause between rounds of collection while there is traffic, and without.
@@ -136,11 +138,14 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
     // Without it nothing is acknowledged any more.
     let _watch = abort_on_panic("flushing the log");
     let worker = &sessions.worker;
+    let options = worker.engine().commit_path().options();
+    let patience = options.flush_timeout.max(TICK);
     let mut again = None;
     loop {
         if worker.lane_dirty() {
-            // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do.
-            let limit = again.unwrap_or(BACKSTOP);
+            // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do, and
+            // entries that must not wait for longer while others only read.
+            let limit = again.unwrap_or(BACKSTOP).min(patience);
             let _either_is_a_reason = tokio::time::timeout(limit, dirty.notified()).await;
         } else {
             dirty.notified().await;
@@ -155,6 +160,8 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
                 break;
             }
             progress = now;
+            // Readers may come without end.
+            worker.between();
         }
         again = if idle {
             // If nobody waits for this flush, the thread is better off without the device.

@@ -45,6 +45,18 @@ impl CommitPath {
         }
     }
 
+    /// Nobody of the worker is in the middle of something: a flush of its lane need not wait for it.
+    #[inline]
+    pub fn at_rest(&self, worker: WorkerId) {
+        if self.shape.workers_per_lane == 1 {
+            return;
+        }
+        let idle = &self.seats[usize::from(worker.0)].idle;
+        if !idle.load(Ordering::Relaxed) {
+            idle.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// A worker's next random number (SplitMix64): only that worker's thread asks.
     fn dice(&self, worker: usize) -> u32 {
         let dice = &self.seats[worker].dice;
@@ -81,6 +93,7 @@ impl CommitPath {
             }
             self.acknowledge(number);
         }
+        self.lead_if_wanted();
         let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
         let stealable_bytes = if self.steals() {
             others.map(|of| self.lanes[of].dirty_bytes()).sum()
@@ -127,6 +140,7 @@ impl CommitPath {
     ) -> Option<Duration> {
         let number = usize::from(worker.0);
         self.seats[number].idle.store(true, Ordering::SeqCst);
+        self.lead_if_wanted();
         let event = Event::Idle {
             worker: number,
             lane: self.view(self.shape.lane_of(number)),
@@ -193,7 +207,7 @@ impl CommitPath {
     }
 
     /// An idle worker first: one that is busy gets there in time, and is only asked to look once more.
-    fn rouse(&self, lane: usize) {
+    pub(super) fn rouse(&self, lane: usize) {
         let idle = |worker: &usize| self.seats[*worker].idle.load(Ordering::SeqCst);
         let workers = self.shape.workers_of(lane);
         let mut candidates = workers.clone().filter(idle).chain(workers);

@@ -25,7 +25,7 @@ mod rounds;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
@@ -53,7 +53,7 @@ use rounds::Committer;
 /// Wakes a worker's thread.
 pub type Kick = Arc<dyn Fn() + Send + Sync>;
 
-type FailureHook = Box<dyn Fn(&LogFailed) + Send + Sync>;
+type FailureHook = Arc<dyn Fn(&LogFailed) + Send + Sync>;
 
 /// Shards of what clients record when they go on.
 const ACKNOWLEDGMENT_SHARDS: usize = 16;
@@ -260,8 +260,9 @@ impl CommitPath {
         if self.options.timing { self.clock() } else { 0 }
     }
 
+    /// Nanoseconds of the environment's clock.
     #[inline]
-    fn clock(&self) -> u64 {
+    pub fn clock(&self) -> u64 {
         self.env.clock.monotonic().as_nanos()
     }
 
@@ -285,20 +286,46 @@ impl CommitPath {
             self.acknowledge(usize::from(worker.0));
             std::hint::spin_loop();
         }
-        // Others may draw between the look and the draw, each once.
-        let ahead = self.horizon.counter().0 + self.shape.workers as u64;
-        if ahead >= self.horizon.get().0 + self.ring.capacity() {
-            return Err(NoRoom::Full);
+        if self.is_far_ahead() {
+            // Behind a lane that has failed the horizon moves no more.
+            let failed = self.lanes.iter().find_map(Lane::failure);
+            return Err(failed.map_or(NoRoom::Full, NoRoom::Failed));
         }
         self.lane_of(worker).room(bytes).map(Place)
     }
 
-    /// Has `waker` woken once when there may be room: register first, then ask again.
+    /// Has `waker` woken once when there may be room: register first, then ask again. A second refusal may have another
+    /// reason: see [`CommitPath::poll_room`].
     pub fn wait_room(&self, worker: WorkerId, waker: &Waker) {
-        let lane = self.lane_of(worker);
-        lane.wait_room(waker);
-        // Too many CSNs may be ahead of the horizon, whose lanes are others.
-        self.mark.notify(waker);
+        if self.is_far_ahead() {
+            self.mark.notify(waker);
+        } else {
+            self.lane_of(worker).wait_room(waker);
+        }
+    }
+
+    /// Takes place, or has `waker` woken when there may be some.
+    pub fn poll_room(
+        &self,
+        worker: WorkerId,
+        bytes: usize,
+        waker: &Waker,
+    ) -> Poll<Result<Place, NoRoom>> {
+        // The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
+        for _ in 0..4 {
+            match self.room(worker, bytes) {
+                Err(NoRoom::Full) => self.wait_room(worker, waker),
+                other => return Poll::Ready(other),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// As many CSNs are ahead of the horizon as the commit ring holds. Others may draw between this look and the draw, each
+    /// once.
+    fn is_far_ahead(&self) -> bool {
+        let ahead = self.horizon.counter().0 + self.shape.workers as u64;
+        ahead >= self.horizon.get().0 + self.ring.capacity()
     }
 
     /// Publishes `reserved` and draws a CSN; see [`Horizon::draw`].
@@ -360,11 +387,13 @@ impl CommitPath {
     }
 
     /// Calls `hook` when the log cannot be written any more: the process must stop.
-    pub fn set_failure_hook(&self, hook: FailureHook) {
+    pub fn set_failure_hook(&self, hook: Box<dyn Fn(&LogFailed) + Send + Sync>) {
+        let hook: FailureHook = Arc::from(hook);
+        *self.failure_hook.lock() = Some(hook.clone());
+        // Failed before: who failed it may have found no hook. Told twice is told.
         if let Some(failure) = self.mark.failure() {
             hook(&failure);
         }
-        *self.failure_hook.lock() = Some(hook);
     }
 
     fn fail(&self, failure: LogFailed) {
@@ -372,7 +401,8 @@ impl CommitPath {
         for waker in self.waits.take_clients() {
             waker.wake();
         }
-        if let Some(hook) = &*self.failure_hook.lock() {
+        let hook = self.failure_hook.lock().clone();
+        if let Some(hook) = hook {
             hook(&failure);
         }
     }

@@ -40,7 +40,7 @@ impl CommitPath {
             let _watch = abort_on_panic("leading rounds of commits");
             while !stop.load(Ordering::SeqCst) {
                 match weak.upgrade() {
-                    Some(path) => path.lead(),
+                    Some(path) => path.lead(false),
                     None => return,
                 }
                 // An unpark between the two has left its token.
@@ -55,7 +55,7 @@ impl CommitPath {
     pub(super) fn begin_round(&self, background: bool) {
         self.committer.wanted.store(true, Ordering::SeqCst);
         if !background {
-            self.lead();
+            self.lead(true);
         } else if let Some(thread) = self.committer.thread.get() {
             thread.unpark();
         }
@@ -64,7 +64,15 @@ impl CommitPath {
     /// Leads the round that is wanted, if there is one and nobody does: what the background thread does, for who drives a path
     /// without threads.
     pub fn background_round(&self) {
-        self.lead();
+        self.lead(false);
+    }
+
+    /// For a worker that passes by: leads a round that nobody could take on when it was asked for.
+    #[inline]
+    pub(super) fn lead_if_wanted(&self) {
+        if self.options.protocol == ProtocolKind::Group && self.wants_round() {
+            self.lead(true);
+        }
     }
 
     /// A round is wanted that nobody leads.
@@ -72,7 +80,8 @@ impl CommitPath {
         self.committer.wanted.load(Ordering::SeqCst)
     }
 
-    fn lead(&self) {
+    /// Leads rounds while they are wanted, or one: a worker has sessions of its own, and hands on to who passes by next.
+    fn lead(&self, one: bool) {
         let committer = &self.committer;
         while committer.wanted.load(Ordering::SeqCst) {
             if committer.leading.swap(true, Ordering::SeqCst) {
@@ -88,6 +97,12 @@ impl CommitPath {
                 self.on(Event::Round { lanes: &lanes });
             }
             committer.leading.store(false, Ordering::SeqCst);
+            if one {
+                if self.wants_round() {
+                    (0..self.lanes.len()).for_each(|lane| self.rouse(lane));
+                }
+                return;
+            }
         }
     }
 }

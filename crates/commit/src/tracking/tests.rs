@@ -69,7 +69,10 @@ fn each_mode_waits_for_what_its_rule_says() {
     assert_eq!(judge(Exact, at(16, &[], 0)), Verdict::Committed);
     assert_eq!(judge(Horizon, at(20, &[], 0)), Verdict::Horizon(Csn(20)));
     assert_eq!(judge(Horizon, at(21, &[], 0)), Verdict::Committed);
-    assert_eq!(judge(Gsn, at(10, &[], 9)), Verdict::Committed);
+    // A hardened GSN spares no look at the predecessors: one of them may wait for a floor.
+    assert_eq!(judge(Gsn, at(10, &[], 9)), Verdict::Predecessor(Csn(12)));
+    assert_eq!(judge(Gsn, at(10, &[12, 15], 8)), Verdict::Gsn(9));
+    assert_eq!(judge(Gsn, at(10, &[12, 15], 9)), Verdict::Committed);
 }
 
 #[test]
@@ -144,5 +147,5 @@ fn a_local_transaction_waits_for_its_predecessors_all_the_same() {
     let judge = |at: At| Tracking::Gsn.judge(&pending, &at);
     assert_eq!(judge(at(&[12], 0)), Verdict::Predecessor(Csn(15)));
     assert_eq!(judge(at(&[12, 15], 0)), Verdict::Committed);
-    assert_eq!(judge(at(&[], 9)), Verdict::Committed);
+    assert_eq!(judge(at(&[], 9)), Verdict::Predecessor(Csn(12)));
 }

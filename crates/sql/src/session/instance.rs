@@ -246,6 +246,9 @@ impl Drop for Working {
     fn drop(&mut self) {
         self.0.step();
         self.0.working.set(self.0.working.get().saturating_sub(1));
+        if self.0.working.get() == 0 {
+            self.0.worker.at_rest();
+        }
     }
 }
 

@@ -287,6 +287,10 @@ struct State {
     /// Someone asked for a flush while no more blocks could be in flight.
     flush_asked: bool,
     waiters: Vec<Waker>,
+    /// Somebody was refused for want of space in the buffer or the allowance, and has not been told of any since.
+    space_wanted: bool,
+    /// Somebody was refused by the allowance, in this life of the lane.
+    allowance_wanted: bool,
     failed: Option<Arc<LaneError>>,
     counters: LaneCounters,
     scratch: Vec<u8>,
@@ -312,6 +316,8 @@ impl State {
             taken_in_excess_bytes: 0,
             flush_asked: false,
             waiters: Vec::new(),
+            space_wanted: false,
+            allowance_wanted: false,
             failed: None,
             counters: LaneCounters::default(),
             scratch: Vec::new(),
@@ -453,6 +459,8 @@ impl Lane {
                 let counters = &mut state.counters;
                 counters.refused_full += u64::from(full);
                 counters.refused_allowance += u64::from(!full);
+                state.space_wanted = true;
+                state.allowance_wanted |= !full;
                 // Whoever fills the buffer must not wait for somebody else's flush.
                 let sealed = shared.seal(&mut state);
                 state.flush_asked |= sealed.is_none() && !state.building.is_empty();
@@ -490,13 +498,17 @@ impl Lane {
         })
     }
 
-    /// Has `waker` woken once when room may have come up. Register first, then ask for room again, then wait: what comes up
-    /// between the first refusal and the registration is not announced.
+    /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room again,
+    /// then wait: what comes up between the first refusal and the registration is not announced. Another refusal may have another
+    /// reason: register after it, too.
     pub fn wait_room(&self, waker: &Waker) {
-        if let Some(allowance) = &self.shared.allowance {
+        let mut state = self.shared.state.lock();
+        // Who was refused by the home only is told by the home.
+        if state.allowance_wanted
+            && let Some(allowance) = &self.shared.allowance
+        {
             allowance.wait(waker);
         }
-        let mut state = self.shared.state.lock();
         if !state.waiters.iter().any(|known| known.will_wake(waker)) {
             state.waiters.push(waker.clone());
         }
@@ -755,7 +767,12 @@ impl Drop for Room {
             let mut state = self.shared.state.lock();
             state.reserved_bytes -= self.need;
             state.reserved_at_home_bytes -= self.need_at_home;
-            std::mem::take(&mut state.waiters)
+            // Only those whom this reservation may have kept out: else one whom the home refuses would wake itself, for ever.
+            if std::mem::take(&mut state.space_wanted) {
+                std::mem::take(&mut state.waiters)
+            } else {
+                Vec::new()
+            }
         };
         self.shared.give_back(self.allowed);
         self.shared.wake(waiters);

@@ -296,3 +296,21 @@ fn a_push_tells_who_has_to_see_to_a_flush() {
         "clean again, whenever anybody looked"
     );
 }
+
+/// Who waits because the home has no room yet is woken by the home: not by the room that others, or he himself, take
+/// and give back meanwhile, which would keep him asking without end.
+#[test]
+fn a_room_given_back_wakes_only_those_it_kept_out() {
+    let bench = bench();
+    let count = Arc::new(Count::default());
+    bench.lane.wait_room(&count.waker());
+    drop(bench.lane.room(100).expect("there is room"));
+    assert_eq!(count.get(), 0);
+    let mut rooms = Vec::new();
+    while let Ok(room) = bench.lane.room(bench.lane.inline_size_max()) {
+        rooms.push(room);
+    }
+    bench.lane.wait_room(&count.waker());
+    drop(rooms.pop());
+    assert_eq!(count.get(), 1, "this one was refused for want of space");
+}
