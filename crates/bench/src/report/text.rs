@@ -204,15 +204,13 @@ fn render_outcome(results: &Results, outcome: &Outcome, own: &str) -> String {
         );
     }
     let stats = &outcome.stats;
-    if stats.commits > 0 {
+    if let Some(record_bytes) = stats.log_bytes.checked_div(stats.commits) {
+        let path = &outcome.path;
         let _infallible = writeln!(
             text,
-            "  log: {} bytes per writing transaction, {} transactions per flush begun by a worker",
-            stats.log_bytes / stats.commits.max(1),
-            match stats.flushes {
-                0 => "all".to_owned(),
-                n => format!("{:.1}", stats.commits as f64 / n as f64),
-            }
+            "  log: {record_bytes} bytes of records per writing transaction, {:.1} transactions per append of {} bytes",
+            path.entries as f64 / path.appends.max(1) as f64,
+            grouped(path.appended_bytes / path.appends.max(1)),
         );
     }
     text += &checks(&outcome.checks);
