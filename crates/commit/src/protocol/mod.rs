@@ -226,11 +226,12 @@ impl Shape {
         self.lane_of(workers.start)..self.lane_of(workers.end - 1) + 1
     }
 
-    /// Is a lane worth a flush while sessions are ready?
+    /// Is a lane worth a flush while sessions are ready? What has waited for a block in flight is not late yet when that has
+    /// completed: those whom it has set free may want to go along.
     fn is_due(&self, lane: &LaneView) -> bool {
+        let waited_ns = lane.waited_ns.min(lane.since_hardened_ns);
         lane.unflushed_bytes > 0
-            && (lane.unflushed_bytes >= self.flush_unit_bytes
-                || lane.waited_ns >= self.flush_timeout_ns)
+            && (lane.unflushed_bytes >= self.flush_unit_bytes || waited_ns >= self.flush_timeout_ns)
     }
 }
 

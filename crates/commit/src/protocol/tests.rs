@@ -204,7 +204,18 @@ fn grouped_lanes_flush_each_for_itself() {
         stealable_bytes: 0,
         dice: 0,
     };
+    // A block has just completed: the others of its cohort come first.
+    let set_free = Event::Hardened {
+        lane: 1,
+        hardened: 10,
+        view: LaneView {
+            waited_ns: 9_000_000,
+            since_hardened_ns: 0,
+            ..lane(4095)
+        },
+    };
     let events = [
+        set_free,
         precommitted(2, 4095),
         precommitted(2, 4096),
         timed_out,
@@ -216,7 +227,8 @@ fn grouped_lanes_flush_each_for_itself() {
         idle(3, 0),
         idle(3, 1),
     ];
-    let expected = "\n\
+    let expected = "acknowledge 2..4, rouse 1\n\
+        \n\
         flush 1 there\n\
         flush 1 there\n\
         \n\
