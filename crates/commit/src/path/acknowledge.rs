@@ -1,6 +1,7 @@
 //! Looking through desks: who is hardened, who may pass, who goes on.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
@@ -23,14 +24,34 @@ type Woken = SmallVec<[Waker; 8]>;
 impl CommitPath {
     /// Acknowledges what may be acknowledged of a worker's transactions.
     pub(super) fn acknowledge(&self, worker: usize) {
-        let desk = &self.desks[worker];
+        self.acknowledge_all(worker..worker + 1);
+    }
+
+    /// The same of several workers: all of them count as busy before the first is woken, which might be done and flush their
+    /// lane before the last one has its turn here.
+    pub(super) fn acknowledge_all(&self, workers: Range<usize>) {
         let mut woken = Woken::new();
+        for worker in workers {
+            let before = woken.len();
+            self.look_through_desk(worker, &mut woken);
+            if woken.len() > before {
+                // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for it.
+                self.seats[worker].idle.store(false, Ordering::SeqCst);
+            }
+        }
+        for waker in woken {
+            waker.wake();
+        }
+    }
+
+    fn look_through_desk(&self, worker: usize, woken: &mut Woken) {
+        let desk = &self.desks[worker];
         desk.work(|papers| {
             desk.queue
                 .drain(|pending| papers.unhardened.push_back(pending));
-            self.look_at_hardened(worker, papers, &mut woken);
+            self.look_at_hardened(worker, papers, woken);
             loop {
-                self.look_at_heaps(papers, &mut woken);
+                self.look_at_heaps(papers, woken);
                 let floor = lowest(&papers.floors);
                 let gsn = lowest(&papers.gsns);
                 desk.lowest_floor.store(floor, Ordering::SeqCst);
@@ -41,13 +62,6 @@ impl CommitPath {
                 }
             }
         });
-        if !woken.is_empty() {
-            // It has something to do, even if its thread has not woken up yet: the lane's next flush may wait for it.
-            self.seats[worker].idle.store(false, Ordering::SeqCst);
-        }
-        for waker in woken {
-            waker.wake();
-        }
     }
 
     /// Takes out what is hardened: in the order of the lane, so the first that is not ends it.

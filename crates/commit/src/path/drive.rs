@@ -185,9 +185,7 @@ impl CommitPath {
                     }
                 }
                 Action::Steal { worker } => self.steal(worker),
-                Action::Acknowledge { workers } => {
-                    workers.for_each(|worker| self.acknowledge(worker));
-                }
+                Action::Acknowledge { workers } => self.acknowledge_all(workers),
                 Action::BeginRound { background } => self.begin_round(background),
                 Action::AskAgain { after_ns } => again = Some(Duration::from_nanos(after_ns)),
                 Action::Rouse { lane } => self.rouse(lane),
