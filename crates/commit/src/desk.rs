@@ -7,7 +7,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
 
 use logstead_types::Csn;
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use crate::pending::Pending;
 use crate::queue::{Queue, QueueKind};
 use crate::stats::{Latencies, WaitCounts};
+use crate::word::{AtomicWord, Lock};
 
 /// Nothing is waited for.
 pub(crate) const NOTHING: u64 = u64::MAX;
@@ -61,48 +63,151 @@ pub(crate) struct Papers {
     pub(crate) latencies: Latencies,
 }
 
+/// Something that one thread at a time works at, for all who want it done.
+pub(crate) struct Turn<T, W = AtomicU64, L = Mutex<T>> {
+    what: L,
+    /// Somebody wants it done, and nobody has begun since.
+    again: W,
+    is: PhantomData<T>,
+}
+
+impl<T, W: AtomicWord, L: Lock<T>> Turn<T, W, L> {
+    pub(crate) fn new(what: T) -> Turn<T, W, L> {
+        Turn {
+            what: L::new(what),
+            again: W::new(0),
+            is: PhantomData,
+        }
+    }
+
+    /// Works at it, or has whoever is there do it: in either case `work` runs wholly after this was called.
+    pub(crate) fn work(&self, mut work: impl FnMut(&mut T)) {
+        self.again.store(1);
+        while self.again.load() == 1 {
+            let worked = self.what.try_with(|what| {
+                self.again.store(0);
+                work(what);
+            });
+            // Whoever is there looks at the note after it has left.
+            if worked.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Looks at it, waiting for whoever is there. The caller works at it afterwards: who came meanwhile has left a note.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        self.what.with(|what| look(what))
+    }
+}
+
+/// The lowest that somebody waits for, for who moves what is waited for.
+pub(crate) struct Lowest<W = AtomicU64>(W);
+
+impl<W: AtomicWord> Lowest<W> {
+    pub(crate) fn new() -> Lowest<W> {
+        Lowest(W::new(NOTHING))
+    }
+
+    /// Publishes it, then looks whether it has been reached already: who moved it before has seen nobody.
+    #[inline]
+    pub(crate) fn publish(&self, until: u64, is_reached: impl FnOnce(u64) -> bool) -> bool {
+        self.0.store(until);
+        is_reached(until)
+    }
+
+    /// For who has moved what is waited for.
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load()
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct Desk {
     pub(crate) queue: Queue,
-    papers: Mutex<Papers>,
-    again: AtomicBool,
+    papers: Turn<Papers>,
     /// The lowest CSN that the horizon must pass for somebody here.
-    pub(crate) lowest_floor: AtomicU64,
+    pub(crate) lowest_floor: Lowest,
     /// The lowest GSN waited for here.
-    pub(crate) lowest_gsn: AtomicU64,
+    pub(crate) lowest_gsn: Lowest,
 }
 
 impl Desk {
     pub(crate) fn new(kind: QueueKind) -> Desk {
         Desk {
             queue: Queue::new(kind),
-            papers: Mutex::default(),
-            again: AtomicBool::new(false),
-            lowest_floor: AtomicU64::new(NOTHING),
-            lowest_gsn: AtomicU64::new(NOTHING),
+            papers: Turn::new(Papers::default()),
+            lowest_floor: Lowest::new(),
+            lowest_gsn: Lowest::new(),
         }
     }
 
-    /// Works at the desk, or has whoever is there do it: in either case `work` runs wholly after this was called.
-    pub(crate) fn work(&self, mut work: impl FnMut(&mut Papers)) {
-        self.again.store(true, Ordering::SeqCst);
-        while self.again.load(Ordering::SeqCst) {
-            let Some(mut papers) = self.papers.try_lock() else {
-                return;
-            };
-            self.again.store(false, Ordering::SeqCst);
-            work(&mut papers);
-        }
+    /// See [`Turn::work`].
+    #[inline]
+    pub(crate) fn work(&self, work: impl FnMut(&mut Papers)) {
+        self.papers.work(work);
     }
 
-    /// Looks at the desk, waiting for whoever is there. The caller works at it afterwards: who came meanwhile has left a note.
+    /// See [`Turn::look`].
     pub(crate) fn look<R>(&self, look: impl FnOnce(&Papers) -> R) -> R {
-        look(&self.papers.lock())
+        self.papers.look(look)
     }
 
     /// Somebody here waits for the horizon to be `horizon`, or less.
     #[inline]
     pub(crate) fn is_passed(&self, horizon: Csn) -> bool {
-        self.lowest_floor.load(Ordering::SeqCst) < horizon.0
+        self.lowest_floor.get() < horizon.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shuttle::sync::atomic::AtomicU64 as ShuttleU64;
+    use std::sync::Arc;
+
+    type ShuttleTurn = Turn<u64, ShuttleU64, shuttle::sync::Mutex<u64>>;
+
+    /// Two push and have it looked at: whatever was pushed before somebody asked is seen.
+    #[test]
+    fn what_was_there_before_somebody_asked_is_seen() {
+        let explored = || {
+            let desk = Arc::new((ShuttleU64::new(0), ShuttleTurn::new(0)));
+            let ask = |desk: &(ShuttleU64, ShuttleTurn)| {
+                desk.1.work(|seen| *seen = AtomicWord::load(&desk.0))
+            };
+            let other = {
+                let desk = desk.clone();
+                shuttle::thread::spawn(move || {
+                    AtomicWord::fetch_add(&desk.0, 1);
+                    ask(&desk);
+                })
+            };
+            AtomicWord::fetch_add(&desk.0, 1);
+            ask(&desk);
+            other.join().expect("ends");
+            assert_eq!(desk.1.look(|seen| *seen), 2);
+        };
+        shuttle::check_dfs(explored, None);
+    }
+
+    /// Who waits publishes that before its last look; who moves the horizon does so before it looks who waits.
+    #[test]
+    fn who_waits_for_the_horizon_is_seen_or_sees() {
+        let explored = || {
+            let both = Arc::new((ShuttleU64::new(5), Lowest::<ShuttleU64>::new()));
+            let mover = {
+                let both = both.clone();
+                shuttle::thread::spawn(move || {
+                    AtomicWord::store(&both.0, 8);
+                    both.1.get() < 8
+                })
+            };
+            let sees = both.1.publish(6, |until| until < AtomicWord::load(&both.0));
+            let is_seen = mover.join().expect("ends");
+            assert!(sees || is_seen);
+        };
+        shuttle::check_dfs(explored, None);
     }
 }

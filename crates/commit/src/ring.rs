@@ -6,6 +6,8 @@
 //! Invariants: CSN x + capacity is drawn only when the horizon is above x, so a word that names another CSN than the one
 //! asked for says nothing about it, and who then looks at the horizon again is told the truth. Adjacent CSNs lie in
 //! different cache lines: different workers set them.
+//!
+//! Who sets a CSN may be late: the horizon has passed it, and its word belongs to a later one. So a word only grows.
 
 use std::sync::atomic::AtomicU64;
 
@@ -66,6 +68,14 @@ impl<W: AtomicWord> CommitRing<W> {
     pub fn has(&self, csn: Csn) -> bool {
         self.word(csn).load() == csn.0
     }
+
+    /// Is `csn` Committed? Once true, always true.
+    #[inline]
+    pub fn is_committed(&self, csn: Csn, horizon: impl Fn() -> Csn) -> bool {
+        // The word may have been taken by a later CSN, which was drawn after the horizon had passed this one: so the horizon
+        // is looked at last.
+        csn < horizon() || self.has(csn) || csn < horizon()
+    }
 }
 
 #[cfg(test)]
@@ -96,5 +106,44 @@ mod tests {
             (at - ring.words.as_ptr() as usize) / 64
         };
         assert_ne!(line(5), line(6));
+    }
+
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64 as LoomU64, Ordering};
+
+    /// 5 is Committed; the horizon passes it and its word is used again while somebody asks.
+    #[test]
+    fn what_is_committed_stays_so_when_its_word_is_used_again() {
+        loom::model(|| {
+            let ring: Arc<CommitRing<LoomU64>> = Arc::new(CommitRing::new(8));
+            let horizon = Arc::new(LoomU64::new(5));
+            ring.set(Csn(5));
+            let other = {
+                let (ring, horizon) = (ring.clone(), horizon.clone());
+                loom::thread::spawn(move || {
+                    horizon.store(6, Ordering::SeqCst);
+                    ring.set(Csn(5 + 8));
+                })
+            };
+            let now = || Csn(horizon.load(Ordering::SeqCst));
+            assert!(ring.is_committed(Csn(5), now));
+            other.join().expect("sets");
+        });
+    }
+
+    /// 5 is durable and below the horizon, but who sets it is late: its word is 13's by now.
+    #[test]
+    fn who_is_late_takes_nothing_back() {
+        loom::model(|| {
+            let ring: Arc<CommitRing<LoomU64>> = Arc::new(CommitRing::new(8));
+            let late = {
+                let ring = ring.clone();
+                loom::thread::spawn(move || ring.set(Csn(5)))
+            };
+            ring.set(Csn(5 + 8));
+            late.join().expect("sets");
+            assert!(ring.is_committed(Csn(5 + 8), || Csn(6)));
+            assert!(ring.is_committed(Csn(5), || Csn(6)));
+        });
     }
 }

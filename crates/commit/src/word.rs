@@ -1,4 +1,4 @@
-//! One atomic word, so that the model checker can run the very code that ships.
+//! One atomic word and one lock, so that the model checker can run the very code that ships.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,36 +60,81 @@ impl AtomicWord for AtomicU64 {
     }
 }
 
+/// A lock around a value: the server's, or the model checker's.
+pub(crate) trait Lock<T> {
+    /// Around `value`.
+    fn new(value: T) -> Self;
+    /// Does something with the value when nobody else does.
+    fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R;
+    /// The same, if nobody else does anything with it now.
+    fn try_with<R>(&self, what: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
+impl<T> Lock<T> for parking_lot::Mutex<T> {
+    fn new(value: T) -> Self {
+        parking_lot::Mutex::new(value)
+    }
+    #[inline]
+    fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
+        what(&mut self.lock())
+    }
+    #[inline]
+    fn try_with<R>(&self, what: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Some(what(&mut *self.try_lock()?))
+    }
+}
+
 #[cfg(test)]
 mod model {
-    use super::AtomicWord;
-    use loom::sync::atomic::{AtomicU64, Ordering};
+    use super::{AtomicWord, Lock};
+    use loom::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering;
 
-    impl AtomicWord for AtomicU64 {
-        fn new(value: u64) -> Self {
-            AtomicU64::new(value)
+    impl<T> Lock<T> for shuttle::sync::Mutex<T> {
+        fn new(value: T) -> Self {
+            shuttle::sync::Mutex::new(value)
         }
-        fn load(&self) -> u64 {
-            AtomicU64::load(self, Ordering::SeqCst)
+        fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
+            what(&mut self.lock().expect("nobody panics"))
         }
-        fn store(&self, value: u64) {
-            AtomicU64::store(self, value, Ordering::SeqCst);
-        }
-        fn load_relaxed(&self) -> u64 {
-            AtomicU64::load(self, Ordering::Relaxed)
-        }
-        fn store_relaxed(&self, value: u64) {
-            AtomicU64::store(self, value, Ordering::Relaxed);
-        }
-        fn fetch_add(&self, value: u64) -> u64 {
-            AtomicU64::fetch_add(self, value, Ordering::SeqCst)
-        }
-        fn fetch_max(&self, value: u64) -> u64 {
-            AtomicU64::fetch_max(self, value, Ordering::SeqCst)
-        }
-        fn swap_if(&self, from: u64, to: u64) -> bool {
-            self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
+        fn try_with<R>(&self, what: impl FnOnce(&mut T) -> R) -> Option<R> {
+            Some(what(&mut *self.try_lock().ok()?))
         }
     }
+
+    macro_rules! word {
+        ($word:ty) => {
+            impl AtomicWord for $word {
+                fn new(value: u64) -> Self {
+                    <$word>::new(value)
+                }
+                fn load(&self) -> u64 {
+                    <$word>::load(self, Ordering::SeqCst)
+                }
+                fn store(&self, value: u64) {
+                    <$word>::store(self, value, Ordering::SeqCst);
+                }
+                fn load_relaxed(&self) -> u64 {
+                    <$word>::load(self, Ordering::Relaxed)
+                }
+                fn store_relaxed(&self, value: u64) {
+                    <$word>::store(self, value, Ordering::Relaxed);
+                }
+                fn fetch_add(&self, value: u64) -> u64 {
+                    <$word>::fetch_add(self, value, Ordering::SeqCst)
+                }
+                fn fetch_max(&self, value: u64) -> u64 {
+                    <$word>::fetch_max(self, value, Ordering::SeqCst)
+                }
+                fn swap_if(&self, from: u64, to: u64) -> bool {
+                    self.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+                        .is_ok()
+                }
+            }
+        };
+    }
+
+    // Loom knows weak orders, but treats the sequentially consistent one as weaker than it is; shuttle knows only that.
+    word!(AtomicU64);
+    word!(shuttle::sync::atomic::AtomicU64);
 }

@@ -54,10 +54,12 @@ impl CommitPath {
                 self.look_at_heaps(papers, woken);
                 let floor = lowest(&papers.floors);
                 let gsn = lowest(&papers.gsns);
-                desk.lowest_floor.store(floor, Ordering::SeqCst);
-                desk.lowest_gsn.store(gsn, Ordering::SeqCst);
-                // Who has moved the horizon or the GSN before these were published did not see them.
-                if floor >= self.horizon.get().0 && gsn > self.hardened_gsn() {
+                // Both are published, whatever is found for the first.
+                let floors = &desk.lowest_floor;
+                let passed = floors.publish(floor, |until| until < self.horizon.get().0);
+                let gsns = &desk.lowest_gsn;
+                let hardened = gsns.publish(gsn, |until| until <= self.hardened_gsn());
+                if !passed && !hardened {
                     break;
                 }
             }
@@ -217,7 +219,7 @@ impl CommitPath {
             return;
         }
         for worker in 0..self.desks.len() {
-            if self.desks[worker].lowest_gsn.load(Ordering::SeqCst) <= lowest {
+            if self.desks[worker].lowest_gsn.get() <= lowest {
                 self.acknowledge(worker);
             }
         }

@@ -132,9 +132,7 @@ impl IsCommitted for CommitPath {
 
     #[inline]
     fn is_committed(&self, csn: Csn) -> bool {
-        // The ring's word may have been taken by a later CSN, which was drawn after the horizon had passed this one: so the
-        // horizon is looked at last.
-        csn < self.horizon.get() || self.ring.has(csn) || csn < self.horizon.get()
+        self.ring.is_committed(csn, || self.horizon.get())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a round that is asked for is led, by who asked or by who leads already.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
@@ -10,14 +10,65 @@ use logstead_env::abort_on_panic;
 
 use super::CommitPath;
 use crate::protocol::{Event, ProtocolKind};
+use crate::word::AtomicWord;
+
+/// Who leads, and whether somebody shall.
+struct Lead<W = AtomicU64> {
+    wanted: W,
+    leading: W,
+}
+
+impl<W: AtomicWord> Lead<W> {
+    fn new() -> Lead<W> {
+        Lead {
+            wanted: W::new(0),
+            leading: W::new(0),
+        }
+    }
+
+    fn want(&self) {
+        self.wanted.store(1);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load() == 1
+    }
+
+    /// Leads rounds while they are wanted, if nobody does, or one: a worker has sessions of its own. Who leads looks again
+    /// before it is done: true if it hands on, and somebody must be found.
+    fn lead(&self, one: bool, round: impl Fn()) -> bool {
+        while self.is_wanted() {
+            if !self.leading.swap_if(0, 1) {
+                // Inside a round, this very thread leads.
+                return false;
+            }
+            if self.wanted.swap_if(1, 0) {
+                round();
+            }
+            self.leading.store(0);
+            if one {
+                return self.is_wanted();
+            }
+        }
+        false
+    }
+}
 
 /// The thread that leads rounds in the background, and who asks for them.
-#[derive(Default)]
 pub(super) struct Committer {
-    wanted: AtomicBool,
-    leading: AtomicBool,
+    lead: Lead,
     stop: Arc<AtomicBool>,
     thread: OnceLock<Thread>,
+}
+
+impl Default for Committer {
+    fn default() -> Committer {
+        Committer {
+            lead: Lead::new(),
+            stop: Arc::default(),
+            thread: OnceLock::new(),
+        }
+    }
 }
 
 impl Drop for Committer {
@@ -53,7 +104,7 @@ impl CommitPath {
 
     /// A round is wanted: led here, or by the background thread.
     pub(super) fn begin_round(&self, background: bool) {
-        self.committer.wanted.store(true, Ordering::SeqCst);
+        self.committer.lead.want();
         if !background {
             self.lead(true);
         } else if let Some(thread) = self.committer.thread.get() {
@@ -77,32 +128,58 @@ impl CommitPath {
 
     /// A round is wanted that nobody leads.
     pub fn wants_round(&self) -> bool {
-        self.committer.wanted.load(Ordering::SeqCst)
+        self.committer.lead.is_wanted()
     }
 
-    /// Leads rounds while they are wanted, or one: a worker has sessions of its own, and hands on to who passes by next.
+    /// See [`Lead::lead`].
     fn lead(&self, one: bool) {
-        let committer = &self.committer;
-        while committer.wanted.load(Ordering::SeqCst) {
-            if committer.leading.swap(true, Ordering::SeqCst) {
-                // Who leads looks again before it is done; inside a round, this very thread does.
-                return;
-            }
-            if committer.wanted.swap(false, Ordering::SeqCst) {
-                let lanes: Vec<(u64, u64)> = self
-                    .lanes
-                    .iter()
-                    .map(|lane| (lane.hardened().0, lane.pushed().0))
-                    .collect();
-                self.on(Event::Round { lanes: &lanes });
-            }
-            committer.leading.store(false, Ordering::SeqCst);
-            if one {
-                if self.wants_round() {
-                    (0..self.lanes.len()).for_each(|lane| self.rouse(lane));
-                }
-                return;
-            }
+        let hands_on = self.committer.lead.lead(one, || {
+            let lanes: Vec<(u64, u64)> = self
+                .lanes
+                .iter()
+                .map(|lane| (lane.hardened().0, lane.pushed().0))
+                .collect();
+            self.on(Event::Round { lanes: &lanes });
+        });
+        if hands_on {
+            (0..self.lanes.len()).for_each(|lane| self.rouse(lane));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shuttle::sync::atomic::AtomicU64 as ShuttleU64;
+
+    /// A round that is asked for begins after that, whoever leads.
+    #[test]
+    fn who_asks_for_a_round_gets_one() {
+        let explored = || {
+            // What there is, what rounds have seen of it, and how many lead.
+            let all = Arc::new((ShuttleU64::new(0), ShuttleU64::new(0), ShuttleU64::new(0)));
+            let lead: Arc<Lead<ShuttleU64>> = Arc::new(Lead::new());
+            let ask = |all: &(ShuttleU64, ShuttleU64, ShuttleU64), lead: &Lead<ShuttleU64>| {
+                AtomicWord::fetch_add(&all.0, 1);
+                lead.want();
+                let round = || {
+                    assert_eq!(AtomicWord::fetch_add(&all.2, 1), 0, "one leads at a time");
+                    AtomicWord::store(&all.1, AtomicWord::load(&all.0));
+                    AtomicWord::store(&all.2, 0);
+                };
+                // Who is found takes one look.
+                if lead.lead(true, round) {
+                    lead.lead(false, round);
+                }
+            };
+            let other = {
+                let (all, lead) = (all.clone(), lead.clone());
+                shuttle::thread::spawn(move || ask(&all, &lead))
+            };
+            ask(&all, &lead);
+            other.join().expect("ends");
+            assert_eq!(AtomicWord::load(&all.1), 2);
+        };
+        shuttle::check_dfs(explored, None);
     }
 }

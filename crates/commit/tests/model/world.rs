@@ -388,11 +388,13 @@ impl World {
                 return;
             }
             let woken = Arc::new(Woken(AtomicBool::new(false)));
-            self.path.wait_room(id, &Waker::from(woken.clone()));
+            let waker = Waker::from(woken.clone());
             self.tell(format_args!("worker {worker}: waits for room"));
-            // Ask again, then wait.
-            if let Ok(place) = self.call(|path| path.room(id, self.setup.record_bytes)) {
-                break place;
+            let bytes = self.setup.record_bytes;
+            match self.call(|path| path.poll_room(id, bytes, &waker)) {
+                Poll::Ready(Ok(place)) => break place,
+                Poll::Ready(Err(error)) => return self.fail(format!("no room: {error}")),
+                Poll::Pending => {}
             }
             // While it waits it has nothing else to do.
             self.idle(worker);
@@ -591,7 +593,11 @@ impl World {
         if let Some(about) = waits
             && self.explorer.is_running()
         {
-            self.fail(format!("nobody tells about {about:?}"));
+            let lanes: Vec<_> = self.path.lanes().iter().map(|lane| lane.status()).collect();
+            let wanted = self.path.wants_round();
+            self.fail(format!(
+                "nobody tells about {about:?}; a round is wanted: {wanted}; {lanes:?}"
+            ));
         }
     }
 }
