@@ -159,7 +159,8 @@ mod tests {
             // What there is, what rounds have seen of it, and how many lead.
             let all = Arc::new((ShuttleU64::new(0), ShuttleU64::new(0), ShuttleU64::new(0)));
             let lead: Arc<Lead<ShuttleU64>> = Arc::new(Lead::new());
-            let ask = |all: &(ShuttleU64, ShuttleU64, ShuttleU64), lead: &Lead<ShuttleU64>| {
+            type All = (ShuttleU64, ShuttleU64, ShuttleU64);
+            let ask = |all: &All, lead: &Lead<ShuttleU64>, one: bool| {
                 AtomicWord::fetch_add(&all.0, 1);
                 lead.want();
                 let round = || {
@@ -168,15 +169,16 @@ mod tests {
                     AtomicWord::store(&all.2, 0);
                 };
                 // Who is found takes one look.
-                if lead.lead(true, round) {
+                if lead.lead(one, round) {
                     lead.lead(false, round);
                 }
             };
             let other = {
                 let (all, lead) = (all.clone(), lead.clone());
-                shuttle::thread::spawn(move || ask(&all, &lead))
+                shuttle::thread::spawn(move || ask(&all, &lead, true))
             };
-            ask(&all, &lead);
+            // As the background thread does.
+            ask(&all, &lead, false);
             other.join().expect("ends");
             assert_eq!(AtomicWord::load(&all.1), 2);
         };
