@@ -2,10 +2,10 @@
 //!
 //! | protocol | flush | acknowledge |
 //! |---|---|---|
-//! | [`group`] | one worker, all lanes, in rounds | at the end of the round, everybody's |
-//! | [`pipelined`] | one background thread, all lanes, in rounds | at the end of the round, everybody's |
-//! | [`autonomous`] | each worker for itself and those it robs, at the flush unit | each worker for its group, now and then |
-//! | [`grouped_lanes`] | each lane for itself, at the flush unit or a timeout | after every flush, the lane's workers |
+//! | `group` | one worker, all lanes, in rounds | at the end of the round, everybody's |
+//! | `pipelined` | one background thread, all lanes, in rounds | at the end of the round, everybody's |
+//! | `autonomous` | each worker for itself and those it robs, at the flush unit | each worker for its group, now and then |
+//! | `grouped-lanes` | each lane for itself, at the flush unit or a timeout | after every flush, the lane's workers |
 //!
 //! One rule for all of them: when a worker has no session ready to run, what its lane holds is on its way to storage, or
 //! somebody is told when it will be. A lone client therefore waits for one flush and never for a timeout.
