@@ -259,6 +259,40 @@ fn a_full_disk_refuses_room_and_recovers() {
     home.ensure_room(LANE, 4096).expect("space was freed");
 }
 
+/// A lane that has found the disk full believes so for a moment, but not once another one has found room.
+#[test]
+fn what_one_lane_finds_is_news_to_the_others() {
+    let (env, files) = Env::simulated(1);
+    let clock = Arc::new(SimClock::new());
+    let env = Env {
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ..env
+    };
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    let lanes = [LANE, LaneId(LANE.0 + 1)];
+    for lane in lanes {
+        home.open_lane(lane, 0).unwrap();
+    }
+    files.set_capacity(Some(files.used() + 8 * 1024));
+    for lane in lanes {
+        clock.advance(std::time::Duration::from_millis(60));
+        while home.ensure_room(lane, 4096).is_ok() {
+            home.place(lane, 4096).unwrap();
+        }
+    }
+    files.set_capacity(None);
+    let refused = home.ensure_room(lanes[1], 4096);
+    assert!(
+        matches!(refused, Err(NoRoom::DiskFull)),
+        "it was full just now"
+    );
+    clock.advance(std::time::Duration::from_millis(60));
+    home.ensure_room(lanes[0], 4096)
+        .expect("what it had found is old");
+    home.ensure_room(lanes[1], 4096)
+        .expect("the other one has found room");
+}
+
 #[test]
 fn threads_tell_when_the_disk_has_space_again() {
     let (env, files) = Env::simulated(1);

@@ -114,7 +114,7 @@ impl LaneFiles {
     }
 
     /// The clock decides whether an attempt that found the disk full still counts.
-    pub(super) fn room(&self, bytes: u64, clock: &dyn Clock) -> Room {
+    pub(super) fn room(&self, bytes: u64, clock: &dyn Clock, found_room_at: Instant) -> Room {
         let state = self.state.lock();
         if bytes <= state.current_size_bytes - state.offset {
             return Room {
@@ -134,7 +134,10 @@ impl LaneFiles {
             }
             Next::Unasked => (Err(NoRoom::Busy), true),
             Next::Preparing => (Err(NoRoom::Busy), false),
-            Next::DiskFull { since } if clock.monotonic().since(*since) < DISK_FULL_VALID => {
+            // Once another lane has found room, what this one found before is no news any more.
+            Next::DiskFull { since }
+                if *since > found_room_at && clock.monotonic().since(*since) < DISK_FULL_VALID =>
+            {
                 (Err(NoRoom::DiskFull), false)
             }
             Next::DiskFull { .. } => (Err(NoRoom::Busy), true),

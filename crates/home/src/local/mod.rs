@@ -35,7 +35,7 @@ use crate::{
 };
 use device::DeviceFiles;
 use lane::{Append, LaneFiles};
-use logstead_env::{Access, Env, File, FileKind, FileLock, OpenMode};
+use logstead_env::{Access, Env, File, FileKind, FileLock, Instant, OpenMode};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
@@ -44,6 +44,7 @@ use side::LocalSide;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ways::Ways;
 
@@ -103,6 +104,8 @@ struct Shared {
     _lock: Box<dyn FileLock>,
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
+    /// When a segment was last made, in any lane: nanoseconds of the monotonic clock.
+    found_room_at: AtomicU64,
     /// Held while spares are looked for, made or removed.
     spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
@@ -173,6 +176,7 @@ impl LocalHome {
         let mut shared = Shared {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
+            found_room_at: AtomicU64::new(0),
             spares: Mutex::new(()),
             paths,
             options,
@@ -441,12 +445,13 @@ impl LogHome for LocalHome {
     fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
         let clock = self.shared.env.clock.as_ref();
-        let answer = lane.room(bytes, clock);
+        let found = || Instant::from_nanos(self.shared.found_room_at.load(Ordering::SeqCst));
+        let answer = lane.room(bytes, clock, found());
         if answer.prepare {
             self.start_preparing(&lane);
             if self.preparer.is_none() {
                 // Without threads the segment is there, or the attempt has failed, by now.
-                return lane.room(bytes, clock).result;
+                return lane.room(bytes, clock, found()).result;
             }
         }
         answer.result
