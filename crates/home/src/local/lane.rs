@@ -136,7 +136,7 @@ impl LaneFiles {
             Next::Preparing => (Err(NoRoom::Busy), false),
             // Once another lane has found room, what this one found before is no news any more.
             Next::DiskFull { since }
-                if *since > found_room_at && clock.monotonic().since(*since) < DISK_FULL_VALID =>
+                if *since >= found_room_at && clock.monotonic().since(*since) < DISK_FULL_VALID =>
             {
                 (Err(NoRoom::DiskFull), false)
             }
