@@ -32,6 +32,12 @@ const PAIR: &[&[Script]] = &[
     &[script(&[0], &[2]), script(&[0, 2], &[])],
 ];
 
+/// A transaction after one of its own worker, which is after one of the other: local, and not safe when it has hardened.
+const BEHIND: &[&[Script]] = &[
+    &[script(&[], &[0])],
+    &[script(&[0], &[2]), script(&[2], &[3])],
+];
+
 /// Three workers: what one writes the next one reads, and all of it lies in two chunks.
 const CHAIN: &[&[Script]] = &[
     &[script(&[], &[0]), script(&[2], &[])],
@@ -119,6 +125,7 @@ fn explore(setup: Setup, queues: &[QueueKind], lanes_of: &[usize]) {
 fn eager(protocol: ProtocolKind) {
     let queues = [QueueKind::LockFree, QueueKind::Latched];
     explore(setup(PAIR, protocol), &queues, &[1, 2]);
+    explore(setup(BEHIND, protocol), &[QueueKind::LockFree], &[1]);
 }
 
 /// Workers write themselves, what two of them hold together is worth a flush: with `autonomous`, one robs the other.

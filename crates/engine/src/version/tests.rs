@@ -389,3 +389,24 @@ fn what_an_unshared_chunk_replaces_is_gone_at_once() {
     );
     assert!(head.next(&guard).is_none());
 }
+
+/// A chunk is local to a lane as long as whoever wrote there and is not hardened is of that lane.
+#[test]
+fn a_chunk_of_two_lanes_is_local_to_neither_until_both_have_hardened() {
+    let nobody = PageMark(NO_LANE);
+    assert!(nobody.is_local(0, 0) && nobody.is_local(1, 0));
+    let first = nobody.stamped(0, 5, 0);
+    assert!(first.is_local(0, 4));
+    assert!(!first.is_local(1, 4));
+    assert!(first.is_local(1, 5), "hardened everywhere");
+    // Behind in its lane, but the chunk's GSN does not go back.
+    let both = first.stamped(1, 3, 4);
+    assert_eq!(both.gsn(), 5);
+    assert!(!both.is_local(0, 4) && !both.is_local(1, 4));
+    // One of them again: the other is still not hardened.
+    let again = both.stamped(1, 7, 4);
+    assert!(!again.is_local(0, 4) && !again.is_local(1, 4));
+    let later = again.stamped(1, 9, 7);
+    assert!(later.is_local(1, 7), "everybody before has hardened");
+    assert!(!later.is_local(0, 8));
+}
