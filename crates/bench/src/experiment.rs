@@ -237,6 +237,8 @@ fn shared_lanes(tracking: Tracking) -> Vec<Setting> {
         Setting::WorkersPerLane(2),
         Setting::FlushUnit(512 << 10),
         Setting::LaneBuffer(1 << 20),
+        // As `CommitOptions::defaults_for` has it for the model of S3 Express.
+        Setting::Gather(1_000),
         Setting::Delta(true),
     ]
 }

@@ -94,7 +94,8 @@ impl CommitOptions {
             // A buffer holds a flush and what comes while it is given to the home.
             lane_buffer_bytes: plain.lane_buffer_bytes.max(facts.block_size_preferred * 2),
             flush_timeout: waits(latency_us / 2, plain.flush_timeout),
-            gather: waits(latency_us / 20, plain.gather),
+            // Measured with the model of S3 Express: less, and workers of a lane take turns.
+            gather: waits(latency_us / 8, plain.gather),
             ..plain
         }
     }
@@ -150,6 +151,6 @@ mod tests {
         assert_eq!(options.flush_unit_bytes, 2 << 20);
         assert!(options.lane_buffer_bytes >= 2 * options.flush_unit_bytes);
         assert_eq!(options.flush_timeout, Duration::from_millis(3));
-        assert_eq!(options.gather, Duration::from_micros(300));
+        assert_eq!(options.gather, Duration::from_micros(750));
     }
 }

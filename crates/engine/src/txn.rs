@@ -6,10 +6,14 @@
 //!
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
+mod depends;
+
+pub(crate) use depends::cover_chunk;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
-use logstead_commit::{Awaits, Collected, CommitPath, Progress, Tracking};
+use logstead_commit::Collected;
 use logstead_types::{Csn, Dsn, Rid};
 use smallvec::SmallVec;
 
@@ -173,24 +177,6 @@ pub(crate) struct Target<'g> {
     pub(crate) held: Option<RowLock>,
 }
 
-/// In mode `gsn`: what was examined lies in a chunk, and the chunk counts.
-#[cold]
-pub(crate) fn cover_chunk(
-    deps: &mut Collected,
-    path: &CommitPath,
-    worker: &WorkerInner,
-    rows: &Rows,
-    rid: Rid,
-) {
-    if let Some((chunk, _)) = rows.slot(rid) {
-        let mark = chunk.page_mark();
-        deps.cover_chunk(
-            mark.gsn(),
-            mark.is_local(path.lane_number_of(worker.id), path.hardened_gsn()),
-        );
-    }
-}
-
 impl Txn {
     #[inline]
     pub(crate) fn new(worker: Rc<WorkerInner>, isolation: Isolation) -> Txn {
@@ -333,56 +319,6 @@ impl Txn {
     #[inline]
     pub fn pin(&self) -> Guard {
         Guard::pin()
-    }
-
-    /// What the transaction has read or overwritten that is not Committed yet. An answer, or an error that tells of rows
-    /// (T15), waits for it.
-    pub fn awaits(&self) -> Awaits {
-        self.engine().path.awaits(&self.deps)
-    }
-
-    /// What it depends on so far.
-    pub fn collected(&self) -> &Collected {
-        &self.deps
-    }
-
-    /// Makes the transaction depend on `csn`: that of a cached schema or plan it uses (T10).
-    #[inline]
-    pub fn depends_on(&mut self, csn: Csn) {
-        let path = &self.worker.inner().path;
-        if path.tracking() == Tracking::Gsn {
-            // It has no page.
-            self.deps.cover_up_to(csn, &**path);
-        } else {
-            self.deps.cover(csn, &**path);
-        }
-    }
-
-    /// Makes the transaction depend on all of it.
-    pub fn depends_on_all(&mut self, awaits: &Awaits) {
-        if awaits.is_none() {
-            return;
-        }
-        let path = self.worker.inner().path.clone();
-        self.deps.cover_up_to(awaits.up_to(), &*path);
-        for &csn in awaits.by_name() {
-            self.depends_on(csn);
-        }
-    }
-
-    /// Makes the transaction depend on everything before it: it changes the schema, after looking at more than rows.
-    pub fn depends_on_everything(&mut self) {
-        self.deps.cover_everything();
-    }
-
-    /// A version was examined (T1).
-    #[inline]
-    pub(crate) fn cover(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
-        let path = &self.worker.inner().path;
-        self.deps.cover(csn, &**path);
-        if path.tracking() == Tracking::Gsn {
-            cover_chunk(&mut self.deps, path, &self.worker, rows, rid);
-        }
     }
 
     /// Has it changed rows?
