@@ -242,6 +242,9 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
     }
 }
 
+/// The lanes' buffers take no more than one part in so many of the memory budget, as far as fewer blocks in flight allow.
+const BUFFERS_SHARE: u64 = 16;
+
 /// Opens the log, replays it, and makes the engine over its new lanes.
 pub(crate) fn open(
     options: EngineOptions,
@@ -249,7 +252,7 @@ pub(crate) fn open(
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
     let lanes = options.commit.lanes(options.workers);
-    let lane = LaneConfig {
+    let mut lane = LaneConfig {
         buffer_size_bytes: options.commit.lane_buffer_bytes,
         blocks_in_flight_max: Some(options.commit.blocks_in_flight_max),
         allowance: Some(Arc::new(Allowance::new(
@@ -259,7 +262,15 @@ pub(crate) fn open(
     let account = Account::open(options.memory_bytes);
     let memory = account.memory();
     let mut buffers = memory.charge();
-    let buffer_bytes = lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()));
+    let buffers_of = |lane: &LaneConfig| lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()));
+    let share = usize::try_from(options.memory_bytes / BUFFERS_SHARE).unwrap_or(usize::MAX);
+    // A small budget is for rows: fewer blocks in flight need fewer buffers.
+    while buffers_of(&lane) > share
+        && let Some(blocks @ 2..) = lane.blocks_in_flight_max
+    {
+        lane.blocks_in_flight_max = Some(blocks - 1);
+    }
+    let buffer_bytes = buffers_of(&lane);
     if buffers.set(buffer_bytes).is_err() {
         return Err(OpenError::Options(format!(
             "a memory budget of {} bytes has no room for the buffers of {lanes} lanes, {buffer_bytes} bytes",
