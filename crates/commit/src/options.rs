@@ -130,6 +130,7 @@ mod tests {
         room_size_bytes_max: 64 << 20,
         appends_in_flight_max: 2,
         append_latency_expected_us: 50,
+        leased: false,
     };
 
     #[test]

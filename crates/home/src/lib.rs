@@ -12,18 +12,21 @@
 //! [`open()`] turns a URL into a home.
 #![forbid(unsafe_code)]
 
+pub mod bucket;
 pub mod conformance;
 mod error;
 mod local;
 mod memory;
 mod open;
 pub mod simulated;
+mod usage;
 
 pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::MemoryHome;
 pub use open::{HomeOptions, open};
 pub use simulated::{SimulatedHome, SimulatedOptions};
+pub use usage::{HomeUsage, Price, Usage};
 
 pub use logstead_env::Buffer;
 use logstead_types::LaneId;
@@ -66,6 +69,8 @@ pub struct Facts {
     pub appends_in_flight_max: usize,
     /// How long an append of the preferred size takes when nothing else is going on: for defaults, never for correctness.
     pub append_latency_expected_us: u32,
+    /// No kernel keeps other machines out: a lease in the manifest and [`LogHome::fence`] decide who writes here.
+    pub leased: bool,
 }
 
 /// A segment as it lies in the home.
@@ -125,8 +130,9 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 /// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
 /// them: the caller stops appending to this lane for good. No home retries a failed local write.
 ///
-/// **Fencing.** At most one process at a time holds a home open for writing; opening says so if another one does. An
-/// append by a process that lost the home fails with [`HomeError::Fenced`].
+/// **Fencing.** A home with a kernel's lock is held open for writing by at most one process at a time; opening says so if
+/// another one does. Where [`Facts::leased`], opening says nothing: the manifest, taken by compare and swap, says who may write, and
+/// whoever takes over fences every lane before it reads it (T3). An append by a process that lost the home fails with [`HomeError::Fenced`].
 ///
 /// **Failure.** A full home shows in `ensure_room` and at the end of a side segment only ([`NoRoom::DiskFull`]), before anything depends on
 /// it, and passes when space is freed. An append within ensured room is never refused for lack of space.
@@ -140,6 +146,40 @@ pub trait LogHome: Send + Sync {
     /// What people should know about how this home works here, as names and values: for the server's log and for SQL.
     fn report(&self) -> Vec<(String, String)> {
         Vec::new()
+    }
+
+    /// What was asked of it since it was opened, for what it costs: one line per home that it consists of, none where requests
+    /// cost nothing.
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+
+    /// Shuts other processes out of a lane, from its segment `first_segment` on. When it returns: no append there that had
+    /// not succeeded by then ever will, no process can open a further segment there, and reading finds all that did succeed.
+    /// What lies behind the last append then begins with no block's magic. May be repeated. `by` is for people.
+    ///
+    /// Where the kernel's lock keeps others out, there is nothing to do.
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        let _nobody_else = (lane, first_segment, by);
+        Ok(())
+    }
+
+    /// How many copies of every lane can be read one by one, at most; more than 1 for a home of homes. Copies differ only in how
+    /// far they go, in holes, and in damage.
+    fn copies(&self) -> usize {
+        1
+    }
+
+    /// Reads like [`read`](Self::read), from one copy (counted from 0). One that cannot be reached reads as 0 bytes.
+    fn read_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        into: &mut Buffer,
+    ) -> Result<usize, HomeError> {
+        let _only_one = copy;
+        self.read(lane, at, into)
     }
 
     /// Opens a lane for appending at the start of segment `first_segment`, which must be fresh: no segment of that or a
@@ -171,7 +211,8 @@ pub trait LogHome: Send + Sync {
     ) -> Result<(), HomeError>;
 
     /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it read
-    /// may come from a cache that never reached the disk). Lengths and offset aligned.
+    /// may come from a cache that never reached the disk, or from one copy of several: T7). Lengths and offset aligned. A
+    /// fenced lane's too: what is read there afterwards is these bytes.
     fn rewrite(
         &self,
         lane: LaneId,

@@ -189,6 +189,7 @@ impl LogHome for MemoryHome {
             room_size_bytes_max: self.segment_size_bytes,
             appends_in_flight_max: 8,
             append_latency_expected_us: 1,
+            leased: false,
         }
     }
 

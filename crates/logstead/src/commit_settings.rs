@@ -121,6 +121,7 @@ mod tests {
         room_size_bytes_max: 64 << 20,
         appends_in_flight_max: 1,
         append_latency_expected_us: 5_000,
+        leased: false,
     };
 
     fn given(pairs: &[(&str, &str)]) -> Values {

@@ -213,6 +213,7 @@ impl LogHome for ModelHome {
             room_size_bytes_max: SEGMENT_BYTES,
             appends_in_flight_max: 8,
             append_latency_expected_us: 1,
+            leased: false,
         }
     }
 

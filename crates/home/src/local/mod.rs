@@ -395,6 +395,7 @@ impl LogHome for LocalHome {
                 .choice
                 .append_latency_us()
                 .unwrap_or(APPEND_LATENCY_EXPECTED_US),
+            leased: false,
         }
     }
 

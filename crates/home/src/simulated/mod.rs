@@ -20,17 +20,15 @@ mod faults;
 mod model;
 mod options;
 mod store;
-mod usage;
 
 pub use faults::{FAULTS, Fault, FaultRates};
 pub use model::{Curve, Kind, MODELS, Model};
 pub use options::SimulatedOptions;
 pub use store::Keep;
-pub use usage::{Price, Usage};
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, RoomListener,
+    SegmentInfo, SideCompletion, SideWriter, Tag, Usage, usage::Price,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -301,6 +299,7 @@ impl LogHome for SimulatedHome {
             appends_in_flight_max: model.appends_in_flight_max,
             append_latency_expected_us: (model::at(model.append, preferred) * self.core.scale)
                 as u32,
+            leased: false,
         }
     }
 
@@ -326,6 +325,14 @@ impl LogHome for SimulatedHome {
             count("settled", usage.settled),
             ("dollars".to_owned(), format!("{:.6}", self.dollars())),
         ]
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        vec![HomeUsage {
+            home: self.describe(),
+            provider: self.core.model.name.to_owned(),
+            usage: SimulatedHome::usage(self),
+        }]
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {

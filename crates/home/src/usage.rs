@@ -1,6 +1,8 @@
 //! What a home was asked for, and what a provider would charge for it.
 //!
 //! Invariant: every request counts, those that failed or were repeated too: a provider charges for them.
+//!
+//! The price list is a data file (`prices.txt`); a line's name is a [`HomeUsage::provider`].
 
 use std::sync::OnceLock;
 
@@ -71,6 +73,17 @@ impl Price {
         let found = list.iter().find(|(name, _)| *name == model);
         found.map(|&(_, price)| price)
     }
+}
+
+/// What one home has been asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeUsage {
+    /// Which home: its URL without credentials.
+    pub home: String,
+    /// Its name in the price list.
+    pub provider: String,
+    /// Requests and bytes since it was opened.
+    pub usage: Usage,
 }
 
 impl Usage {
