@@ -18,6 +18,7 @@ mod error;
 mod local;
 mod memory;
 mod open;
+mod prices;
 pub mod simulated;
 mod usage;
 
@@ -25,8 +26,9 @@ pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::MemoryHome;
 pub use open::{HomeOptions, open};
+pub use prices::{Listed, Price, PriceList};
 pub use simulated::{SimulatedHome, SimulatedOptions};
-pub use usage::{HomeUsage, Price, Usage};
+pub use usage::{HomeUsage, RequestKind, Usage};
 
 pub use logstead_env::Buffer;
 use logstead_types::LaneId;

@@ -2,9 +2,9 @@
 //!
 //! Invariant: every request counts, those that failed or were repeated too: a provider charges for them.
 //!
-//! The price list is a data file (`prices.txt`); a line's name is a [`HomeUsage::provider`].
+//! Does not: know prices; those are in [`prices`](crate::prices).
 
-use std::sync::OnceLock;
+use crate::prices::Price;
 
 /// Requests and bytes since the home was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,65 +13,72 @@ pub struct Usage {
     pub appends: u64,
     /// Bytes in them.
     pub append_bytes: u64,
-    /// Other writes: named things, pieces of side segments.
+    /// Other writes: named things, pieces of side segments, blocks where a provider has no appends.
     pub writes: u64,
     /// Bytes in them.
     pub write_bytes: u64,
-    /// Reads of any kind, and questions for an object's length.
+    /// Reads of objects' bytes.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Listings.
+    /// Questions for an object's length and state.
+    pub heads: u64,
+    /// Listings: one for each page.
     pub lists: u64,
-    /// Removals and truncations: free of charge.
+    /// Removals and truncations.
     pub deletes: u64,
+    /// Logins: S3 Express wants a new session every few minutes.
+    pub sessions: u64,
     /// Requests made again after a transient error or a time-out; counted above as well.
     pub retries: u64,
     /// Appends whose reply never came and that turned out to have been stored.
     pub settled: u64,
+    /// Bytes that it holds now, if it knows.
+    pub stored_bytes: Option<u64>,
 }
 
-/// A provider's prices in dollars.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
-    /// A million PUTs or appends.
-    pub million_writes: f64,
-    /// A million GETs.
-    pub million_reads: f64,
-    /// 10^9 bytes uploaded.
-    pub gb_uploaded: f64,
-    /// 10^9 bytes read.
-    pub gb_read: f64,
+/// What a provider tells apart when it charges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Bytes at the end of an object that is there.
+    Append,
+    /// A whole object.
+    Put,
+    /// An object's bytes.
+    Get,
+    /// An object's length and state.
+    Head,
+    /// A page of names.
+    List,
+    /// A removal.
+    Delete,
+    /// A login.
+    Session,
 }
 
-/// The price list; its head says what the columns are.
-const PRICES: &str = include_str!("prices.txt");
+impl RequestKind {
+    /// All, in the order of the price list.
+    pub const ALL: [RequestKind; 7] = [
+        RequestKind::Append,
+        RequestKind::Put,
+        RequestKind::Get,
+        RequestKind::Head,
+        RequestKind::List,
+        RequestKind::Delete,
+        RequestKind::Session,
+    ];
 
-fn parse(list: &'static str) -> Option<Vec<(&'static str, Price)>> {
-    let lines = list.lines().filter(|line| !line.starts_with('#'));
-    let price = |line: &'static str| {
-        let mut fields = line.split_whitespace();
-        let name = fields.next()?;
-        let mut number = || fields.next()?.parse().ok();
-        let price = Price {
-            million_writes: number()?,
-            million_reads: number()?,
-            gb_uploaded: number()?,
-            gb_read: number()?,
-        };
-        Some((name, price))
-    };
-    lines.map(price).collect()
-}
-
-impl Price {
-    /// What the service of this model charges, if the list has it.
-    pub fn of(model: &str) -> Option<Price> {
-        static LIST: OnceLock<Vec<(&str, Price)>> = OnceLock::new();
-        // A test reads the whole list: it is part of the program.
-        let list = LIST.get_or_init(|| parse(PRICES).unwrap_or_default());
-        let found = list.iter().find(|(name, _)| *name == model);
-        found.map(|&(_, price)| price)
+    /// As SQL and the price list call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestKind::Append => "append",
+            RequestKind::Put => "put",
+            RequestKind::Get => "get",
+            RequestKind::Head => "head",
+            RequestKind::List => "list",
+            RequestKind::Delete => "delete",
+            RequestKind::Session => "session",
+        }
     }
 }
 
@@ -87,28 +94,184 @@ pub struct HomeUsage {
 }
 
 impl Usage {
-    /// What it costs.
+    /// How many of a kind.
+    pub fn requests(&self, kind: RequestKind) -> u64 {
+        match kind {
+            RequestKind::Append => self.appends,
+            RequestKind::Put => self.writes,
+            RequestKind::Get => self.reads,
+            RequestKind::Head => self.heads,
+            RequestKind::List => self.lists,
+            RequestKind::Delete => self.deletes,
+            RequestKind::Session => self.sessions,
+        }
+    }
+
+    /// Bytes moved by requests of a kind; `None` for those that move none worth counting.
+    pub fn bytes(&self, kind: RequestKind) -> Option<u64> {
+        match kind {
+            RequestKind::Append => Some(self.append_bytes),
+            RequestKind::Put => Some(self.write_bytes),
+            RequestKind::Get => Some(self.read_bytes),
+            RequestKind::Head | RequestKind::List | RequestKind::Delete | RequestKind::Session => {
+                None
+            }
+        }
+    }
+
+    /// Requests of all kinds.
+    pub fn requests_all(&self) -> u64 {
+        RequestKind::ALL
+            .map(|kind| self.requests(kind))
+            .iter()
+            .sum()
+    }
+
+    /// Bytes sent to the provider.
+    pub fn uploaded_bytes(&self) -> u64 {
+        self.append_bytes + self.write_bytes
+    }
+
+    /// What the requests of a kind cost, and the bytes that they moved.
+    pub fn dollars_of(&self, kind: RequestKind, price: &Price) -> f64 {
+        let asked = self.requests(kind) as f64 / 1e6 * price.million(kind);
+        let gigabytes = self.bytes(kind).unwrap_or(0) as f64 / 1e9;
+        asked
+            + gigabytes
+                * match kind {
+                    RequestKind::Append | RequestKind::Put => price.gb_uploaded,
+                    RequestKind::Get => price.gb_read,
+                    RequestKind::Head
+                    | RequestKind::List
+                    | RequestKind::Delete
+                    | RequestKind::Session => 0.0,
+                }
+    }
+
+    /// What all of it costs; storage is charged by time, and is not in it.
     pub fn dollars(&self, price: &Price) -> f64 {
-        let written = (self.appends + self.writes + self.lists) as f64 / 1e6;
-        let uploaded = (self.append_bytes + self.write_bytes) as f64 / 1e9;
-        written * price.million_writes
-            + self.reads as f64 / 1e6 * price.million_reads
-            + uploaded * price.gb_uploaded
-            + self.read_bytes as f64 / 1e9 * price.gb_read
+        RequestKind::ALL
+            .map(|kind| self.dollars_of(kind, price))
+            .iter()
+            .sum()
+    }
+
+    /// What came since `before`, an earlier look at the same home. It holds what it holds now.
+    pub fn since(&self, before: &Usage) -> Usage {
+        Usage {
+            appends: self.appends - before.appends,
+            append_bytes: self.append_bytes - before.append_bytes,
+            writes: self.writes - before.writes,
+            write_bytes: self.write_bytes - before.write_bytes,
+            reads: self.reads - before.reads,
+            read_bytes: self.read_bytes - before.read_bytes,
+            heads: self.heads - before.heads,
+            lists: self.lists - before.lists,
+            deletes: self.deletes - before.deletes,
+            sessions: self.sessions - before.sessions,
+            retries: self.retries - before.retries,
+            settled: self.settled - before.settled,
+            stored_bytes: self.stored_bytes,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::MODELS;
+    use crate::prices::PriceList;
+
+    fn usage() -> Usage {
+        Usage {
+            appends: 1,
+            append_bytes: 2,
+            writes: 3,
+            write_bytes: 4,
+            reads: 5,
+            read_bytes: 6,
+            heads: 7,
+            lists: 8,
+            deletes: 9,
+            sessions: 10,
+            retries: 11,
+            settled: 12,
+            stored_bytes: Some(13),
+        }
+    }
 
     #[test]
-    fn every_model_has_a_price() {
-        let list = parse(PRICES).expect("the list is well formed");
-        assert_eq!(list.len(), MODELS.len());
-        for model in &MODELS {
-            assert!(Price::of(model.name).is_some(), "{}", model.name);
+    fn every_request_and_byte_is_of_one_kind() {
+        let usage = usage();
+        let requests = RequestKind::ALL.map(|kind| usage.requests(kind));
+        assert_eq!(requests, [1, 3, 5, 7, 8, 9, 10]);
+        let bytes = RequestKind::ALL.map(|kind| usage.bytes(kind));
+        assert_eq!(bytes, [Some(2), Some(4), Some(6), None, None, None, None]);
+        assert_eq!(usage.requests_all(), 43, "retries are counted above");
+        assert_eq!(usage.uploaded_bytes(), 6);
+    }
+
+    #[test]
+    fn of_two_looks_the_difference_is_left() {
+        let (nothing, all) = (Usage::default(), usage());
+        assert_eq!(all.since(&nothing), all);
+        let stored_bytes = all.stored_bytes;
+        let none = Usage {
+            stored_bytes,
+            ..nothing
+        };
+        assert_eq!(all.since(&all), none);
+    }
+
+    #[test]
+    fn each_kind_has_its_own_price() {
+        let list = "dated 2026-01-02\n\
+             columns append put get head list delete session upload-gb read-gb stored-gb-month\n\
+             p 1 2 4 8 16 32 64 1000 3000 7\n";
+        let list = PriceList::built_in().with(list, "f").expect("a good list");
+        let price = list.of("p").expect("listed").price;
+        let million = |kind| {
+            let mut usage = Usage::default();
+            let field = match kind {
+                RequestKind::Append => &mut usage.appends,
+                RequestKind::Put => &mut usage.writes,
+                RequestKind::Get => &mut usage.reads,
+                RequestKind::Head => &mut usage.heads,
+                RequestKind::List => &mut usage.lists,
+                RequestKind::Delete => &mut usage.deletes,
+                RequestKind::Session => &mut usage.sessions,
+            };
+            *field = 1_000_000;
+            assert_eq!(usage.dollars(&price), usage.dollars_of(kind, &price));
+            usage.dollars(&price)
+        };
+        assert_eq!(
+            RequestKind::ALL.map(million),
+            [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+        );
+        for (bytes, dollars) in [
+            (
+                Usage {
+                    append_bytes: 1_000_000,
+                    ..Usage::default()
+                },
+                1.0,
+            ),
+            (
+                Usage {
+                    write_bytes: 1_000_000,
+                    ..Usage::default()
+                },
+                1.0,
+            ),
+            (
+                Usage {
+                    read_bytes: 1_000_000,
+                    ..Usage::default()
+                },
+                3.0,
+            ),
+        ] {
+            assert_eq!(bytes.dollars(&price), dollars);
         }
     }
 
@@ -120,7 +283,8 @@ mod tests {
             append_bytes: 2_000_000_000_000,
             ..Usage::default()
         };
-        let price = Price::of("s3express").expect("listed");
+        let listed = PriceList::built_in();
+        let price = listed.of("s3express").expect("listed").price;
         assert!((usage.dollars(&price) - (1.13 + 2_000.0 * 0.0032)).abs() < 1e-9);
     }
 }

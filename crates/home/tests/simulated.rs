@@ -2,7 +2,9 @@
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Keep, Kind, MODELS, Model, SimulatedOptions};
-use logstead_home::{HomeError, LogHome, NoRoom, Position, SimulatedHome, conformance};
+use logstead_home::{
+    HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage, conformance,
+};
 use logstead_types::LaneId;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -165,6 +167,69 @@ fn what_goes_wrong_for_a_moment_is_repeated_and_settled() {
         let (at, result) = world.append(LANE, 2);
         result.unwrap();
         assert!(world.stored(at, 2), "{fault:?}");
+    }
+}
+
+/// What the view and the reports show is what was asked for, request by request, byte by byte, cent by cent.
+#[test]
+fn requests_bytes_and_money_are_exact() {
+    for (name, dollars) in [
+        // 1.13 a million appends and puts, 0.03 reads, 1.13 lists; 0.0032 and 0.0006 per 10^9 bytes up and down.
+        (
+            "s3express",
+            8.0 * 1.13e-6 + 3.0 * 0.03e-6 + 1.13e-6 + 620.0 * 0.0032e-9 + 105.0 * 0.0006e-9,
+        ),
+        ("s3standard", 8.0 * 5e-6 + 3.0 * 0.4e-6 + 5e-6),
+    ] {
+        let world = World::new(name, 1);
+        let home = &world.home;
+        // One write; then appends of 101, 102, 103, 104 and 105 bytes, of which one is sent twice and one is asked after.
+        home.open_lane(LANE, 0).unwrap();
+        let mut last = Position::default();
+        for number in 1..=5 {
+            match number {
+                2 => home.fail_at(home.requests(), Fault::Transient),
+                4 => home.fail_at(home.requests(), Fault::LostReply),
+                _ => {}
+            }
+            let (at, result) = world.append(LANE, number);
+            result.unwrap();
+            last = at;
+        }
+        // A read of 105 bytes, a named thing of 3 bytes made and looked at, a listing, and a removal.
+        let mut into = Buffer::zeroed(105);
+        assert_eq!(home.read(LANE, last, &mut into).unwrap(), 105);
+        home.put_if_absent("n", b"abc").unwrap();
+        home.get("n").unwrap().unwrap();
+        assert_eq!(world.len(), 515);
+        home.remove_side(LANE, 7).unwrap();
+        let usage = LogHome::usage(home);
+        let [
+            HomeUsage {
+                usage, provider, ..
+            },
+        ] = usage.as_slice()
+        else {
+            panic!("one home: {usage:?}");
+        };
+        assert_eq!(provider, name);
+        let expected = Usage {
+            appends: 6,
+            append_bytes: 101 + 102 + 102 + 103 + 104 + 105,
+            writes: 2,
+            write_bytes: 3,
+            reads: 3,
+            read_bytes: 105,
+            lists: 1,
+            deletes: 1,
+            retries: 1,
+            settled: 1,
+            stored_bytes: Some(518),
+            ..Usage::default()
+        };
+        assert_eq!(*usage, expected);
+        let price = PriceList::built_in().of(name).unwrap().price;
+        assert!((usage.dollars(&price) - dollars).abs() < 1e-15, "{name}");
     }
 }
 

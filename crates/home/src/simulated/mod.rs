@@ -27,8 +27,8 @@ pub use options::SimulatedOptions;
 pub use store::Keep;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, RoomListener,
-    SegmentInfo, SideCompletion, SideWriter, Tag, Usage, usage::Price,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList,
+    RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, Usage,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -170,13 +170,18 @@ impl SimulatedHome {
 
     /// Requests and bytes so far.
     pub fn usage(&self) -> Usage {
-        self.core.state.lock().usage
+        let state = self.core.state.lock();
+        Usage {
+            stored_bytes: state.store.stored_bytes().ok(),
+            ..state.usage
+        }
     }
 
     /// What a provider would have charged for them.
     pub fn dollars(&self) -> f64 {
-        let price = Price::of(self.core.model.name);
-        price.map_or(0.0, |price| self.usage().dollars(&price))
+        let prices = PriceList::built_in();
+        let listed = prices.of(self.core.model.name);
+        listed.map_or(0.0, |listed| self.usage().dollars(&listed.price))
     }
 
     /// When the next event is due.

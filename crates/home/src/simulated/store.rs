@@ -274,6 +274,17 @@ impl Store {
             .collect()
     }
 
+    /// Bytes of everything in it.
+    pub(super) fn stored_bytes(&self) -> Result<u64, HomeError> {
+        let mut bytes = 0;
+        for &(lane, segment) in self.segments.keys() {
+            bytes += self.len(lane, segment)?.unwrap_or(0);
+        }
+        let names = self.names.values().map(|(bytes, _)| bytes.len());
+        let sides = self.sides.values().map(Vec::len);
+        Ok(bytes + names.chain(sides).sum::<usize>() as u64)
+    }
+
     /// Cuts a segment, for good.
     pub(super) fn seal(&mut self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         let Some(segment) = self.segments.get_mut(&(lane, at.segment)) else {
