@@ -411,7 +411,7 @@ fn a_side_segment_has_its_name_only_when_it_is_durable() {
         for _ in 0..pieces {
             side.append(vec![1; 1_000_000]);
         }
-        assert_eq!(home.sides(LANE).unwrap(), []);
+        assert_eq!(home.sides(LANE).unwrap(), [0u64; 0]);
         let (done, completions) = mpsc::channel();
         side.finish(Box::new(move |result| done.send(result).unwrap()));
         completions.recv().unwrap().unwrap();

@@ -362,7 +362,7 @@ fn all_who_can_share_a_row_get_it_and_the_rest_in_turn() {
     assert_eq!(who(&got), [0, 2, 3]);
     let (share, key_share) = (got.remove(2).1, got.remove(1).1);
     drop(got);
-    assert_eq!(who(&run(&mut takers)), []);
+    assert_eq!(who(&run(&mut takers)), [0usize; 0]);
     commit(share);
     let got = run(&mut takers);
     assert_eq!(
@@ -371,7 +371,7 @@ fn all_who_can_share_a_row_get_it_and_the_rest_in_turn() {
         "the key share stands against the second only"
     );
     drop(got);
-    assert_eq!(who(&run(&mut takers)), []);
+    assert_eq!(who(&run(&mut takers)), [0usize; 0]);
     commit(key_share);
     assert_eq!(who(&run(&mut takers)), [1]);
     assert_eq!(world.table.row_lock_counts(), RowLockCounts::default());

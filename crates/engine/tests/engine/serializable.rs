@@ -218,7 +218,7 @@ fn t5_read_only_anomaly() {
         let mut results = Vec::new();
         if report {
             assert_eq!(world.get(&mut reporting, 1), Some(101));
-            assert_eq!(range(&world, &mut reporting, 10, 20, usize::MAX), []);
+            assert_eq!(range(&world, &mut reporting, 10, 20, usize::MAX), [0i64; 0]);
             // A read-only transaction is certified, too; it is the last that could leave its trace.
             results.push(end(reporting));
         }

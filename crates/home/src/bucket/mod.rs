@@ -6,6 +6,14 @@
 //!
 //! Does not: retry, settle what is in doubt, or know lanes and blocks.
 
+mod client;
+mod meter;
+pub mod probe;
+mod url;
+
+pub use client::open;
+pub use url::{BucketUrl, Service};
+
 use bytes::Bytes;
 use std::fmt;
 use std::future::Future;

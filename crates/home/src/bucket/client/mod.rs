@@ -1,0 +1,428 @@
+//! Real object stores behind [`Bucket`], by the client library OpenDAL: it signs requests and speaks each provider's dialect.
+//!
+//! What goes out, per operation (the [`meter`](super::meter) sees and counts each):
+//!
+//! | operation | S3 and S3 Express | Azure |
+//! |---|---|---|
+//! | `create` | PutObject, `If-None-Match: *`: what is put there can be appended to | Put Blob (an append blob), `If-None-Match: *`, then the first append |
+//! | `append` | PutObject, `x-amz-write-offset-bytes` | Append Block, `x-ms-blob-condition-appendpos` |
+//! | `put_if_absent` | PutObject, `If-None-Match: *` | Put Blob, the same |
+//! | `replace` | PutObject, `If-Match` | Put Blob, the same |
+//!
+//! Invariants:
+//! - Nothing is sent twice: the library's retries are not in use, HTTP's neither (T14). The one exception is a request
+//!   of which not a byte was written, because the kept connection was already closed.
+//! - An append goes out with the caller's offset, or not at all.
+//! - Every operation ends: in time, or as [`Outcome::Unknown`].
+//! - A body cut short is an error, never a short read.
+//!
+//! Azure's `create` is two requests. If the second one fails, the object may be there without bytes: that is
+//! [`Outcome::Unknown`], and so is a process that dies in between. Whoever finds an empty object where one was to be made may append to it at 0.
+//!
+//! Does not: retry, or know lanes and blocks.
+
+mod config;
+pub(in crate::bucket) mod outcome;
+
+use super::meter::{Act, Call, Counters, Meter, Wire, with_causes};
+use super::url::{BucketUrl, Service, wrong};
+use super::{Answer, AppendLimits, Bucket, BucketError, ETag, Entry, Outcome, Stat};
+use crate::{HomeError, Usage};
+use bytes::Bytes;
+use logstead_env::Env;
+use opendal::{EntryMode, HttpTransporter, OperationContext, Operator};
+use opendal_http_transport_reqwest::ReqwestTransport;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+/// How long a small request may take, unless the URL says otherwise: a provider that answers at all does so within seconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to come about. Shorter than any request's time, so that a server that is not there shows as what
+/// it is: nothing was sent.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The slowest transfer that is waited for.
+const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
+
+/// A list of this many pages is waited for.
+const LIST_TIMEOUTS: u32 = 6;
+
+/// How long an idle connection is kept: less than providers keep theirs (S3 closes after some 20 s).
+const IDLE: Duration = Duration::from_secs(15);
+
+/// A bucket at a provider.
+struct Client {
+    url: BucketUrl,
+    /// Bucket, prefix and server, for people.
+    name: String,
+    operator: Operator,
+    counters: Arc<Counters>,
+    timeout: Duration,
+    /// The provider's name in the price list.
+    provider: &'static str,
+    /// The provider has accepted the credentials once.
+    worked: AtomicBool,
+}
+
+/// Opens the bucket that `url` names, with what the environment and the cloud's files say about it. Talks to nobody yet.
+pub fn open(url: &str, env: &Env) -> Result<Arc<dyn Bucket>, HomeError> {
+    let parsed = BucketUrl::parse(url)?;
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let parts = config::parts(url, &parsed, env, &variable)?;
+    let unfit = |why: &dyn std::error::Error| wrong(url, with_causes(why));
+
+    let endpoint = reqwest::Url::parse(&parts.endpoint).map_err(|why| unfit(&why))?;
+    let authority = match (endpoint.host_str(), endpoint.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => return Err(wrong(url, "the endpoint has no host")),
+    };
+    let http = http_client(&parts.endpoint, parsed.timeout.unwrap_or(TIMEOUT));
+    let http = http.map_err(|why| unfit(&why))?;
+    let counters = Arc::new(Counters::default());
+    let meter = Meter::new(
+        ReqwestTransport::new(http),
+        authority,
+        &parsed.bucket,
+        counters.clone(),
+    );
+    let context = OperationContext::new().with_http_transport(HttpTransporter::new(meter));
+    let provider = match parsed.service {
+        _ if !config::is_a_clouds_own(&parts.endpoint) => "self-hosted",
+        Service::S3Express => "s3express",
+        Service::S3 => "s3standard",
+        Service::Azure => "azure",
+    };
+    let named = BucketUrl {
+        endpoint: Some(parts.endpoint),
+        ..parsed.clone()
+    };
+    Ok(Arc::new(Client {
+        name: named.describe(),
+        operator: parts.operator.with_context(context),
+        counters,
+        provider,
+        timeout: parsed.timeout.unwrap_or(TIMEOUT),
+        worked: AtomicBool::new(false),
+        url: parsed,
+    }))
+}
+
+/// HTTP as the log needs it.
+fn http_client(endpoint: &str, timeout: Duration) -> reqwest::Result<reqwest::Client> {
+    static TLS: Once = Once::new();
+    // An error means that the process has chosen one already: that one does it too.
+    TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    let mut builder = reqwest::Client::builder()
+        .http1_only()
+        .tcp_nodelay(true)
+        .tcp_keepalive(Duration::from_secs(10))
+        .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
+        .pool_idle_timeout(IDLE)
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false);
+    if config::is_loopback(endpoint) {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+impl Client {
+    /// Time for a request that moves this many bytes.
+    fn time(&self, bytes: u64) -> Duration {
+        self.timeout + Duration::from_secs(bytes / BYTES_PER_SECOND_MIN)
+    }
+
+    /// Runs an operation to its end, in time, and says what became of it.
+    async fn run<T>(
+        &self,
+        what: &str,
+        name: &str,
+        act: Act,
+        time: Duration,
+        operation: impl IntoFuture<Output = opendal::Result<T>, IntoFuture: Send>,
+    ) -> Result<(T, Arc<Call>), BucketError> {
+        let call = Call::new(act);
+        let error = match tokio::time::timeout(time, call.run(operation.into_future())).await {
+            Ok(Ok(value)) => {
+                self.worked.store(true, Relaxed);
+                return Ok((value, call));
+            }
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        let (outcome, why) = self.outcome(&call, act, error.as_ref(), time);
+        Err(BucketError {
+            outcome,
+            what: format!("{what} {name} in {}", self.name),
+            why,
+        })
+    }
+
+    /// What an operation's failure means. `None`: it ran out of time.
+    fn outcome(
+        &self,
+        call: &Call,
+        act: Act,
+        error: Option<&opendal::Error>,
+        time: Duration,
+    ) -> (Outcome, String) {
+        let late = || format!("no answer within {} ms", time.as_millis());
+        let said = || error.map_or_else(late, |error| with_causes(error));
+        let worked = self.worked.load(Relaxed);
+        let (outcome, why) = match call.wire() {
+            Wire::Answered(reply) if reply.status >= 300 => {
+                let appends = matches!(act, Act::Append(_));
+                let outcome = reply.outcome(self.url.service, appends, worked);
+                // Whoever says anything but "who are you?" knows us.
+                if !matches!(reply.status, 400 | 401 | 403) && reply.status < 500 {
+                    self.worked.store(true, Relaxed);
+                }
+                (outcome, reply.describe())
+            }
+            Wire::Answered(_) => (Outcome::Unknown, said()),
+            Wire::Sent { session: true } | Wire::NotSent => (Outcome::NotNow, said()),
+            Wire::Sent { session: false } => (Outcome::Unknown, said()),
+            Wire::HeldBack(why) => (Outcome::WrongOffset, why),
+            // No credentials: they may come back if there were any.
+            Wire::Silent if worked || error.is_none() => (Outcome::NotNow, said()),
+            Wire::Silent => (Outcome::Refused, said()),
+        };
+        // Half of it is done: whatever happened to the other half, something may be there.
+        if call.changed() && act == Act::Create {
+            return (Outcome::Unknown, why);
+        }
+        (outcome, why)
+    }
+
+    fn unsupported(&self, what: &str, name: &str) -> BucketError {
+        BucketError::new(
+            Outcome::Refused,
+            format!("{what} {name} in {}", self.name),
+            "objects of this kind of bucket cannot be appended to",
+        )
+    }
+
+    async fn write_new(
+        &self,
+        what: &str,
+        name: &str,
+        bytes: Bytes,
+    ) -> Result<Option<ETag>, BucketError> {
+        let time = self.time(bytes.len() as u64);
+        let write = self.operator.write_with(name, bytes).if_not_exists(true);
+        let (_, call) = self.run(what, name, Act::Other, time, write).await?;
+        Ok(call.etag().map(ETag))
+    }
+
+    /// By the library's append writer; the meter tells it the length.
+    async fn append_by_writer(
+        &self,
+        what: &str,
+        name: &str,
+        act: Act,
+        bytes: Bytes,
+    ) -> Result<(), BucketError> {
+        let time = self.time(bytes.len() as u64);
+        let append = async {
+            let writer = self.operator.writer_with(name).append(true);
+            let mut writer = match act {
+                Act::Create => writer.if_not_exists(true).await?,
+                Act::Append(_) | Act::Other => writer.await?,
+            };
+            writer.write(bytes).await?;
+            writer.close().await
+        };
+        self.run(what, name, act, time, append).await?;
+        Ok(())
+    }
+
+    async fn read_range(&self, name: &str, offset: u64, len: u64) -> Result<Bytes, BucketError> {
+        let what = "read";
+        let end = offset.saturating_add(len);
+        let read = self.operator.read_with(name).range(offset..end);
+        let time = self.time(len);
+        let call = Call::new(Act::Other);
+        let error = match tokio::time::timeout(time, call.run(read.into_future())).await {
+            Ok(Ok(bytes)) => {
+                self.worked.store(true, Relaxed);
+                let expected = call
+                    .whole_len()
+                    .map(|whole| whole.min(end).saturating_sub(offset));
+                if expected == Some(bytes.len() as u64) {
+                    return Ok(bytes.to_bytes());
+                }
+                let why = match expected {
+                    Some(expected) => {
+                        format!("{} bytes came instead of {expected}", bytes.len())
+                    }
+                    None => "the server does not say which range it answered with".to_owned(),
+                };
+                let what = format!("{what} {name} in {}", self.name);
+                return Err(BucketError::new(Outcome::Unknown, what, why));
+            }
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        // "Range not satisfiable": the object ends before it.
+        if matches!(call.wire(), Wire::Answered(reply) if reply.status == 416) {
+            self.worked.store(true, Relaxed);
+            return Ok(Bytes::new());
+        }
+        let (outcome, why) = self.outcome(&call, Act::Other, error.as_ref(), time);
+        let what = format!("{what} {name} in {}", self.name);
+        Err(BucketError { outcome, what, why })
+    }
+}
+
+impl Bucket for Client {
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+
+    fn provider(&self) -> &str {
+        self.provider
+    }
+
+    fn appends(&self) -> Option<AppendLimits> {
+        match self.url.service {
+            // https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-objects-append.html
+            Service::S3Express => Some(AppendLimits {
+                appends_max: 10_000,
+                append_bytes_max: 5 << 30,
+                object_bytes_max: 5 << 40,
+            }),
+            // https://learn.microsoft.com/rest/api/storageservices/append-block: 100 MiB from version 2022-11-02 on, which the
+            // library asks for.
+            Service::Azure => Some(AppendLimits {
+                appends_max: 50_000,
+                append_bytes_max: 100 << 20,
+                object_bytes_max: 50_000 * (100 << 20),
+            }),
+            Service::S3 => None,
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        self.counters.usage()
+    }
+
+    fn create<'a>(&'a self, name: &'a str, first: Bytes) -> Answer<'a, ()> {
+        Box::pin(async move {
+            match self.url.service {
+                Service::S3Express => self.write_new("create", name, first).await.map(drop),
+                Service::Azure => {
+                    self.append_by_writer("create", name, Act::Create, first)
+                        .await
+                }
+                Service::S3 => Err(self.unsupported("create", name)),
+            }
+        })
+    }
+
+    fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if self.url.service == Service::S3 {
+                return Err(self.unsupported("append to", name));
+            }
+            self.append_by_writer("append to", name, Act::Append(offset), bytes)
+                .await
+        })
+    }
+
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, Option<ETag>> {
+        Box::pin(self.write_new("put", name, bytes))
+    }
+
+    fn replace<'a>(
+        &'a self,
+        name: &'a str,
+        expected: &'a ETag,
+        bytes: Bytes,
+    ) -> Answer<'a, Option<ETag>> {
+        Box::pin(async move {
+            let time = self.time(bytes.len() as u64);
+            let write = self.operator.write_with(name, bytes).if_match(&expected.0);
+            let (_, call) = self.run("replace", name, Act::Other, time, write).await?;
+            Ok(call.etag().map(ETag))
+        })
+    }
+
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let time = self.time(bytes.len() as u64);
+            let write = self.operator.write_with(name, bytes);
+            self.run("put", name, Act::Other, time, write).await?;
+            Ok(())
+        })
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> Answer<'a, (Bytes, Option<ETag>)> {
+        Box::pin(async move {
+            let read = self.operator.read_with(name);
+            let time = self.timeout * LIST_TIMEOUTS;
+            let (bytes, call) = self.run("read", name, Act::Other, time, read).await?;
+            Ok((bytes.to_bytes(), call.etag().map(ETag)))
+        })
+    }
+
+    fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> Answer<'a, Bytes> {
+        Box::pin(async move {
+            if len == 0 {
+                return Ok(Bytes::new());
+            }
+            self.read_range(name, offset, len).await
+        })
+    }
+
+    fn stat<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Stat>> {
+        Box::pin(async move {
+            let stat = self.operator.stat(name);
+            let time = self.timeout;
+            match self.run("look at", name, Act::Other, time, stat).await {
+                Ok((found, call)) => Ok(Some(Stat {
+                    len: found.content_length(),
+                    etag: call.etag().map(ETag),
+                })),
+                Err(error) if error.outcome == Outcome::Absent => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn list<'a>(&'a self, directory: &'a str) -> Answer<'a, Vec<Entry>> {
+        Box::pin(async move {
+            let list = self.operator.list_with(directory).recursive(true);
+            let time = self.timeout * LIST_TIMEOUTS;
+            let (found, _) = self.run("list", directory, Act::Other, time, list).await?;
+            let files = found
+                .into_iter()
+                .filter(|it| it.metadata().mode() == EntryMode::FILE);
+            let mut entries: Vec<Entry> = files
+                .map(|it| Entry {
+                    len: it.metadata().content_length(),
+                    name: it.path().to_owned(),
+                })
+                .collect();
+            // S3 Express lists in any order.
+            entries.sort_unstable();
+            Ok(entries)
+        })
+    }
+
+    fn delete<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let delete = self.operator.delete(name);
+            match self
+                .run("delete", name, Act::Other, self.timeout, delete)
+                .await
+            {
+                Err(error) if error.outcome != Outcome::Absent => Err(error),
+                _ => Ok(()),
+            }
+        })
+    }
+}

@@ -1,0 +1,411 @@
+//! The meter: every request to an object store passes here, on its way between the client library and the wire.
+//!
+//! It does three things that the library does not:
+//!
+//! 1. **Counts** each request by kind, and bytes up and down: repeated ones, questions for a length and sessions too.
+//! 2. **Answers for the provider** where the library would look first: its append writers ask for the object's length and append
+//!    at whatever they hear, which is no fence (T14). During an append that question never leaves the process: its answer is the offset
+//!    that the caller gave, and the provider compares it with the truth, in one step with the append. An append that would
+//!    go out with another offset is not sent at all.
+//! 3. **Keeps the provider's answer** for [`outcome`](super::client::outcome): status and code as they came.
+//!
+//! Which operation a request belongs to is a task-local value: an operation is polled in one task.
+//!
+//! Does not: decide what an answer means, or send anything twice.
+
+use super::client::outcome::Reply;
+use crate::Usage;
+use crate::usage::RequestKind as Kind;
+use futures_core::Stream;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use opendal::raw::oio::ReadStream;
+use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport};
+use parking_lot::Mutex;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+tokio::task_local! {
+    /// The operation that this task is in.
+    static CALL: Arc<Call>;
+}
+
+/// What an operation does with its object, as far as the meter has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Appends at exactly this offset.
+    Append(u64),
+    /// Makes an object by the library's append writer, and appends its first bytes.
+    Create,
+    /// Anything else.
+    Other,
+}
+
+/// How far an operation came.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Wire {
+    /// Nothing was sent yet.
+    #[default]
+    Silent,
+    /// The last request was not sent: no connection.
+    NotSent,
+    /// An append was held back, because it had another offset than asked for.
+    HeldBack(String),
+    /// The last request may have arrived; there is no answer. `session`: it was the one for a session, so the operation itself
+    /// was not sent.
+    Sent {
+        /// See above.
+        session: bool,
+    },
+    /// The last answer.
+    Answered(Reply),
+}
+
+/// One operation.
+#[derive(Debug)]
+pub(super) struct Call {
+    act: Act,
+    wire: Mutex<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    wire: Wire,
+    /// A request of this operation that changes something was answered with success.
+    changed: bool,
+    /// Of the last successful answer.
+    etag: Option<String>,
+    /// Likewise: the object's length, where only a range was asked for.
+    whole_len: Option<u64>,
+}
+
+impl Call {
+    pub(super) fn new(act: Act) -> Arc<Call> {
+        Arc::new(Call {
+            act,
+            wire: Mutex::default(),
+        })
+    }
+
+    /// Runs `operation` as this call.
+    pub(super) fn run<F: Future>(
+        self: &Arc<Call>,
+        operation: F,
+    ) -> tokio::task::futures::TaskLocalFuture<Arc<Call>, F> {
+        CALL.scope(self.clone(), operation)
+    }
+
+    /// How far it came.
+    pub(super) fn wire(&self) -> Wire {
+        self.wire.lock().wire.clone()
+    }
+
+    /// A part of it has certainly changed something.
+    pub(super) fn changed(&self) -> bool {
+        self.wire.lock().changed
+    }
+
+    /// The object's state by the last successful answer.
+    pub(super) fn etag(&self) -> Option<String> {
+        self.wire.lock().etag.clone()
+    }
+
+    /// The object's length by the last successful answer to a question for a range.
+    pub(super) fn whole_len(&self) -> Option<u64> {
+        self.wire.lock().whole_len
+    }
+
+    fn set(&self, wire: Wire) {
+        self.wire.lock().wire = wire;
+    }
+}
+
+/// The header that says where an append goes.
+const OFFSETS: [&str; 2] = ["x-amz-write-offset-bytes", "x-ms-blob-condition-appendpos"];
+
+fn offset(headers: &HeaderMap) -> Option<&str> {
+    let mut values = OFFSETS.iter().filter_map(|name| headers.get(*name));
+    values.next()?.to_str().ok()
+}
+
+/// What a request is, for the bill.
+fn kind_of(request: &Request<Buffer>) -> Kind {
+    let query = request.uri().query().unwrap_or_default();
+    let has = |name: &str| {
+        query
+            .split('&')
+            .any(|pair| pair.split('=').next() == Some(name))
+    };
+    match *request.method() {
+        Method::HEAD => Kind::Head,
+        Method::DELETE => Kind::Delete,
+        Method::GET if query == "session" => Kind::Session,
+        Method::GET if has("list-type") || query.contains("comp=list") => Kind::List,
+        Method::GET => Kind::Get,
+        // Azure's deletion of several, which is one request.
+        Method::POST if has("delete") || query.contains("comp=batch") => Kind::Delete,
+        _ if offset(request.headers()).is_some() => Kind::Append,
+        _ => Kind::Put,
+    }
+}
+
+fn changes(kind: Kind) -> bool {
+    matches!(kind, Kind::Append | Kind::Put | Kind::Delete)
+}
+
+/// What was sent and came back, since the bucket was opened.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    appends: AtomicU64,
+    append_bytes: AtomicU64,
+    writes: AtomicU64,
+    write_bytes: AtomicU64,
+    gets: AtomicU64,
+    read_bytes: AtomicU64,
+    heads: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    sessions: AtomicU64,
+}
+
+impl Counters {
+    fn count(&self, kind: Kind, bytes: u64) {
+        let requests = match kind {
+            Kind::Append => &self.appends,
+            Kind::Put => &self.writes,
+            Kind::Get => &self.gets,
+            Kind::Head => &self.heads,
+            Kind::List => &self.lists,
+            Kind::Delete => &self.deletes,
+            Kind::Session => &self.sessions,
+        };
+        requests.fetch_add(1, Relaxed);
+        match kind {
+            Kind::Append => self.append_bytes.fetch_add(bytes, Relaxed),
+            Kind::Put => self.write_bytes.fetch_add(bytes, Relaxed),
+            _ => 0,
+        };
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let of = |counter: &AtomicU64| counter.load(Relaxed);
+        Usage {
+            appends: of(&self.appends),
+            append_bytes: of(&self.append_bytes),
+            writes: of(&self.writes),
+            write_bytes: of(&self.write_bytes),
+            reads: of(&self.gets),
+            read_bytes: of(&self.read_bytes),
+            heads: of(&self.heads),
+            sessions: of(&self.sessions),
+            lists: of(&self.lists),
+            deletes: of(&self.deletes),
+            ..Usage::default()
+        }
+    }
+}
+
+/// The transport that the client library is given.
+pub(super) struct Meter<T> {
+    wire: T,
+    /// Host and port of the object store; requests to others (for credentials) are not its bill.
+    authority: String,
+    /// The bucket's name and a dot: the store's host names may begin with it.
+    host_prefix: String,
+    counters: Arc<Counters>,
+}
+
+impl<T> Meter<T> {
+    pub(super) fn new(
+        wire: T,
+        authority: String,
+        bucket: &str,
+        counters: Arc<Counters>,
+    ) -> Meter<T> {
+        Meter {
+            wire,
+            authority,
+            host_prefix: format!("{bucket}."),
+            counters,
+        }
+    }
+
+    fn is_ours(&self, request: &Request<Buffer>) -> bool {
+        let authority = request.uri().authority().map(|it| it.as_str());
+        authority.is_some_and(|authority| {
+            authority == self.authority || authority.starts_with(&self.host_prefix)
+        })
+    }
+}
+
+/// A body that is known already.
+struct Known(Option<Buffer>);
+
+impl Stream for Known {
+    type Item = opendal::Result<Buffer>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().filter(|it| !it.is_empty()).map(Ok))
+    }
+}
+
+/// A body whose bytes are counted as they come.
+struct Counted<S> {
+    body: S,
+    counters: Arc<Counters>,
+}
+
+impl<S: Stream<Item = opendal::Result<Buffer>> + Unpin> Stream for Counted<S> {
+    type Item = opendal::Result<Buffer>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = Pin::new(&mut self.body).poll_next(context);
+        if let Poll::Ready(Some(Ok(bytes))) = &next {
+            self.counters
+                .read_bytes
+                .fetch_add(bytes.len() as u64, Relaxed);
+        }
+        next
+    }
+}
+
+/// The answer to a question for the length that is not asked.
+fn length_as_told(act: Act) -> opendal::Result<Option<Response<HttpBody>>> {
+    let answer = match act {
+        Act::Append(offset) => Response::builder()
+            .status(StatusCode::OK)
+            .header("content-length", offset)
+            .header("x-ms-blob-type", "AppendBlob"),
+        Act::Create => Response::builder().status(StatusCode::NOT_FOUND),
+        Act::Other => return Ok(None),
+    };
+    let body = HttpBody::new(Known(None), None);
+    let answer = answer.body(body).map_err(|why| {
+        Error::new(ErrorKind::Unexpected, "cannot build an answer").set_source(why)
+    })?;
+    Ok(Some(answer))
+}
+
+/// No connection came about: nothing was sent.
+fn not_connected(error: &Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return error.is_connect();
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An error and what is behind it, on one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl<T: HttpTransport> HttpTransport for Meter<T> {
+    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+        let call = CALL.try_with(Arc::clone).ok();
+        if !self.is_ours(&request) {
+            return self.wire.fetch(request).await;
+        }
+        let kind = kind_of(&request);
+        let act = call.as_ref().map_or(Act::Other, |call| call.act);
+        if kind == Kind::Head
+            && let Some(answer) = length_as_told(act)?
+        {
+            return Ok(answer);
+        }
+        if kind == Kind::Append {
+            let asked = match act {
+                Act::Append(offset) => Some(offset),
+                Act::Create => Some(0),
+                Act::Other => None,
+            };
+            let going = offset(request.headers()).and_then(|text| text.parse::<u64>().ok());
+            if asked.is_none() || asked != going {
+                let why = format!("an append at {asked:?} was about to go out at {going:?}");
+                if let Some(call) = &call {
+                    call.set(Wire::HeldBack(why.clone()));
+                }
+                return Err(Error::new(ErrorKind::ConditionNotMatch, why));
+            }
+        }
+        self.counters.count(kind, request.body().len() as u64);
+        if let Some(call) = &call {
+            let session = kind == Kind::Session;
+            call.set(Wire::Sent { session });
+        }
+        let response = match self.wire.fetch(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                if let Some(call) = &call
+                    && not_connected(&error)
+                {
+                    call.set(Wire::NotSent);
+                }
+                return Err(error);
+            }
+        };
+        let (parts, body) = response.into_parts();
+        let counters = self.counters.clone();
+        let counted = |body: HttpBody| body.map_inner(|body| Box::new(Counted { body, counters }));
+        let body = if kind == Kind::Get {
+            counted(body)
+        } else {
+            body
+        };
+        let Some(call) = call else {
+            return Ok(Response::from_parts(parts, body));
+        };
+        if parts.status.is_success() {
+            let mut progress = call.wire.lock();
+            progress.changed |= changes(kind);
+            let header = |name: &str| parts.headers.get(name)?.to_str().ok();
+            progress.etag = header("etag").map(str::to_owned);
+            let range = header("content-range").and_then(|range| range.rsplit('/').next());
+            progress.whole_len = range.and_then(|len| len.parse().ok());
+            progress.wire = Wire::Answered(Reply::ok(parts.status.as_u16()));
+            drop(progress);
+            return Ok(Response::from_parts(parts, body));
+        }
+        // The answer says why in its body; the library gets to read it too.
+        let mut body = body;
+        let text = read_all(&mut body).await?;
+        let mut reply = Reply::of(parts.status.as_u16(), &parts.headers, &text.to_bytes());
+        reply.session = kind == Kind::Session;
+        call.set(Wire::Answered(reply));
+        let body = HttpBody::new(Known(Some(text)), None);
+        Ok(Response::from_parts(parts, body))
+    }
+}
+
+/// Most bytes that an error's explanation may have.
+const REASON_BYTES_MAX: usize = 1 << 20;
+
+async fn read_all(body: &mut HttpBody) -> opendal::Result<Buffer> {
+    let mut parts = Vec::new();
+    let mut len = 0;
+    loop {
+        let part = body.read().await?;
+        if part.is_empty() {
+            return Ok(parts.into_iter().flatten().collect());
+        }
+        len += part.len();
+        if len > REASON_BYTES_MAX {
+            return Err(Error::new(ErrorKind::Unexpected, "an error without an end"));
+        }
+        parts.push(part);
+    }
+}
