@@ -13,6 +13,7 @@ use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_types::{Csn, IndexId, TableId, WorkerId};
 use logstead_wal::Lane;
+use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::OpenError;
@@ -39,6 +40,8 @@ pub struct EngineOptions {
     pub accept_data_loss: bool,
     /// The most that rows, indexes and buffers may take.
     pub memory_bytes: u64,
+    /// How the right to write is taken, at homes that no kernel's lock keeps.
+    pub lease: LeaseOptions,
     /// Threads that apply the log at the start; 0 stands for as many as there are cores, 1 for the calling one alone.
     pub replay_threads: usize,
 }
@@ -51,6 +54,7 @@ impl Default for EngineOptions {
             delta_records: true,
             accept_data_loss: false,
             memory_bytes: u64::MAX,
+            lease: LeaseOptions::default(),
             replay_threads: 0,
         }
     }
@@ -71,6 +75,7 @@ pub(crate) struct EngineInner {
     pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
+    lease: Option<Arc<Lease>>,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -119,6 +124,7 @@ impl Engine {
     pub(crate) fn with_lanes(
         options: &EngineOptions,
         lanes: Vec<Lane>,
+        lease: Option<Arc<Lease>>,
         next: Csn,
         tables: HashMap<TableId, Arc<Table>, FixedState>,
         account: Account,
@@ -127,6 +133,14 @@ impl Engine {
     ) -> std::io::Result<Engine> {
         let workers = options.workers;
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
+        if let Some(lease) = &lease {
+            let path = Arc::downgrade(&path);
+            lease.set_loss_listener(move |lost| {
+                if let Some(path) = path.upgrade() {
+                    path.fail(LogFailed::new(lost.to_string()));
+                }
+            });
+        }
         Ok(Engine(Arc::new(EngineInner {
             path,
             delta_records: options.delta_records,
@@ -139,6 +153,7 @@ impl Engine {
             drops: AtomicU64::new(0),
             certifier: Certifier::new(),
             orphans: Mutex::default(),
+            lease,
             _buffers: buffers,
             account,
         })))
@@ -231,6 +246,12 @@ impl Engine {
         self.0.horizon().counter()
     }
 
+    /// The right to write, and to answer, where no kernel's lock gives it: answers leave while it is valid (T15).
+    #[inline]
+    pub fn lease(&self) -> Option<&Arc<Lease>> {
+        self.0.lease.as_ref()
+    }
+
     /// The way from pre-commit to acknowledgment.
     pub fn commit_path(&self) -> &Arc<CommitPath> {
         &self.0.path
@@ -248,7 +269,7 @@ impl Engine {
         self.0.path.acknowledged(awaits)
     }
 
-    /// Calls `hook` when the log cannot be written any more: the process must stop.
+    /// Calls `hook` when the log cannot be written any more, or is somebody else's: the process must stop.
     pub fn set_failure_hook(&self, hook: Box<dyn Fn(&LogFailed) + Send + Sync>) {
         self.0.path.set_failure_hook(hook);
     }

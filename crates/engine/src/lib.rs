@@ -158,6 +158,8 @@ pub use logstead_commit::{
 pub use logstead_env::Env;
 pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
+pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
+pub use logstead_wal::manifest::Holder as LeaseHolder;
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use precommit::{Receipt, TryCommitError};

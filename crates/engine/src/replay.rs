@@ -281,6 +281,7 @@ pub(crate) fn open(
         lanes: u16::try_from(lanes).map_err(|_| OpenError::Options("too many lanes".into()))?,
         lane,
         accept_data_loss: options.accept_data_loss,
+        lease: options.lease.clone(),
     };
     let parts = match options.replay_threads {
         0 => core_count().min(THREADS_MAX),
@@ -314,6 +315,7 @@ pub(crate) fn open(
     let engine = Engine::with_lanes(
         &options,
         recovered.lanes,
+        recovered.lease,
         recovered.next_csn,
         shared.tables.into_inner(),
         account,

@@ -1,6 +1,9 @@
 //! Time: a monotonic clock for measuring and a wall clock for SQL.
 //!
 //! Invariant: [`Clock::monotonic`] never goes back. The wall clock may jump; nothing about correctness hangs on it.
+//!
+//! There are two clocks for measuring because the usual one stands still while the machine is suspended, and whoever holds something
+//! for a time only must not be mistaken about how much of it is over.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +54,12 @@ pub trait Clock: Send + Sync {
     /// Now, on the clock that never goes back.
     fn monotonic(&self) -> Instant;
 
+    /// Now, on a clock that never goes back and does not stand still while the machine is suspended. For leases; its moments
+    /// are not comparable with those of [`monotonic`](Self::monotonic).
+    fn boot_time(&self) -> Instant {
+        self.monotonic()
+    }
+
     /// Wall-clock microseconds since 2000-01-01 00:00 UTC, PostgreSQL's timestamp.
     fn now_micros_since_2000(&self) -> i64;
 }
@@ -62,6 +71,8 @@ const MICROS_1970_TO_2000: i64 = 946_684_800_000_000;
 #[derive(Debug)]
 pub struct RealClock {
     start: std::time::Instant,
+    /// Nanoseconds since boot when the clock was made.
+    boot_start: u64,
 }
 
 impl RealClock {
@@ -69,8 +80,17 @@ impl RealClock {
     pub fn new() -> RealClock {
         RealClock {
             start: std::time::Instant::now(),
+            boot_start: nanos_since_boot(),
         }
     }
+}
+
+/// Nanoseconds since the machine was started, those it was suspended included.
+fn nanos_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 impl Default for RealClock {
@@ -82,6 +102,10 @@ impl Default for RealClock {
 impl Clock for RealClock {
     fn monotonic(&self) -> Instant {
         Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn boot_time(&self) -> Instant {
+        Instant(nanos_since_boot().saturating_sub(self.boot_start))
     }
 
     fn now_micros_since_2000(&self) -> i64 {

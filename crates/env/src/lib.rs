@@ -16,6 +16,7 @@ mod clock;
 mod files;
 mod memory;
 mod net;
+mod process;
 mod random;
 #[allow(
     unsafe_code,
@@ -32,6 +33,7 @@ pub use files::{
 };
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
+pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use random::{Random, RealRandom, SimRandom};
 pub use ring::{Ring, RingDone, RingWaker, RingWrite};
 pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped, wake_promptly};

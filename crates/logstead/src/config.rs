@@ -36,6 +36,9 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) log_level: String,
     pub(crate) accept_data_loss: bool,
+    pub(crate) lease_duration: Duration,
+    /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
+    pub(crate) take_over: bool,
 }
 
 /// The flag of a server setting.
@@ -69,6 +72,9 @@ pub(crate) fn command_line() -> Command {
         )
         .arg(Arg::new("accept-data-loss").long("accept-data-loss").action(ArgAction::SetTrue).help(
             "Starts on a log that is corrupt before its end; what follows the corruption is lost",
+        ))
+        .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
+            "Takes a log in an object store from the server that has it, and shuts that server out",
         ));
     for setting in server_settings() {
         let default = match setting.name {
@@ -172,12 +178,16 @@ impl Config {
                 .ok_or_else(|| format!("--set {assignment}: NAME=VALUE is expected"))?;
             given.push((name.trim().to_owned(), value.trim().to_owned()));
         }
-        Config::merge(
+        let config = Config::merge(
             given,
             environment,
             file,
             arguments.get_flag("accept-data-loss"),
-        )
+        )?;
+        Ok(Config {
+            take_over: arguments.get_flag("take-over"),
+            ..config
+        })
     }
 
     fn merge(
@@ -260,6 +270,8 @@ impl Config {
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
             log_level: value("log_level"),
             accept_data_loss,
+            lease_duration: Duration::from_millis(number("lease_duration")?),
+            take_over: false,
             values,
         })
     }

@@ -7,7 +7,7 @@ use crate::commit_settings;
 use crate::config::Config;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
-use logstead_engine::{Engine, EngineOptions, OpenError, RecoveryReport};
+use logstead_engine::{Engine, EngineOptions, LeaseEvent, LeaseOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
 use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome};
 use logstead_sql::catalog::CatalogStore;
@@ -165,6 +165,12 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         commit,
         accept_data_loss: config.accept_data_loss,
         memory_bytes: config.memory_bytes,
+        lease: LeaseOptions {
+            duration: config.lease_duration,
+            take_over: config.take_over,
+            events: Arc::new(say),
+            ..LeaseOptions::default()
+        },
         ..EngineOptions::default()
     };
     let (engine, report) =
@@ -194,8 +200,10 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         error!("the log failed, the server stops: {failed}");
         std::process::exit(EXIT_LOG_FAILED);
     }));
-    let store = CatalogStore::open(&engine)
-        .map_err(|error| (EXIT_FAILURE, format!("the catalog: {error}")))?;
+    let store = CatalogStore::open(&engine).map_err(|error| {
+        release(&engine);
+        (EXIT_FAILURE, format!("the catalog: {error}"))
+    })?;
     Ok(Instance::new(
         engine,
         store,
@@ -203,6 +211,48 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         values,
         config.connections_max,
     ))
+}
+
+/// Tells people what happens to the lease.
+fn say(event: &LeaseEvent) {
+    let whose = |holder: &logstead_engine::LeaseHolder| {
+        let process = &holder.process;
+        format!(
+            "the server on host {} (process {}, since {})",
+            process.host,
+            process.process,
+            holder.since_utc()
+        )
+    };
+    let seconds = |time: &Duration| time.as_secs_f64().ceil();
+    match event {
+        LeaseEvent::Watching(holder) => info!(
+            "the log was last written by {}, which may be alive: looking for up to {:.0} s",
+            whose(holder),
+            (holder.lasts() * 11 / 10).as_secs_f64().ceil()
+        ),
+        LeaseEvent::TakenFrom(holder) => {
+            warn!("taking the log over from {}", whose(holder));
+        }
+        LeaseEvent::WaitsFor(time) => info!(
+            "waiting {} s for the lease of the server before to run out: it may answer until then",
+            seconds(time)
+        ),
+        LeaseEvent::Lapsed(error) => {
+            warn!("the lease ran out and could not be renewed, answers wait: {error}")
+        }
+        LeaseEvent::Recovered => info!("the lease is renewed, answers leave again"),
+        LeaseEvent::NotReleased(error) => warn!(
+            "the lease could not be given back, the next server waits until it runs out: {error}"
+        ),
+    }
+}
+
+/// Gives the log back: the next server need not wait.
+fn release(engine: &Engine) {
+    if let Some(lease) = engine.lease() {
+        lease.release();
+    }
 }
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
@@ -272,6 +322,7 @@ async fn accept(
         .flush_all_and_wait()
         .await
         .map_err(|error| format!("the last flush failed: {error}"))?;
+    release(&instance.engine);
     workers.iter().for_each(|worker| worker.close());
     Ok(())
 }

@@ -22,6 +22,7 @@ pub mod block;
 pub mod entry;
 pub mod inspect;
 mod lane;
+pub mod lease;
 pub mod manifest;
 pub mod record;
 pub mod recovery;

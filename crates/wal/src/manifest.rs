@@ -6,6 +6,7 @@
 //! logstead manifest 1
 //! database 00000000075bcd15
 //! epoch 3
+//! lease owner 0f1e2d3c4b5a6978 renewals 41 duration-ms 10000 owed-ms 0 since 1767225600 host db-1 process 4711 started 90210 boot 0123456789abcdef0123456789abcdef namespaces 4026531836 4026531834
 //! lane 0 first-segment 12
 //! mark epoch 2 base 100 first-unaccounted 151 next 160
 //! annulled from 155
@@ -22,8 +23,11 @@
 //!   never read again (Aurora's truncation ranges).
 //! - Where a loss of data was accepted, the mark names the first CSN that may depend on it: no entry from there on survives.
 //! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before.
+//! - The line `lease` says who may write, at homes that no kernel's lock keeps (see [`lease`](crate::lease)); others have none. No two
+//!   states of a manifest with such a line are equal: its owner never writes a number of `renewals` twice.
 
 use crate::FormatError;
+use logstead_env::ProcessIdentity;
 use logstead_home::Position;
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use std::fmt::Write as _;
@@ -84,6 +88,55 @@ pub struct Discarded {
     pub last_segment: u64,
 }
 
+/// Who may write, for how long: the lease, as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// A random number: one start of one server.
+    pub owner: u64,
+    /// Grows with everything that this owner writes here.
+    pub renewals: u64,
+    /// The lease runs out this long after it was written last, at the latest; 0: it was given back.
+    pub duration_ms: u64,
+    /// The lease of somebody before may hold for this long after that; 0: none does.
+    pub owed_ms: u64,
+    /// When the owner took it, in seconds since 1970, for people only.
+    pub since: u64,
+    /// The owner's process.
+    pub process: ProcessIdentity,
+}
+
+impl Holder {
+    /// The owner gave the lease back: it answers nobody any more.
+    pub fn is_released(&self) -> bool {
+        self.duration_ms == 0
+    }
+
+    /// For how long somebody may answer clients after this was written.
+    pub fn lasts(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.duration_ms.max(self.owed_ms))
+    }
+
+    /// When the owner took it, for people: `2026-01-01 00:00:00 UTC`.
+    pub fn since_utc(&self) -> String {
+        let (days, seconds) = (self.since / 86_400, self.since % 86_400);
+        // Years begin in March, so that a leap day is a year's last one; eras of 400 years are all alike.
+        let days = days + 719_468;
+        let (era, day) = (days / 146_097, days % 146_097);
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let (month, later) = if month < 10 {
+            (month + 3, 0)
+        } else {
+            (month - 9, 1)
+        };
+        let year = era * 400 + year + later;
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    }
+}
+
 /// The manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -91,6 +144,8 @@ pub struct Manifest {
     pub database: DatabaseId,
     /// The epoch that writes, or wrote last.
     pub epoch: Epoch,
+    /// Who may write; `None` where the kernel's lock says it.
+    pub holder: Option<Holder>,
     /// Its lanes.
     pub lanes: Vec<Origin>,
     /// The epochs before that wrote anything.
@@ -127,6 +182,27 @@ impl Manifest {
         let _ = writeln!(out, "logstead manifest {FORMAT_VERSION}");
         let _ = writeln!(out, "database {:016x}", self.database.get());
         let _ = writeln!(out, "epoch {}", self.epoch);
+        if let Some(holder) = &self.holder {
+            let Holder {
+                owner,
+                renewals,
+                duration_ms,
+                owed_ms,
+                since,
+                process,
+            } = holder;
+            let _ = writeln!(
+                out,
+                "lease owner {owner:016x} renewals {renewals} duration-ms {duration_ms} owed-ms {owed_ms} since {since} \
+                 host {} process {} started {} boot {:032x} namespaces {} {}",
+                process.host,
+                process.process,
+                process.started,
+                process.boot,
+                process.process_namespace,
+                process.time_namespace
+            );
+        }
         for origin in &self.lanes {
             let _ = writeln!(
                 out,
@@ -250,24 +326,25 @@ struct Parser<'a> {
     at: usize,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn next_is(&self, word: &str) -> bool {
         self.text[self.at..]
             .strip_prefix(word)
             .is_some_and(|rest| rest.starts_with(' '))
     }
 
-    /// Reads one line of the given shape: words must match, each `#` is a number.
-    fn line(&mut self, shape: &'static str, radix: u32) -> Result<Vec<u64>, FormatError> {
+    /// Reads one line of the given shape: words must match, each `#` stands for any word.
+    fn words(&mut self, shape: &'static str) -> Result<Vec<&'a str>, FormatError> {
         let error = FormatError::new("a line is not as expected", self.at);
-        let rest = &self.text[self.at..];
+        let text: &'a str = self.text;
+        let rest = &text[self.at..];
         let end = rest.find('\n').ok_or(error.clone())?;
         let mut words = rest[..end].split(' ');
-        let mut numbers = Vec::new();
+        let mut found = Vec::new();
         for expected in shape.split(' ') {
             let word = words.next().ok_or(error.clone())?;
             if expected == "#" {
-                numbers.push(u64::from_str_radix(word, radix).map_err(|_| error.clone())?);
+                found.push(word);
             } else if expected != word {
                 return Err(error);
             }
@@ -276,7 +353,38 @@ impl Parser<'_> {
             return Err(error);
         }
         self.at += end + 1;
-        Ok(numbers)
+        Ok(found)
+    }
+
+    /// The same where each `#` is a number.
+    fn line(&mut self, shape: &'static str, radix: u32) -> Result<Vec<u64>, FormatError> {
+        let error = FormatError::new("a line is not as expected", self.at);
+        let words = self.words(shape)?.into_iter();
+        let numbers = words.map(|word| u64::from_str_radix(word, radix));
+        numbers.collect::<Result<_, _>>().map_err(|_| error)
+    }
+
+    fn holder(&mut self) -> Result<Holder, FormatError> {
+        let error = FormatError::new("a line is not as expected", self.at);
+        let words = self.words(
+            "lease owner # renewals # duration-ms # owed-ms # since # host # process # started # boot # namespaces # #",
+        )?;
+        let number = |at: usize| words[at].parse::<u64>().map_err(|_| error.clone());
+        Ok(Holder {
+            owner: u64::from_str_radix(words[0], 16).map_err(|_| error.clone())?,
+            renewals: number(1)?,
+            duration_ms: number(2)?,
+            owed_ms: number(3)?,
+            since: number(4)?,
+            process: ProcessIdentity {
+                host: words[5].to_owned(),
+                process: words[6].parse().map_err(|_| error.clone())?,
+                started: number(7)?,
+                boot: u128::from_str_radix(words[8], 16).map_err(|_| error.clone())?,
+                process_namespace: number(9)?,
+                time_namespace: number(10)?,
+            },
+        })
     }
 
     fn lane(&self, number: u64) -> Result<LaneId, FormatError> {
@@ -298,10 +406,14 @@ impl Parser<'_> {
         let mut manifest = Manifest {
             database,
             epoch,
+            holder: None,
             lanes: Vec::new(),
             marks: Vec::new(),
             discarded: Vec::new(),
         };
+        if self.next_is("lease") {
+            manifest.holder = Some(self.holder()?);
+        }
         while self.next_is("lane") {
             let n = self.line("lane # first-segment #", 10)?;
             manifest.lanes.push(Origin {

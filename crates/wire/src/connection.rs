@@ -1,7 +1,7 @@
 //! The life of one connection: first packet, startup, then messages until it ends.
 //!
 //! Owns: the order of messages (handshake, skipping to Sync after an error) and the moment replies leave: once per Sync
-//! or simple query, and only after everything they tell is Committed (`Session::settle`).
+//! or simple query, and only after everything they tell is Committed (`Session::settle`), while the server's lease is valid.
 //! Does not: know SQL. The session answers into the link.
 
 use crate::decode::{self, FirstPacket, Frontend, Target};
@@ -37,8 +37,7 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
             && !link.0.output().is_empty()
             && let Err(error) = session.finish().await
         {
-            link.0.discard();
-            link.0.error(&error);
+            link.0.only_error(&error);
         }
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
@@ -46,8 +45,7 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
             Some(Ok(Goodbye)) => {}
             Some(Err(ConnectionLost)) => return,
             None => {
-                link.0.discard();
-                link.0.error(
+                link.0.only_error(
                     &SqlError::internal("the session failed; the server log has more").fatal(),
                 );
             }
@@ -106,7 +104,7 @@ async fn first_packets(
                 return None;
             }
             Ok(Some(FirstPacket::Startup { minor, parameters })) => {
-                let mut link = Link::new(stream);
+                let mut link = Link::new(stream, worker.instance.engine.lease().cloned());
                 *link.input() = buffer;
                 let unknown: Vec<&str> = parameters
                     .iter()
@@ -119,7 +117,7 @@ async fn first_packets(
                 return Some((link, parameters));
             }
             Err(error) => {
-                let mut link = Link::new(stream);
+                let mut link = Link::new(stream, worker.instance.engine.lease().cloned());
                 link.error(&protocol_error(error));
                 link.close().await;
                 return None;
@@ -331,8 +329,7 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
     }
     if let Err(error) = session.settle().await {
         // Replies that were not confirmed must never reach the client.
-        link.discard();
-        link.error(&error);
+        link.only_error(&error);
         return Ok(Some(Goodbye));
     }
     link.write_out().await?;

@@ -1,12 +1,14 @@
 //! One client's socket with its two buffers.
 //!
 //! Owns: the stream, what was received and not yet decoded, what is to be sent. Implements the session's [`Client`] over
-//! them. Invariant: nothing is written except in [`Link::write_out`], so the owner decides when replies leave.
+//! them. Invariant: nothing is written except in [`Link::write_out`], so the owner decides when replies leave, and none leaves that tells of
+//! data while the server's lease has run out (T15).
 
 use crate::decode::{self, Frame, Frontend};
 use crate::encode;
 use crate::rows::RowFormat;
 use bytes::BytesMut;
+use logstead_engine::Lease;
 use logstead_sql::error::Fields;
 use logstead_sql::exec::{RowSink, StoredColumn};
 use logstead_sql::plan::OutputColumn;
@@ -16,6 +18,7 @@ use logstead_sql::{Result, SqlError};
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -39,17 +42,23 @@ pub(crate) struct Link {
     rows: RowFormat,
     /// The last read filled the room it was given: the next one gets more.
     busy: bool,
+    /// Where somebody else may take the log over: replies leave while this is valid.
+    lease: Option<Arc<Lease>>,
+    /// What is to be sent tells nothing that could be out of date.
+    tells_nothing: bool,
 }
 
 impl Link {
     /// Takes a stream over.
-    pub(crate) fn new(stream: TcpStream) -> Link {
+    pub(crate) fn new(stream: TcpStream, lease: Option<Arc<Lease>>) -> Link {
         Link {
             stream,
             input: BytesMut::new(),
             output: Vec::new(),
             rows: RowFormat::default(),
             busy: false,
+            lease,
+            tells_nothing: false,
         }
     }
 
@@ -110,12 +119,38 @@ impl Link {
         if self.output.is_empty() {
             return Ok(());
         }
+        let goes_on = self.may_answer().await;
         let written = self.stream.write_all(&self.output).await;
         self.output.clear();
         if self.output.capacity() > 4 * IDLE_BUFFER_BYTES {
             self.output = Vec::new();
         }
+        if !goes_on {
+            return Err(ConnectionLost);
+        }
         written.map_err(|_| ConnectionLost)
+    }
+
+    /// Waits until replies may leave, or replaces them by the news that they never may (false: the connection ends). It is enough that the lease is valid
+    /// here, after what they tell was read: nobody else had written anything by then.
+    #[inline]
+    async fn may_answer(&mut self) -> bool {
+        let Some(lease) = self.lease.as_ref().filter(|_| !self.tells_nothing) else {
+            return true;
+        };
+        let Err(lost) = lease.valid().await else {
+            return true;
+        };
+        let text = format!("terminating connection because another server took over: {lost}");
+        self.only_error(&SqlError::new(SqlState::ADMIN_SHUTDOWN, text).fatal());
+        false
+    }
+
+    /// Nothing but this error, the session's last, which tells of no data, is to be sent.
+    pub(crate) fn only_error(&mut self, error: &SqlError) {
+        self.discard();
+        self.error(error);
+        self.tells_nothing = true;
     }
 
     /// Says goodbye: what is left to be sent is sent as far as the client takes it soon.

@@ -394,7 +394,8 @@ impl CommitPath {
         }
     }
 
-    fn fail(&self, failure: LogFailed) {
+    /// Nothing is acknowledged any more, and the hook is called: the log cannot be written, or it is somebody else's now.
+    pub fn fail(&self, failure: LogFailed) {
         self.mark.fail(failure.clone());
         for waker in self.waits.take_clients() {
             waker.wake();

@@ -58,6 +58,7 @@ impl Setup {
                 allowance: None,
             },
             accept_data_loss: false,
+            lease: logstead_wal::lease::LeaseOptions::default(),
         }
     }
 

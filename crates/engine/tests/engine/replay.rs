@@ -42,6 +42,7 @@ impl Forge {
             lanes,
             lane: LaneConfig::default(),
             accept_data_loss: false,
+            lease: logstead_wal::lease::LeaseOptions::default(),
         };
         let dynamic: Arc<dyn LogHome> = Arc::new(home.clone());
         let log = recovery::open(&dynamic, &env, &options, &mut |_, _| Ok(())).expect("a new log");

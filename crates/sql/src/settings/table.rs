@@ -358,6 +358,16 @@ pub static TABLE: &[Setting] = &[
         "Sets the locale for formatting date and time values.",
     ),
     server(
+        "lease_duration",
+        Kind::Int {
+            min: 1_000,
+            max: 3_600_000,
+            unit: Unit::Milliseconds,
+        },
+        "10000",
+        "How long the right to write a log in an object store lasts unless it is renewed (every third of this, one request each): another server waits so long for one that has vanished.",
+    ),
+    server(
         "listen",
         Kind::Checked(listen_address),
         "127.0.0.1:5433",

@@ -46,6 +46,7 @@ fn options() -> Options {
             allowance: Some(Arc::new(Allowance::new(4000))),
         },
         accept_data_loss: false,
+        lease: crate::lease::LeaseOptions::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a log cannot be brought back.
 
+use crate::manifest::Holder;
 use logstead_home::{HomeError, Position};
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 
@@ -65,6 +66,17 @@ pub enum RecoveryError {
     /// There is nothing.
     #[error("{0} holds no Logstead log")]
     NoLog(String),
+    /// Another server writes here.
+    #[error(
+        "the log in {home} is in use by the server on host {} (process {}, since {}); stop that one first, or start with --take-over to shut it out",
+        .holder.process.host, .holder.process.process, .holder.since_utc()
+    )]
+    InUse {
+        /// Which home.
+        home: String,
+        /// Whose lease it is.
+        holder: Box<Holder>,
+    },
     /// No space for the new epoch's segments.
     #[error("the disk that holds {0} is full: free some space and start again")]
     DiskFull(String),

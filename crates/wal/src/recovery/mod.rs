@@ -1,15 +1,25 @@
 //! How a database comes back from its log.
 //!
-//! 1. Read the manifest (or make the first one).
+//! 1. Read the manifest (or make the first one). Where no kernel's lock keeps others out: take the lease in it, by compare and
+//!    swap, and then fence the lanes of its epoch; nothing is read before (T3).
 //! 2. Read every lane of every epoch up to its end, in parallel; settled epochs end where their mark says.
 //! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them well.
 //! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
 //!    the disk (T7).
 //! 5. Write the recovery mark and the next epoch's lanes, in one atomic step.
 //! 6. Give back what nothing needs, open the new lanes on fresh segments.
+//! 7. Wait until a lease that was taken from a living server has run out: until then it may still answer (T15).
 //!
 //! Invariants: nothing but rewriting what is there happens before step 5, and step 5 is atomic, so a crash anywhere gives
 //! the same survivors at the next attempt. Steps after 5 can be repeated or left out without effect on the data.
+//!
+//! **Two starts at one home.** Any step may be the last one for hours, and go on after another server has taken the lease:
+//! - The lanes to be fenced are those of the manifest's epoch. Lanes of earlier epochs were fenced before the mark that
+//!   ended theirs; a later epoch's lanes are opened only after its mark, and the mark of a start that was overtaken fails: it
+//!   is a compare and swap from the state with its own lease.
+//! - Segments of different epochs never share a number (`epoch << 32` is the first), so opening, fencing and giving back by
+//!   who was overtaken meet nothing of a later epoch. What it gives back lies outside the spans of marks that never change.
+//! - What it writes again (step 4) are blocks of settled lanes, each with the one content it ever had.
 //!
 //! Does not: know what records mean.
 
@@ -26,6 +36,7 @@ pub(crate) use replay::{Reading, Replayed, read_manifest, replay};
 pub(crate) use scan::{LaneScan, Target};
 
 use crate::lane::{Lane, LaneConfig, LaneStart};
+use crate::lease::{Lease, LeaseOptions};
 use crate::manifest::{self, Manifest, Origin};
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{Buffer, HomeError, LogHome, NoRoom, Position, Tag};
@@ -43,6 +54,8 @@ pub struct Options {
     pub lane: LaneConfig,
     /// Start although acknowledged data is gone, dropping everything from the first hole on.
     pub accept_data_loss: bool,
+    /// How the right to write is taken, where no kernel's lock gives it.
+    pub lease: LeaseOptions,
 }
 
 /// Where a lane of some epoch ended.
@@ -150,6 +163,8 @@ pub struct Recovered {
     pub next_csn: Csn,
     /// What was found.
     pub report: Report,
+    /// The right to write and to answer, where no kernel's lock gives it.
+    pub lease: Option<Arc<Lease>>,
 }
 
 /// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
@@ -176,6 +191,27 @@ pub fn open_with(
             "a log needs at least one lane".to_owned(),
         ));
     }
+    if !home.facts().leased {
+        return open_held(home, env, options, ahead, survivors, None);
+    }
+    let lease = Lease::claim(home, env, &options.lease)?;
+    let opened = open_held(home, env, options, ahead, survivors, Some(&lease));
+    if opened.is_err() {
+        // The next start need not wait for a server that never was.
+        lease.release();
+    }
+    opened
+}
+
+/// The same with the right to write.
+fn open_held(
+    home: &Arc<dyn LogHome>,
+    env: &Env,
+    options: &Options,
+    ahead: bool,
+    survivors: &mut dyn Survivors,
+    lease: Option<&Arc<Lease>>,
+) -> Result<Recovered, RecoveryError> {
     let clock = env.clock.as_ref();
     let since = clock.monotonic();
     let mut watch = Stopwatch { clock, since };
@@ -184,10 +220,20 @@ pub fn open_with(
         clock,
         ahead,
     };
-    let (manifest, tag, mut replayed) = match read_manifest(home.as_ref())? {
+    let found = match lease {
+        Some(lease) => Some((lease.manifest(), None)),
+        None => read_manifest(home.as_ref())?.map(|(manifest, tag)| (manifest, Some(tag))),
+    };
+    if let (Some(lease), Some((manifest, _))) = (lease, &found) {
+        let name = lease.name();
+        for origin in &manifest.lanes {
+            home.fence(origin.lane, origin.first_segment, &name)?;
+        }
+    }
+    let (manifest, tag, mut replayed) = match found {
         Some((manifest, tag)) => {
             let replayed = replay(&reading, &manifest, options.accept_data_loss, survivors)?;
-            (manifest, Some(tag), replayed)
+            (manifest, tag, replayed)
         }
         None => (
             first_manifest(home.as_ref(), env)?,
@@ -195,19 +241,18 @@ pub fn open_with(
             Replayed::nothing(),
         ),
     };
+    // Epochs are counted from 1: nothing was ever opened.
+    let created = manifest.epoch == Epoch(0);
     replayed.report.took.reading = watch.lap();
     survivors.finish()?;
     replayed.report.took.finishing = watch.lap();
     rewrite_tails(home.as_ref(), &replayed)?;
     replayed.report.took.tails = watch.lap();
-    let next = next_manifest(
-        home.as_ref(),
-        &manifest,
-        &replayed,
-        options.lanes,
-        tag.is_none(),
-    )?;
-    write_manifest(home.as_ref(), tag, &next)?;
+    let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, created)?;
+    match lease {
+        Some(lease) => lease.update(|manifest| *manifest = next.clone())?,
+        None => write_manifest(home.as_ref(), tag, &next)?,
+    }
     replayed.report.took.mark = watch.lap();
     if replayed.report.loss.is_none() {
         give_back(home.as_ref(), &next, &replayed)?;
@@ -230,8 +275,11 @@ pub fn open_with(
         ));
     }
     replayed.report.took.opening = watch.lap();
+    if let Some(lease) = lease {
+        lease.wait_out()?;
+    }
     let report = Report {
-        created: tag.is_none(),
+        created,
         ..replayed.report
     };
     Ok(Recovered {
@@ -240,6 +288,7 @@ pub fn open_with(
         lanes,
         next_csn: next.base(),
         report,
+        lease: lease.cloned(),
     })
 }
 
@@ -266,6 +315,7 @@ fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryErr
     Ok(Manifest {
         database,
         epoch: Epoch(0),
+        holder: None,
         lanes: Vec::new(),
         marks: Vec::new(),
         discarded: Vec::new(),
@@ -301,15 +351,20 @@ fn next_manifest(
     let epoch = Epoch(epoch.ok_or(RecoveryError::Options(
         "the log has used up its epochs".to_owned(),
     ))?);
+    let leased = home.facts().leased;
     let mut discarded = manifest.discarded.clone();
     discarded.extend_from_slice(&replayed.discarded);
     let mut next = Manifest {
         database: manifest.database,
         epoch,
+        // A home with a kernel's lock has none, also if what lies there was copied from one that had.
+        holder: manifest.holder.clone().filter(|_| leased),
         lanes: Vec::new(),
         marks: replayed.marks.clone(),
         discarded,
     };
+    // What a server does late that was shut out meets nothing of this epoch.
+    let fresh = if leased { first_number(epoch) } else { 0 };
     for lane in (0..lanes).map(LaneId) {
         // A number is never used twice, also if its segment is gone.
         let listed = home
@@ -329,10 +384,15 @@ fn next_manifest(
         let begun = begun.map_or(0, |origin| origin.first_segment + 1);
         next.lanes.push(Origin {
             lane,
-            first_segment: listed.max(marked).max(begun),
+            first_segment: listed.max(marked).max(begun).max(fresh),
         });
     }
     Ok(next)
+}
+
+/// The first of the segment numbers that are the epoch's own, at homes with a lease.
+fn first_number(epoch: Epoch) -> u64 {
+    u64::from(epoch.get()) << 32
 }
 
 fn write_manifest(
@@ -350,6 +410,10 @@ fn write_manifest(
 
 /// Removes segments and side segments that no epoch needs, and the unused ends of those that are settled. What to
 /// remove follows from the manifest; the listing only says what is there.
+///
+/// Safe also for a start that was overtaken and does this late, when newer servers have written: their segments and side segments carry
+/// numbers of later epochs and are not touched, in lanes that this manifest names or not; and what this manifest's marks do not
+/// need, a later one's do not need either, because marks are only added to.
 fn give_back(
     home: &dyn LogHome,
     manifest: &Manifest,
@@ -364,12 +428,14 @@ fn give_back(
         .iter()
         .map(|side| (side.lane, side.id))
         .collect();
+    let later = home.facts().leased.then(|| first_number(manifest.epoch));
     for lane in home.lanes()? {
         let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
         for info in home.segments(lane)? {
             let segment = info.segment;
             if manifest.is_discarded(lane, segment)
                 || origin.is_some_and(|origin| segment >= origin.first_segment)
+                || later.is_some_and(|later| segment >= later)
             {
                 continue;
             }

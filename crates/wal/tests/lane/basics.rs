@@ -211,6 +211,7 @@ fn threads_share_a_lane() {
             ..LaneConfig::default()
         },
         accept_data_loss: false,
+        lease: logstead_wal::lease::LeaseOptions::default(),
     };
     let open = |found: &mut Vec<u64>| {
         // The writer's thread lets go of the old one only after it has told that the last block is durable.

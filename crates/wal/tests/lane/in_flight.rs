@@ -78,6 +78,7 @@ fn t2_what_hardened_survives_a_crash_with_later_blocks_written() {
             ..LaneConfig::default()
         },
         accept_data_loss: false,
+        lease: logstead_wal::lease::LeaseOptions::default(),
     };
     // The bench's own lanes are no log; this one begins afresh.
     bench.home.crash();

@@ -60,6 +60,7 @@ impl World {
                 ..LaneConfig::default()
             },
             accept_data_loss: false,
+            lease: logstead_wal::lease::LeaseOptions::default(),
         };
         let home: Arc<dyn LogHome> = Arc::new(self.home.clone());
         let mut found = Vec::new();

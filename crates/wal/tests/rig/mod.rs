@@ -86,6 +86,7 @@ pub(crate) fn options() -> Options {
             ..LaneConfig::default()
         },
         accept_data_loss: false,
+        lease: logstead_wal::lease::LeaseOptions::default(),
     }
 }
 

@@ -1,0 +1,235 @@
+//! How a server comes by the lease: a protocol, event in, step out, without clock, home or threads.
+//!
+//! **Rule.** Whoever finds the lease held may take it
+//! 1. at once, if its owner gave it back or is known to have ended;
+//! 2. at once, if told to (`--take-over`);
+//! 3. when the manifest has not changed for as long as the lease lasts, and a margin.
+//!
+//! Otherwise it is refused. Taking is one compare and swap from exactly the state that was looked at; whatever comes in between makes
+//! the claim begin again with a new look.
+//!
+//! **Why nobody reads what is out of date (T15).** Let `c` be the state that was replaced, first seen at `s`. Its owner counts its lease from
+//! before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the last state it wrote. So it answers
+//! nobody after `s` + duration - margin by its clock, and at [`Held::run_out`] = `s` + duration + margin by ours nobody does. That holds
+//! for a lease taken from a living owner in the same way: who takes it accepts connections no earlier.
+//!
+//! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the manifest,
+//! which stays until that time is over, and is waited out by whoever comes next.
+
+use crate::manifest::{Holder, Manifest};
+use logstead_env::{Instant, ProcessIdentity};
+use logstead_home::Tag;
+use logstead_types::{DatabaseId, Epoch};
+use std::time::Duration;
+
+/// Clocks of two machines may run apart by this part of a lease's duration, on either side.
+const MARGIN_PART: u32 = 10;
+/// Looks at a lease that may run out, per duration.
+const LOOKS: u32 = 10;
+
+/// What is left of the time a lease lasts for unequal clocks.
+pub(super) fn margin(duration: Duration) -> Duration {
+    duration / MARGIN_PART
+}
+
+/// Who claims.
+#[derive(Clone, Debug)]
+pub(super) struct Claimant {
+    pub(super) owner: u64,
+    pub(super) process: ProcessIdentity,
+    pub(super) duration: Duration,
+    /// In seconds since 1970.
+    pub(super) since: u64,
+    pub(super) take_over: bool,
+    /// The number of the database, if there is none yet.
+    pub(super) database: DatabaseId,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// It begins, or it is time to look again.
+    Look,
+    /// There is no manifest.
+    Nothing,
+    /// This is the manifest.
+    Found(Box<Manifest>, Tag),
+    /// Ours is stored.
+    Stored(Tag),
+    /// Somebody else was first.
+    Conflict,
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Read the manifest.
+    Read,
+    /// Store the first manifest, if there is none, in a home without lanes.
+    Make(Box<Manifest>),
+    /// Store it in place of the state with this tag.
+    Swap(Tag, Box<Manifest>),
+    /// This one's lease may run out: look again after this time.
+    Pause(Duration, Box<Holder>),
+    /// The lease is ours.
+    Held(Box<Held>),
+    /// Somebody else's server is alive.
+    Refused(Holder),
+}
+
+/// The lease as it was taken.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) manifest: Manifest,
+    pub(super) tag: Tag,
+    /// Who had it before.
+    pub(super) before: Option<Holder>,
+    /// Until then somebody may hold an earlier lease.
+    pub(super) run_out: Option<Instant>,
+}
+
+/// A lease that somebody may hold.
+#[derive(Debug)]
+struct Watched {
+    owner: u64,
+    renewals: u64,
+    since: Instant,
+}
+
+/// A claim in progress.
+#[derive(Debug)]
+pub(super) struct Claim {
+    claimant: Claimant,
+    watched: Option<Watched>,
+    /// What is being stored, or was meant to be.
+    storing: Option<Held>,
+    attempts: u64,
+}
+
+impl Claim {
+    pub(super) fn new(claimant: Claimant) -> Claim {
+        Claim {
+            claimant,
+            watched: None,
+            storing: None,
+            attempts: 0,
+        }
+    }
+
+    /// What to do after `event`, of which the clock says `now` or later. `is_gone` knows processes that have surely ended.
+    pub(super) fn next(
+        &mut self,
+        event: Event,
+        now: Instant,
+        is_gone: &dyn Fn(&ProcessIdentity) -> bool,
+    ) -> Step {
+        match event {
+            // After a conflict, ours may be there: a reply that was lost.
+            Event::Look | Event::Conflict => Step::Read,
+            Event::Nothing => {
+                let manifest = Manifest {
+                    database: self.claimant.database,
+                    epoch: Epoch(0),
+                    holder: None,
+                    lanes: Vec::new(),
+                    marks: Vec::new(),
+                    discarded: Vec::new(),
+                };
+                Step::Make(self.store(manifest, Tag(0), Duration::ZERO, now))
+            }
+            Event::Found(manifest, tag) => self.found(*manifest, tag, now, is_gone),
+            Event::Stored(tag) => match self.storing.take() {
+                Some(held) => Step::Held(Box::new(Held { tag, ..held })),
+                // Not asked for.
+                None => Step::Read,
+            },
+        }
+    }
+
+    fn found(
+        &mut self,
+        manifest: Manifest,
+        tag: Tag,
+        now: Instant,
+        is_gone: &dyn Fn(&ProcessIdentity) -> bool,
+    ) -> Step {
+        if let Some(held) = self.storing.take_if(|held| held.manifest == manifest) {
+            return Step::Held(Box::new(Held { tag, ..held }));
+        }
+        let Some(holder) = manifest.holder.clone() else {
+            return Step::Swap(tag, self.store(manifest, tag, Duration::ZERO, now));
+        };
+        let owed = Duration::from_millis(holder.owed_ms);
+        let may_last = owed.max(Duration::from_millis(holder.duration_ms));
+        // An earlier attempt of ours has never answered anybody.
+        let mine = holder.owner == self.claimant.owner;
+        if mine || holder.is_released() || is_gone(&holder.process) {
+            return Step::Swap(tag, self.store(manifest, tag, owed, now));
+        }
+        if self.claimant.take_over {
+            return Step::Swap(tag, self.store(manifest, tag, may_last, now));
+        }
+        match &self.watched {
+            None => {
+                self.watched = Some(Watched {
+                    owner: holder.owner,
+                    renewals: holder.renewals,
+                    since: now,
+                });
+                Step::Pause(may_last / LOOKS, Box::new(holder))
+            }
+            Some(watched)
+                if (watched.owner, watched.renewals) != (holder.owner, holder.renewals) =>
+            {
+                Step::Refused(holder)
+            }
+            Some(watched) => {
+                let run_out = watched.since + may_last + margin(may_last);
+                if now < run_out {
+                    Step::Pause((run_out - now).min(may_last / LOOKS), Box::new(holder))
+                } else {
+                    Step::Swap(tag, self.store(manifest, tag, Duration::ZERO, now))
+                }
+            }
+        }
+    }
+
+    /// Ours over `manifest`, when somebody may answer for `owed` more.
+    fn store(
+        &mut self,
+        mut manifest: Manifest,
+        tag: Tag,
+        owed: Duration,
+        now: Instant,
+    ) -> Box<Manifest> {
+        self.attempts += 1;
+        let Claimant {
+            owner,
+            process,
+            duration,
+            since,
+            ..
+        } = &self.claimant;
+        let before = manifest.holder.replace(Holder {
+            owner: *owner,
+            // Each attempt is a state of its own.
+            renewals: self.attempts,
+            duration_ms: millis(*duration),
+            owed_ms: millis(owed),
+            since: *since,
+            process: process.clone(),
+        });
+        self.storing = Some(Held {
+            manifest: manifest.clone(),
+            tag,
+            before,
+            run_out: (!owed.is_zero()).then(|| now + owed + margin(owed)),
+        });
+        Box::new(manifest)
+    }
+}
+
+/// Whole milliseconds, as many as are needed.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,571 @@
+//! The lease: which server may write a home that no kernel's lock keeps, and until when it may answer.
+//!
+//! Owns: the manifest of such a home while the server runs. Everything that changes the manifest goes through
+//! [`Lease::update`], because every state names the lease's owner and comes from the one before by compare and swap.
+//!
+//! 1. A start claims the lease before it reads anything else (`claim` has the rules of taking it), fences the lanes, reads, and
+//!    writes the recovery mark (T3; see [`recovery`](crate::recovery)).
+//! 2. A thread renews it, every third of its duration.
+//! 3. An answer leaves while it is valid ([`Lease::valid`], T15): one load and one look at the clock. While it is not, answers wait.
+//!    Renewed, they leave; taken over, they never do.
+//! 4. An orderly stop gives it back ([`Lease::release`]): the next start need not wait.
+//!
+//! Invariants:
+//! - **Writing is kept apart by fences and by compare and swap, never by a clock.** The clock only keeps answers from being out of date.
+//! - The lease counts from *before* the renewal was sent, less a margin for unequal clocks, on a clock that does not stand still while the
+//!   machine is suspended.
+//! - It is enough that the lease is valid once between reading and answering, however long the answer then takes to leave: nobody
+//!   else had committed anything by then that the answer could have missed.
+//! - An attempt whose outcome is not known is never counted; it is settled by reading. Every attempt is a state of its own
+//!   (`renewals`), so what is read tells which one it was, and a state never comes back (no ABA).
+//! - Once taken over, for good: nothing makes a lost lease valid again.
+//!
+//! Does not: fence lanes, or end the process.
+
+mod claim;
+
+use crate::manifest::{self, Holder, Manifest};
+use crate::recovery::RecoveryError;
+use claim::{Claim, Claimant, Event, Held, Step, margin, millis};
+use logstead_env::{Clock, Env, Instant, Processes, RealProcesses};
+use logstead_home::{HomeError, LogHome, Tag};
+use logstead_types::DatabaseId;
+use parking_lot::{Condvar, Mutex};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// The lease is renewed so many times within its duration.
+const RENEWALS: u32 = 3;
+/// After a renewal that failed, the next attempt comes after this part of the duration.
+const AGAIN_PART: u32 = 20;
+/// Seconds from 1970 to 2000.
+const SECONDS_1970_TO_2000: i64 = 946_684_800;
+
+/// What happens to a lease, for people.
+#[derive(Clone, Debug)]
+pub enum LeaseEvent {
+    /// Somebody else's lease may run out: waiting for that.
+    Watching(Holder),
+    /// It was taken from somebody whose server may be alive.
+    TakenFrom(Holder),
+    /// Nobody is answered until an earlier lease has surely run out, for so long.
+    WaitsFor(Duration),
+    /// It ran out before it could be renewed: answers wait.
+    Lapsed(String),
+    /// It was renewed after that.
+    Recovered,
+    /// It could not be given back.
+    NotReleased(String),
+}
+
+/// How leases are taken and kept.
+#[derive(Clone)]
+pub struct LeaseOptions {
+    /// How long a lease lasts unless it is renewed.
+    pub duration: Duration,
+    /// Take it, whoever holds it.
+    pub take_over: bool,
+    /// A thread renews it. Without: [`Lease::tick`] does, when it is called.
+    pub threads: bool,
+    /// Who knows which processes there are.
+    pub processes: Arc<dyn Processes>,
+    /// How to let time go by.
+    pub pause: Arc<dyn Fn(Duration) + Send + Sync>,
+    /// Who is told what happens. Called without any lock held.
+    pub events: Arc<dyn Fn(&LeaseEvent) + Send + Sync>,
+}
+
+impl Default for LeaseOptions {
+    fn default() -> LeaseOptions {
+        LeaseOptions {
+            duration: Duration::from_secs(10),
+            take_over: false,
+            threads: true,
+            processes: Arc::new(RealProcesses),
+            pause: Arc::new(logstead_env::sleep),
+            events: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl fmt::Debug for LeaseOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseOptions")
+            .field("duration", &self.duration)
+            .field("take_over", &self.take_over)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Another server has the home now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LeaseLost(Arc<str>);
+
+/// Called once, with the reason, when the lease is lost.
+type LossListener = Box<dyn FnOnce(&LeaseLost) + Send>;
+
+/// The manifest as it is at the home.
+struct State {
+    manifest: Manifest,
+    tag: Tag,
+    /// Number of the last attempt to write.
+    renewals: u64,
+    /// Until then somebody may hold an earlier lease.
+    run_out: Option<Instant>,
+    /// When the last attempt that succeeded was sent.
+    renewed: Instant,
+    lapsed: bool,
+    released: bool,
+}
+
+/// A lease that is held, or was; see the module's documentation.
+pub struct Lease {
+    home: Arc<dyn LogHome>,
+    clock: Arc<dyn Clock>,
+    options: LeaseOptions,
+    owner: u64,
+    /// Nanoseconds of the clock; 0 once it is lost or given back.
+    valid_until: AtomicU64,
+    /// Held while the home is asked: changes of the manifest come one after the other.
+    state: Mutex<State>,
+    lost: Mutex<Option<LeaseLost>>,
+    listener: Mutex<Option<LossListener>>,
+    waiters: Mutex<Vec<Waker>>,
+    /// True: the thread is to end.
+    stop: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("owner", &self.owner)
+            .field("valid_until", &self.valid_until)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// Takes the lease of `home`, or says who has it. On success the manifest is ours: nobody else can change it without taking
+    /// the lease. No lane has been fenced yet.
+    pub fn claim(
+        home: &Arc<dyn LogHome>,
+        env: &Env,
+        options: &LeaseOptions,
+    ) -> Result<Arc<Lease>, RecoveryError> {
+        let owner = env.random.u64().max(1);
+        let since = env.clock.now_micros_since_2000().div_euclid(1_000_000) + SECONDS_1970_TO_2000;
+        let claimant = Claimant {
+            owner,
+            process: options.processes.identity(),
+            duration: options.duration,
+            since: u64::try_from(since).unwrap_or(0),
+            take_over: options.take_over,
+            database: DatabaseId(env.random.u64()),
+        };
+        let (held, asked) = take(home.as_ref(), env.clock.as_ref(), options, claimant)?;
+        let lease = Arc::new(Lease {
+            home: Arc::clone(home),
+            clock: Arc::clone(&env.clock),
+            options: options.clone(),
+            owner,
+            valid_until: AtomicU64::new(0),
+            state: Mutex::new(State {
+                renewals: held
+                    .manifest
+                    .holder
+                    .as_ref()
+                    .map_or(0, |holder| holder.renewals),
+                manifest: held.manifest,
+                tag: held.tag,
+                run_out: held.run_out,
+                renewed: asked,
+                lapsed: false,
+                released: false,
+            }),
+            lost: Mutex::default(),
+            listener: Mutex::default(),
+            waiters: Mutex::default(),
+            stop: Arc::default(),
+        });
+        lease.extend(asked);
+        if let Some(before) = held.before
+            && held.run_out.is_some()
+        {
+            (options.events)(&LeaseEvent::TakenFrom(before));
+        }
+        if options.threads {
+            let (weak, stop) = (Arc::downgrade(&lease), Arc::clone(&lease.stop));
+            let pause = lease.pause();
+            let thread = env.spawn("lease", None, move || renew_on(&weak, &stop, pause));
+            if let Err(error) = thread {
+                lease.release();
+                return Err(HomeError::io("start the thread that renews the lease", error).into());
+            }
+        }
+        Ok(lease)
+    }
+
+    /// The manifest as it is.
+    pub fn manifest(&self) -> Manifest {
+        self.state.lock().manifest.clone()
+    }
+
+    /// How this server calls itself at the home.
+    pub fn name(&self) -> String {
+        let process = self.options.processes.identity();
+        format!("{} process {}", process.host, process.process)
+    }
+
+    /// May an answer leave now? One load and one look at the clock.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.clock.boot_time().as_nanos() < self.valid_until.load(Ordering::Acquire)
+    }
+
+    /// Ready when an answer may leave, or when none ever may.
+    #[inline]
+    pub fn valid(&self) -> Valid<'_> {
+        Valid(self)
+    }
+
+    /// Who has it now, if it is lost.
+    pub fn lost(&self) -> Option<LeaseLost> {
+        self.lost.lock().clone()
+    }
+
+    /// Sets who is told that the lease is lost: at once, if it is.
+    pub fn set_loss_listener(&self, listener: impl FnOnce(&LeaseLost) + Send + 'static) {
+        *self.listener.lock() = Some(Box::new(listener));
+        self.tell_loss();
+    }
+
+    /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, and nothing was changed.
+    /// After another error the change may have been made or not, or may be made yet.
+    pub fn update(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), HomeError> {
+        let mut state = self.state.lock();
+        let mut next = state.manifest.clone();
+        change(&mut next);
+        let result = self.store(&mut state, next, self.options.duration);
+        drop(state);
+        self.tell_loss();
+        result
+    }
+
+    /// Renews the lease if that is due. What goes wrong is told, and tried again at the next call that finds it due.
+    /// Gives how long to wait until then.
+    pub fn tick(&self) -> Duration {
+        let result = {
+            let mut state = self.state.lock();
+            let since = self.clock.boot_time().since(state.renewed);
+            if state.released || self.lost().is_some() {
+                return self.pause();
+            }
+            if since < self.pause() {
+                return self.pause() - since;
+            }
+            let next = state.manifest.clone();
+            let result = self.store(&mut state, next, self.options.duration);
+            match (&result, state.lapsed, self.is_valid()) {
+                (Ok(()), true, _) => {
+                    state.lapsed = false;
+                    Ok(Some(LeaseEvent::Recovered))
+                }
+                (Ok(()), false, _) => Ok(None),
+                (Err(error), false, false) if self.lost().is_none() => {
+                    state.lapsed = true;
+                    Err(Some(LeaseEvent::Lapsed(error.to_string())))
+                }
+                (Err(_), ..) => Err(None),
+            }
+        };
+        self.tell_loss();
+        let (event, pause) = match result {
+            Ok(event) => (event, self.pause()),
+            Err(event) => (event, self.options.duration / AGAIN_PART),
+        };
+        if let Some(event) = event {
+            (self.options.events)(&event);
+        }
+        pause
+    }
+
+    /// Returns when no earlier lease can be valid any more: from then on nobody else answers clients, and this server may.
+    pub fn wait_out(&self) -> Result<(), HomeError> {
+        let left = |run_out: Instant| {
+            let left = run_out.since(self.clock.boot_time());
+            (!left.is_zero()).then_some(left)
+        };
+        let Some(run_out) = self.state.lock().run_out else {
+            return Ok(());
+        };
+        if let Some(left) = left(run_out) {
+            (self.options.events)(&LeaseEvent::WaitsFor(left));
+        }
+        while let Some(left) = left(run_out) {
+            if let Some(lost) = self.lost() {
+                return Err(self.fenced(&lost));
+            }
+            (self.options.pause)(left.min(self.pause()));
+            if !self.options.threads {
+                self.tick();
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the lease back: nobody is answered any more, and the next server need not wait. After the last flush.
+    /// May be repeated.
+    pub fn release(&self) {
+        self.end_thread();
+        let result = {
+            let mut state = self.state.lock();
+            self.valid_until.store(0, Ordering::SeqCst);
+            if state.released || self.lost().is_some() {
+                return;
+            }
+            state.released = true;
+            let next = state.manifest.clone();
+            self.store(&mut state, next, Duration::ZERO)
+        };
+        self.tell_loss();
+        if let Err(error) = result {
+            (self.options.events)(&LeaseEvent::NotReleased(error.to_string()));
+        }
+    }
+
+    /// Time between two renewals.
+    fn pause(&self) -> Duration {
+        self.options.duration / RENEWALS
+    }
+
+    /// The lease was renewed by what was sent at `asked`.
+    fn extend(&self, asked: Instant) {
+        let duration = self.options.duration;
+        let until = asked + (duration - margin(duration));
+        self.valid_until.store(until.as_nanos(), Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // Whoever registers after this sees what was stored before it.
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// Writes `next` over the present state, as a lease for `duration` from now on.
+    fn store(
+        &self,
+        state: &mut State,
+        mut next: Manifest,
+        duration: Duration,
+    ) -> Result<(), HomeError> {
+        if let Some(lost) = self.lost() {
+            return Err(self.fenced(&lost));
+        }
+        let asked = self.clock.boot_time();
+        state.run_out = state.run_out.filter(|&run_out| asked < run_out);
+        state.renewals += 1;
+        let Some(holder) = next.holder.as_mut() else {
+            return Err(self.lose("the manifest has lost its lease"));
+        };
+        holder.renewals = state.renewals;
+        holder.duration_ms = millis(duration);
+        if state.run_out.is_none() {
+            holder.owed_ms = 0;
+        }
+        let bytes = next.encode();
+        let error = match self
+            .home
+            .compare_and_swap(manifest::NAME, state.tag, &bytes)
+        {
+            Ok(tag) => {
+                self.stored(state, next, tag, asked, duration);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        // What came of it, or of an attempt before, is told by what is there.
+        let Some((there, tag)) = self.home.get(manifest::NAME)? else {
+            return Err(self.lose("the manifest is gone"));
+        };
+        if there == bytes {
+            self.stored(state, next, tag, asked, duration);
+            return Ok(());
+        }
+        if tag == state.tag {
+            return Err(error);
+        }
+        let found = match Manifest::decode(&there) {
+            Ok(found) => found,
+            Err(error) => return Err(self.lose(&format!("the manifest was damaged: {error}"))),
+        };
+        match &found.holder {
+            // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for it.
+            Some(holder) if holder.owner == self.owner && !holder.is_released() => {
+                (state.manifest, state.tag) = (found, tag);
+                Err(error)
+            }
+            Some(holder) => Err(self.lose(&format!(
+                "the server on host {} (process {}) took over",
+                holder.process.host, holder.process.process
+            ))),
+            None => Err(self.lose("somebody removed the lease from the manifest")),
+        }
+    }
+
+    fn stored(
+        &self,
+        state: &mut State,
+        manifest: Manifest,
+        tag: Tag,
+        asked: Instant,
+        duration: Duration,
+    ) {
+        (state.manifest, state.tag, state.renewed) = (manifest, tag, asked);
+        if !duration.is_zero() {
+            self.extend(asked);
+        }
+    }
+
+    /// The lease is lost for good. The caller tells it once it has let go of the state.
+    fn lose(&self, why: &str) -> HomeError {
+        self.valid_until.store(0, Ordering::SeqCst);
+        let lost = LeaseLost(format!("{}: {why}", self.home.describe()).into());
+        *self.lost.lock() = Some(lost.clone());
+        self.wake();
+        self.fenced(&lost)
+    }
+
+    /// Without any lock held: what is told may ask back.
+    fn tell_loss(&self) {
+        let Some(lost) = self.lost() else {
+            return;
+        };
+        let listener = self.listener.lock().take();
+        if let Some(listener) = listener {
+            listener(&lost);
+        }
+    }
+
+    fn fenced(&self, lost: &LeaseLost) -> HomeError {
+        HomeError::Fenced(lost.0.to_string())
+    }
+
+    fn end_thread(&self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.end_thread();
+    }
+}
+
+/// The thread's life.
+fn renew_on(lease: &Weak<Lease>, stop: &(Mutex<bool>, Condvar), mut pause: Duration) {
+    // Without it the server would fall silent for no reason that anybody could see.
+    let _watch = logstead_env::abort_on_panic("renewing the lease");
+    loop {
+        let mut stopped = stop.0.lock();
+        if !*stopped {
+            stop.1.wait_for(&mut stopped, pause);
+        }
+        if *stopped {
+            return;
+        }
+        drop(stopped);
+        let Some(lease) = lease.upgrade() else {
+            return;
+        };
+        pause = lease.tick();
+    }
+}
+
+/// Goes through a claim; gives what was taken and when that was sent.
+fn take(
+    home: &dyn LogHome,
+    clock: &dyn Clock,
+    options: &LeaseOptions,
+    claimant: Claimant,
+) -> Result<(Held, Instant), RecoveryError> {
+    let is_gone = |process: &_| options.processes.is_gone(process);
+    let mut claim = Claim::new(claimant);
+    let mut asked = clock.boot_time();
+    let mut event = Event::Look;
+    let mut watching = false;
+    loop {
+        let step = claim.next(event, clock.boot_time(), &is_gone);
+        let stored = match step {
+            Step::Read => {
+                event = match crate::recovery::read_manifest(home)? {
+                    Some((manifest, tag)) => Event::Found(Box::new(manifest), tag),
+                    None => Event::Nothing,
+                };
+                continue;
+            }
+            Step::Pause(time, holder) => {
+                if !std::mem::replace(&mut watching, true) {
+                    (options.events)(&LeaseEvent::Watching(*holder));
+                }
+                (options.pause)(time);
+                event = Event::Look;
+                continue;
+            }
+            Step::Held(held) => return Ok((*held, asked)),
+            Step::Refused(holder) => {
+                return Err(RecoveryError::InUse {
+                    home: home.describe(),
+                    holder: Box::new(holder),
+                });
+            }
+            Step::Make(manifest) => {
+                // Whoever made lanes meanwhile made a manifest before.
+                if !home.lanes()?.is_empty() && home.get(manifest::NAME)?.is_none() {
+                    return Err(RecoveryError::NoManifest(home.describe()));
+                }
+                asked = clock.boot_time();
+                home.put_if_absent(manifest::NAME, &manifest.encode())
+            }
+            Step::Swap(tag, manifest) => {
+                asked = clock.boot_time();
+                home.compare_and_swap(manifest::NAME, tag, &manifest.encode())
+            }
+        };
+        event = match stored {
+            Ok(tag) => Event::Stored(tag),
+            Err(HomeError::Conflict(_)) => Event::Conflict,
+            Err(error) => return Err(error.into()),
+        };
+    }
+}
+
+/// See [`Lease::valid`].
+#[must_use = "a future does nothing unless it is waited for"]
+#[derive(Debug)]
+pub struct Valid<'l>(&'l Lease);
+
+impl Future for Valid<'_> {
+    type Output = Result<(), LeaseLost>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let lease = self.0;
+        if lease.is_valid() {
+            return Poll::Ready(Ok(()));
+        }
+        lease.waiters.lock().push(cx.waker().clone());
+        // Registered before the look at what wakes.
+        match lease.lost() {
+            Some(lost) => Poll::Ready(Err(lost)),
+            None if lease.is_valid() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    }
+}
