@@ -108,6 +108,7 @@ pub(crate) fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve)
         .subcommand(logstead_bench::command())
+        .subcommand(crate::dev_bucket::command())
         .subcommand(
             Command::new("log")
                 .about("Reads a log of logstead offline")

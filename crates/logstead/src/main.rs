@@ -6,6 +6,7 @@
 mod bench;
 mod commit_settings;
 mod config;
+mod dev_bucket;
 mod log;
 mod serve;
 mod worker;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         },
         Some(("log", arguments)) => log::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
+        Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),
     }
 }

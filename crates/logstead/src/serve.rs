@@ -109,7 +109,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn start_logging(level: &str) {
+pub(crate) fn start_logging(level: &str) {
     let filter = level
         .parse()
         .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);

@@ -169,7 +169,7 @@ impl Model {
     }
 
     /// One latency of the distribution around `curve` at `bytes`.
-    pub(super) fn sample(&self, curve: Curve, bytes: usize, random: &SimRandom) -> Duration {
+    pub fn sample(&self, curve: Curve, bytes: usize, random: &SimRandom) -> Duration {
         let mut micros = at(curve, bytes as u64) * (self.spread * standard_normal(random)).exp();
         if random.below(1_000_000) < u64::from(self.stragglers_per_million) {
             let (low, high) = self.straggler_factor;

@@ -1,0 +1,645 @@
+//! Buckets and their objects: what a request changes, and what it is refused for. No HTTP here.
+//!
+//! Invariants:
+//! - Writes of one object happen one after the other, each whole or not at all; an object's parts are in order and without holes.
+//! - What a write answered is on the disk, if there is one, before it can be read or is acknowledged.
+//! - Every state of an object has an ETag of its own: 128 random bits, which is as much as S3 Express says about them.
+
+use crate::disk::{BucketFiles, Disk};
+use bytes::{Bytes, BytesMut};
+use logstead_env::Env;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Names of directory buckets end so, with the zone before it:
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-bucket-naming-rules.html>
+const DIRECTORY_SUFFIX: &str = "--x-s3";
+/// Locks for writes, shared by the objects of a bucket: enough that two objects seldom meet.
+const STRIPES: usize = 256;
+
+/// What kind of bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// S3 Express One Zone: appends, sessions, listings in no order.
+    Directory,
+    /// Everything else: no appends, listings in order.
+    General,
+}
+
+impl Kind {
+    pub(crate) fn of(bucket: &str) -> Kind {
+        if bucket.ends_with(DIRECTORY_SUFFIX) {
+            Kind::Directory
+        } else {
+            Kind::General
+        }
+    }
+}
+
+/// The name of one state of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(pub(crate) [u8; 16]);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where the bytes of a part are.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Memory(Bytes),
+    /// At this offset of the object's file.
+    File(u64),
+}
+
+/// What one request added to an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Its bytes in the object.
+    pub(crate) range: Range<u64>,
+    pub(crate) place: Place,
+}
+
+/// One state of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) tag: Tag,
+    /// Microseconds since 2000.
+    pub(crate) modified: i64,
+    pub(crate) parts: Arc<Vec<Part>>,
+    /// Its file's number and how far that goes, where there is a disk.
+    pub(crate) file: Option<(u64, u64)>,
+    /// A write failed and could not be taken back: nobody knows what the file holds until it is read again.
+    pub(crate) broken: bool,
+}
+
+impl Object {
+    pub(crate) fn len(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.range.end)
+    }
+}
+
+/// Which states of an object a write is for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Condition {
+    /// Only if there is none (`If-None-Match: *`).
+    pub(crate) absent: bool,
+    /// Only if there is one in this state, or in any (`If-Match`).
+    pub(crate) matches: Option<Match>,
+    /// Whether there was one when the request came: a deletion since then is a conflict.
+    pub(crate) existed: bool,
+}
+
+/// What `If-Match` asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Match {
+    Any,
+    Tag(String),
+}
+
+impl Match {
+    pub(crate) fn accepts(&self, object: &Object) -> bool {
+        match self {
+            Match::Any => true,
+            Match::Tag(tag) => *tag == object.tag.to_string(),
+        }
+    }
+}
+
+/// Why a write or read was refused. Nothing was changed, except perhaps by [`Refusal::Failed`].
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    NoSuchKey,
+    Precondition,
+    /// The object was deleted while the conditional request was under way.
+    Conflict,
+    WrongOffset,
+    TooManyParts,
+    NotSatisfiable,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal::Failed(error)
+    }
+}
+
+/// A bucket.
+pub(crate) struct Bucket {
+    pub(crate) kind: Kind,
+    parts_max: usize,
+    env: Env,
+    stripes: Vec<Mutex<()>>,
+    objects: RwLock<BTreeMap<String, Object>>,
+    files: Option<BucketFiles>,
+}
+
+impl Bucket {
+    fn stripe(&self, key: &str) -> &Mutex<()> {
+        &self.stripes[crc32c::crc32c(key.as_bytes()) as usize % self.stripes.len()]
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Option<Object> {
+        self.objects.read().get(key).cloned()
+    }
+
+    fn check(condition: &Condition, present: Option<&Object>) -> Result<(), Refusal> {
+        if condition.absent {
+            match present {
+                Some(_) => return Err(Refusal::Precondition),
+                None if condition.existed => return Err(Refusal::Conflict),
+                None => {}
+            }
+        }
+        match (&condition.matches, present) {
+            (None, _) => Ok(()),
+            (Some(_), None) if condition.existed => Err(Refusal::Conflict),
+            (Some(_), None) => Err(Refusal::NoSuchKey),
+            (Some(wanted), Some(object)) if wanted.accepts(object) => Ok(()),
+            (Some(_), Some(_)) => Err(Refusal::Precondition),
+        }
+    }
+
+    fn fresh_tag(&self) -> Tag {
+        let mut tag = Tag([0; 16]);
+        self.env.random.fill(&mut tag.0);
+        tag
+    }
+
+    /// Writes an object whole, whatever was there before.
+    pub(crate) fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: &Condition,
+    ) -> Result<Object, Refusal> {
+        let _one_at_a_time = self.stripe(key).lock();
+        let present = self.find(key);
+        Bucket::check(condition, present.as_ref())?;
+        self.replace(key, bytes, present)
+    }
+
+    /// Adds a part to an object whose length is `offset`; at offset 0 of a missing one, makes it.
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-objects-append.html>
+    pub(crate) fn append(
+        &self,
+        key: &str,
+        offset: u64,
+        bytes: Bytes,
+        condition: &Condition,
+    ) -> Result<Object, Refusal> {
+        let _one_at_a_time = self.stripe(key).lock();
+        let present = self.find(key);
+        Bucket::check(condition, present.as_ref())?;
+        let Some(mut object) = present else {
+            // AWS does not say which error it is; a missing object has no length that would match.
+            return match offset {
+                0 => self.replace(key, bytes, None),
+                _ => Err(Refusal::WrongOffset),
+            };
+        };
+        if object.broken {
+            return Err(broken());
+        }
+        if object.len() != offset {
+            return Err(Refusal::WrongOffset);
+        }
+        if object.parts.len() >= self.parts_max {
+            return Err(Refusal::TooManyParts);
+        }
+        let range = offset..offset + bytes.len() as u64;
+        object.tag = self.fresh_tag();
+        object.modified = self.env.clock.now_micros_since_2000();
+        let place = match (&self.files, object.file) {
+            (Some(files), Some((file, end))) => {
+                match files.append(file, end, object.tag, object.modified, &bytes) {
+                    Ok(appended) => {
+                        object.file = Some((file, appended.end));
+                        Place::File(appended.payload)
+                    }
+                    Err(failed) => {
+                        if !failed.undone
+                            && let Some(present) = self.objects.write().get_mut(key)
+                        {
+                            present.broken = true;
+                        }
+                        return Err(failed.error.into());
+                    }
+                }
+            }
+            _ => Place::Memory(bytes),
+        };
+        Arc::make_mut(&mut object.parts).push(Part { range, place });
+        self.objects.write().insert(key.to_owned(), object.clone());
+        Ok(object)
+    }
+
+    fn replace(&self, key: &str, bytes: Bytes, old: Option<Object>) -> Result<Object, Refusal> {
+        let tag = self.fresh_tag();
+        let modified = self.env.clock.now_micros_since_2000();
+        let range = 0..bytes.len() as u64;
+        let (place, file) = match &self.files {
+            Some(files) => {
+                let (file, written) = files.create(key, tag, modified, &bytes)?;
+                (Place::File(written.payload), Some((file, written.end)))
+            }
+            None => (Place::Memory(bytes), None),
+        };
+        let object = Object {
+            tag,
+            modified,
+            parts: Arc::new(vec![Part { range, place }]),
+            file,
+            broken: false,
+        };
+        self.objects.write().insert(key.to_owned(), object.clone());
+        if let (Some(files), Some((old, _))) = (&self.files, old.and_then(|old| old.file)) {
+            files.remove(old)?;
+        }
+        Ok(object)
+    }
+
+    /// Removes an object; a missing one is fine.
+    pub(crate) fn delete(&self, key: &str) -> Result<(), Refusal> {
+        let _one_at_a_time = self.stripe(key).lock();
+        if let Some(object) = self.find(key)
+            && let (Some(files), Some((file, _))) = (&self.files, object.file)
+        {
+            files.remove(file)?;
+        }
+        self.objects.write().remove(key);
+        Ok(())
+    }
+
+    /// Bytes of an object.
+    pub(crate) fn read(&self, object: &Object, range: Range<u64>) -> Result<Bytes, Refusal> {
+        if object.broken {
+            return Err(broken());
+        }
+        if range.start > range.end || range.end > object.len() {
+            return Err(Refusal::NotSatisfiable);
+        }
+        let first = object
+            .parts
+            .partition_point(|part| part.range.end <= range.start);
+        let file = match (&self.files, object.file) {
+            (Some(files), Some((file, _))) => Some(files.open(file)?),
+            _ => None,
+        };
+        let mut bytes = BytesMut::new();
+        for part in &object.parts[first..] {
+            let from = range.start.max(part.range.start);
+            let to = range.end.min(part.range.end);
+            if from >= to {
+                break;
+            }
+            let (skip, len) = (from - part.range.start, index(to - from)?);
+            match (&part.place, &file) {
+                (Place::Memory(all), _) => {
+                    let skip = index(skip)?;
+                    let piece = all.slice(skip..skip + len);
+                    if from == range.start && to == range.end {
+                        return Ok(piece);
+                    }
+                    bytes.extend_from_slice(&piece);
+                }
+                (Place::File(offset), Some(file)) => {
+                    let before = bytes.len();
+                    bytes.resize(before + len, 0);
+                    if file.read_full_at(offset + skip, &mut bytes[before..])? < len {
+                        return Err(io::Error::other("a file became shorter").into());
+                    }
+                }
+                (Place::File(_), None) => return Err(broken()),
+            }
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// Name and state of every object whose name begins with `prefix`, in order.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Vec<(String, Object)> {
+        let objects = self.objects.read();
+        objects
+            .range(prefix.to_owned()..)
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect()
+    }
+}
+
+fn broken() -> Refusal {
+    Refusal::Failed(io::Error::other(
+        "an earlier write failed half way; start the bucket again",
+    ))
+}
+
+fn index(number: u64) -> Result<usize, Refusal> {
+    usize::try_from(number).map_err(|_| Refusal::Failed(io::Error::other("too large")))
+}
+
+/// All buckets.
+pub(crate) struct Store {
+    env: Env,
+    parts_max: usize,
+    disk: Option<Disk>,
+    buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
+}
+
+impl Store {
+    /// In memory, or in a directory with what is there already.
+    pub(crate) fn open(env: &Env, disk: Option<Disk>, parts_max: usize) -> io::Result<Store> {
+        let store = Store {
+            env: env.clone(),
+            parts_max,
+            disk,
+            buckets: RwLock::default(),
+        };
+        if let Some(disk) = &store.disk {
+            for (name, files, objects) in disk.load()? {
+                let bucket = store.bucket(&name, Some(files), objects);
+                store.buckets.write().insert(name, Arc::new(bucket));
+            }
+        }
+        Ok(store)
+    }
+
+    fn bucket(
+        &self,
+        name: &str,
+        files: Option<BucketFiles>,
+        objects: BTreeMap<String, Object>,
+    ) -> Bucket {
+        Bucket {
+            kind: Kind::of(name),
+            parts_max: self.parts_max,
+            env: self.env.clone(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            objects: RwLock::new(objects),
+            files,
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Bucket>> {
+        self.buckets.read().get(name).cloned()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.buckets.read().keys().cloned().collect()
+    }
+
+    /// Makes a bucket; false: there is one of that name.
+    pub(crate) fn create(&self, name: &str) -> io::Result<bool> {
+        let mut buckets = self.buckets.write();
+        if buckets.contains_key(name) {
+            return Ok(false);
+        }
+        let files = match &self.disk {
+            Some(disk) => Some(disk.create(name)?),
+            None => None,
+        };
+        let bucket = self.bucket(name, files, BTreeMap::new());
+        buckets.insert(name.to_owned(), Arc::new(bucket));
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_env::{Fault, Loss, SimFiles};
+    use std::path::Path;
+
+    const PARTS_MAX: usize = 5;
+    const BUCKET: &str = "b--z--x-s3";
+
+    fn memory() -> Store {
+        let (env, _) = Env::simulated(1);
+        let store = Store::open(&env, None, PARTS_MAX).expect("opens");
+        assert!(store.create(BUCKET).expect("makes"));
+        store
+    }
+
+    fn on(files: &Arc<SimFiles>, seed: u64) -> Store {
+        let (mut env, _) = Env::simulated(seed);
+        env.files = Arc::clone(files) as Arc<dyn logstead_env::Files>;
+        let disk = Disk::open(&env, Path::new("/bucket")).expect("opens");
+        Store::open(&env, Some(disk), PARTS_MAX).expect("loads")
+    }
+
+    fn free() -> Condition {
+        Condition::default()
+    }
+
+    fn whole(bucket: &Bucket, key: &str) -> Option<Vec<u8>> {
+        let object = bucket.find(key)?;
+        Some(
+            bucket
+                .read(&object, 0..object.len())
+                .expect("reads")
+                .to_vec(),
+        )
+    }
+
+    fn both(test: impl Fn(&Bucket)) {
+        test(&memory().find(BUCKET).expect("is there"));
+        let files = Arc::new(SimFiles::new(1));
+        let store = on(&files, 1);
+        store.create(BUCKET).expect("makes");
+        test(&store.find(BUCKET).expect("is there"));
+    }
+
+    #[test]
+    fn an_append_is_for_one_length_and_changes_the_state() {
+        both(|bucket| {
+            let refused = bucket.append("k", 3, Bytes::from_static(b"x"), &free());
+            assert!(matches!(refused, Err(Refusal::WrongOffset)));
+            let first = bucket.append("k", 0, Bytes::from_static(b"abc"), &free());
+            let first = first.expect("makes");
+            for wrong in [0, 2, 4] {
+                let refused = bucket.append("k", wrong, Bytes::from_static(b"abc"), &free());
+                assert!(matches!(refused, Err(Refusal::WrongOffset)), "{wrong}");
+            }
+            let second = bucket.append("k", 3, Bytes::from_static(b"de"), &free());
+            let second = second.expect("appends");
+            assert_ne!(first.tag, second.tag);
+            assert_eq!(whole(bucket, "k").as_deref(), Some(b"abcde".as_slice()));
+            // A reader that looked before the append still reads what it saw.
+            assert_eq!(bucket.read(&first, 0..3).expect("reads"), "abc");
+            assert_eq!(bucket.read(&second, 1..4).expect("reads"), "bcd");
+            assert_eq!(bucket.read(&second, 5..5).expect("reads"), "");
+            assert!(bucket.read(&second, 3..6).is_err());
+        });
+    }
+
+    #[test]
+    fn parts_are_limited() {
+        both(|bucket| {
+            for offset in 0..PARTS_MAX as u64 {
+                let appended = bucket.append("k", offset, Bytes::from_static(b"x"), &free());
+                appended.expect("appends");
+            }
+            let full = bucket.append("k", PARTS_MAX as u64, Bytes::from_static(b"x"), &free());
+            assert!(matches!(full, Err(Refusal::TooManyParts)));
+            let wrong = bucket.append("k", 1, Bytes::from_static(b"x"), &free());
+            assert!(matches!(wrong, Err(Refusal::WrongOffset)));
+            assert_eq!(whole(bucket, "k").as_deref(), Some(b"xxxxx".as_slice()));
+        });
+    }
+
+    #[test]
+    fn conditions_are_kept() {
+        both(|bucket| {
+            let absent = Condition {
+                absent: true,
+                ..free()
+            };
+            let tag = |tag: &Tag| Condition {
+                matches: Some(Match::Tag(tag.to_string())),
+                existed: true,
+                ..free()
+            };
+            let one = bucket.put("k", Bytes::from_static(b"1"), &absent);
+            let one = one.expect("puts");
+            let again = bucket.put("k", Bytes::from_static(b"1"), &absent);
+            assert!(matches!(again, Err(Refusal::Precondition)));
+            let two = bucket.put("k", Bytes::from_static(b"2"), &tag(&one.tag));
+            let two = two.expect("replaces");
+            let stale = bucket.put("k", Bytes::from_static(b"3"), &tag(&one.tag));
+            assert!(matches!(stale, Err(Refusal::Precondition)));
+            assert_eq!(whole(bucket, "k").as_deref(), Some(b"2".as_slice()));
+            bucket.delete("k").expect("deletes");
+            bucket.delete("k").expect("a missing one is fine");
+            let gone = bucket.put("k", Bytes::from_static(b"3"), &tag(&two.tag));
+            assert!(
+                matches!(gone, Err(Refusal::Conflict)),
+                "deleted under the request"
+            );
+            let gone = Condition {
+                matches: Some(Match::Any),
+                ..free()
+            };
+            let gone = bucket.put("k", Bytes::from_static(b"3"), &gone);
+            assert!(matches!(gone, Err(Refusal::NoSuchKey)));
+            assert!(whole(bucket, "k").is_none());
+        });
+    }
+
+    /// Cuts the power, or fails one operation of the disk, at every place in a run of writes: afterwards each object is in the
+    /// state acknowledged last, or in the one that was on its way then.
+    #[test]
+    fn what_was_acknowledged_survives_a_power_cut_anywhere() {
+        let steps: &[(&str, Option<u64>, &[u8])] = &[
+            ("a", Some(0), b"first"),
+            ("b", None, b"whole"),
+            ("a", Some(5), b"second"),
+            ("b", None, b"replaced"),
+            ("a", Some(11), b""),
+            ("b", Some(8), b"+more"),
+        ];
+        // `None`: the run goes through without meeting the fault.
+        let run = |fault: Fault, at: u64| -> bool {
+            let files = Arc::new(SimFiles::new(at));
+            files.set_loss(Loss::Random);
+            let store = on(&files, at);
+            store.create(BUCKET).expect("makes");
+            let bucket = store.find(BUCKET).expect("is there");
+            files.fail_at(files.operations() + at, fault);
+            let mut sure: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+            let mut maybe: Option<(&str, Option<Vec<u8>>)> = None;
+            let mut met = false;
+            for &(key, offset, bytes) in steps.iter().chain([&("b", None, b"".as_slice())]) {
+                let mut next = match offset {
+                    Some(_) => sure.get(key).cloned().unwrap_or_default(),
+                    None => Vec::new(),
+                };
+                next.extend_from_slice(bytes);
+                // The last step deletes.
+                let last = key == "b" && bytes.is_empty();
+                let payload = Bytes::from_static(bytes);
+                let done = match offset {
+                    Some(offset) => bucket.append(key, offset, payload, &free()).map(drop),
+                    None if last => bucket.delete(key),
+                    None => bucket.put(key, payload, &free()).map(drop),
+                };
+                let next = (!last).then_some(next);
+                match done {
+                    Ok(()) => match next {
+                        Some(next) => drop(sure.insert(key, next)),
+                        None => drop(sure.remove(key)),
+                    },
+                    Err(_) => {
+                        met = true;
+                        maybe = Some((key, next));
+                        break;
+                    }
+                }
+            }
+            drop((bucket, store));
+            files.clear_faults();
+            files.reboot();
+            let store = on(&files, at + 1000);
+            let bucket = store.find(BUCKET).expect("is there");
+            for key in ["a", "b"] {
+                let found = whole(&bucket, key);
+                let expected = sure.get(key).cloned();
+                let on_its_way = maybe.as_ref().filter(|(of, _)| *of == key);
+                assert!(
+                    found == expected || on_its_way.is_some_and(|(_, state)| *state == found),
+                    "{fault:?} at {at}: {key} is {found:?}, not {expected:?} or {maybe:?}"
+                );
+            }
+            met
+        };
+        for fault in [Fault::Crash, Fault::Error, Fault::Short] {
+            let places = (0..200).take_while(|&at| run(fault, at) || fault != Fault::Crash);
+            assert!(places.count() > 20, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fails_once_serves_on() {
+        let files = Arc::new(SimFiles::new(7));
+        let store = on(&files, 7);
+        store.create(BUCKET).expect("makes");
+        let bucket = store.find(BUCKET).expect("is there");
+        let first = bucket.append("k", 0, Bytes::from_static(b"abc"), &free());
+        first.expect("makes");
+        files.set_capacity(Some(files.used()));
+        let full = bucket.append("k", 3, Bytes::from(vec![1; 100_000]), &free());
+        assert!(matches!(full, Err(Refusal::Failed(_))), "{full:?}");
+        assert_eq!(whole(&bucket, "k").as_deref(), Some(b"abc".as_slice()));
+        files.set_capacity(None);
+        let more = bucket.append("k", 3, Bytes::from_static(b"de"), &free());
+        more.expect("appends");
+        drop((bucket, store));
+        let bucket = on(&files, 8).find(BUCKET).expect("is there");
+        assert_eq!(whole(&bucket, "k").as_deref(), Some(b"abcde".as_slice()));
+    }
+
+    #[test]
+    fn two_processes_do_not_share_a_directory() {
+        let files = Arc::new(SimFiles::new(1));
+        let first = on(&files, 1);
+        let (mut env, _) = Env::simulated(2);
+        env.files = Arc::clone(&files) as Arc<dyn logstead_env::Files>;
+        let Err(error) = Disk::open(&env, Path::new("/bucket")) else {
+            panic!("opened twice");
+        };
+        assert!(error.to_string().contains("in use"), "{error}");
+        drop(first);
+        on(&files, 3);
+    }
+}
