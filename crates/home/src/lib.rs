@@ -8,6 +8,7 @@
 //! |---|---|---|---|
 //! | [`LocalHome`] | `file:///dir`, or a plain path | preallocated files written with O_DIRECT and O_DSYNC | the kernel's lock on `DIR/lock` |
 //! | [`MemoryHome`] | `memory:` | this process | none needed |
+//! | [`ObjectHome`] | a bucket ([`bucket`]) | objects that are appended to, or one per append | a lease, and [`LogHome::fence`] |
 //!
 //! [`open()`] turns a URL into a home.
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod conformance;
 mod error;
 mod local;
 mod memory;
+mod objects;
 mod open;
 mod prices;
 pub mod simulated;
@@ -25,6 +27,7 @@ mod usage;
 pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::MemoryHome;
+pub use objects::{ObjectHome, ObjectOptions};
 pub use open::{HomeOptions, open};
 pub use prices::{Listed, Price, PriceList};
 pub use simulated::{SimulatedHome, SimulatedOptions};

@@ -7,6 +7,7 @@
 //! Does not: retry, settle what is in doubt, or know lanes and blocks.
 
 mod client;
+pub mod memory;
 mod meter;
 pub mod probe;
 mod url;

@@ -1,0 +1,374 @@
+//! Reading lanes back: listings, ranges, patches; and removing segments.
+//!
+//! Invariants:
+//! - A patch is preferred to what lies below it.
+//! - A fence is no data: in a plain lane its object is left out, and a segment of nothing but a fence is none.
+//! - Fences are never removed, also not with their segment: a writer that was shut out and slept meanwhile must still meet them.
+//!   An appendable segment takes its fence along, since what is gone cannot be appended to.
+
+use super::io::{Core, failed};
+use super::names::{self, Part};
+use crate::bucket::{BucketError, Outcome};
+use crate::{HomeError, Position, SegmentInfo};
+use bytes::Bytes;
+use logstead_types::LaneId;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Objects that are asked for together.
+const TOGETHER: usize = 16;
+/// An answer that is shorter than the object is asked for again so often.
+const SHORT_ANSWERS_MAX: u32 = 8;
+
+/// What lies in a lane, as a listing says.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) segments: BTreeMap<u64, Objects>,
+}
+
+/// The objects of one segment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects {
+    /// Appendable: the object's length, head included.
+    pub(super) whole: Option<u64>,
+    /// Plain: lengths by offset; fences are not among them.
+    pub(super) blocks: BTreeMap<u64, u64>,
+    /// Plain: where fences are.
+    pub(super) fences: Vec<u64>,
+    patches: BTreeMap<u64, u64>,
+}
+
+impl Objects {
+    /// Bytes in it; `None`: it is no segment, but a fence or an object that was never filled.
+    pub(super) fn len(&self) -> Option<u64> {
+        let end = |objects: &BTreeMap<u64, u64>| {
+            objects
+                .last_key_value()
+                .map(|(&offset, &len)| offset.saturating_add(len))
+        };
+        let whole = self.whole.and_then(|len| len.checked_sub(names::HEAD_LEN));
+        whole.max(end(&self.blocks)).max(end(&self.patches))
+    }
+
+    /// Plain: where the first block is missing.
+    pub(super) fn contiguous_end(&self) -> u64 {
+        let mut end = 0;
+        while let Some(&len) = self.blocks.get(&end).filter(|&&len| len > 0) {
+            end += len;
+        }
+        end
+    }
+}
+
+impl Listing {
+    pub(super) async fn of(core: &Core, lane: LaneId) -> Result<Listing, HomeError> {
+        let directory = names::lane_dir(lane);
+        let entries = core.ask(|| core.bucket.list(&directory)).await;
+        let mut listing = Listing::default();
+        for entry in entries.map_err(|error| failed(&error))? {
+            let Some((segment, part)) =
+                names::parse_lane(&entry.name).and_then(|(_, rest)| names::parse_part(rest))
+            else {
+                continue;
+            };
+            let objects = listing.segments.entry(segment).or_default();
+            match part {
+                Part::Segment => objects.whole = Some(entry.len),
+                Part::Patch(offset) => {
+                    objects.patches.insert(offset, entry.len);
+                }
+                Part::Block(offset) if entry.len == names::FENCE_LEN => {
+                    if is_fence(core, &entry.name, lane).await? {
+                        objects.fences.push(offset);
+                    } else {
+                        objects.blocks.insert(offset, entry.len);
+                    }
+                }
+                Part::Block(offset) => {
+                    objects.blocks.insert(offset, entry.len);
+                }
+            }
+        }
+        Ok(listing)
+    }
+
+    pub(super) fn infos(&self) -> Vec<SegmentInfo> {
+        let info = |(&segment, objects): (&u64, &Objects)| {
+            let size_bytes = objects.len()?;
+            Some(SegmentInfo {
+                segment,
+                size_bytes,
+            })
+        };
+        self.segments.iter().filter_map(info).collect()
+    }
+}
+
+/// Is this object a fence and nothing else?
+pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bool, HomeError> {
+    let ask = || core.bucket.get_range(name, 0, names::FENCE_LEN + 1);
+    match core.ask(ask).await {
+        Ok(bytes) => Ok(names::is_fence(&bytes, lane)),
+        Err(error) if error.outcome == Outcome::Absent => Ok(false),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Lanes that have segments.
+pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
+    let entries = core.ask(|| core.bucket.list(names::LANES)).await;
+    let entries = entries.map_err(|error| failed(&error))?;
+    let mut named: Vec<LaneId> = entries
+        .iter()
+        .filter_map(|entry| names::parse_lane(&entry.name).map(|(lane, _)| lane))
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    let mut lanes = Vec::new();
+    for lane in named {
+        if !Listing::of(core, lane).await?.infos().is_empty() {
+            lanes.push(lane);
+        }
+    }
+    Ok(lanes)
+}
+
+/// Bytes that were read: pieces by where they begin in what was asked for, later ones before earlier ones.
+#[derive(Default)]
+pub(super) struct Pieces {
+    pub(super) pieces: Vec<(u64, Bytes)>,
+    /// Where the segment ends, or what was asked for.
+    pub(super) end: u64,
+}
+
+impl Pieces {
+    pub(super) fn copy(&self, into: &mut [u8]) -> usize {
+        let end = usize::try_from(self.end)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
+        // What is missing between two blocks reads as zeros.
+        into[..end].fill(0);
+        for (start, bytes) in &self.pieces {
+            let start = usize::try_from(*start).unwrap_or(usize::MAX).min(end);
+            let len = bytes.len().min(end - start);
+            into[start..start + len].copy_from_slice(&bytes[..len]);
+        }
+        end
+    }
+}
+
+/// An object's part that is asked for.
+struct Want {
+    name: String,
+    from: u64,
+    len: u64,
+    /// Where it goes.
+    to: u64,
+}
+
+async fn get_exactly(core: &Core, want: &Want) -> Result<Bytes, HomeError> {
+    for attempts in 0..SHORT_ANSWERS_MAX {
+        let ask = || core.bucket.get_range(&want.name, want.from, want.len);
+        match core.ask(ask).await {
+            Ok(bytes) if bytes.len() as u64 == want.len => return Ok(bytes),
+            Ok(bytes) => {
+                let why = format!("{} bytes instead of {}", bytes.len(), want.len);
+                core.trouble(&BucketError::new(Outcome::Unknown, &want.name, why));
+                core.pause(attempts).await;
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    Err(HomeError::io(
+        format!("read {}", want.name),
+        io::ErrorKind::UnexpectedEof.into(),
+    ))
+}
+
+/// Reads from objects of known lengths, several at a time.
+async fn gather(core: &Arc<Core>, wants: Vec<Want>) -> Result<Vec<(u64, Bytes)>, HomeError> {
+    let mut pieces = Vec::new();
+    let mut wants = wants.into_iter();
+    let mut asked = JoinSet::new();
+    loop {
+        while asked.len() < TOGETHER
+            && let Some(want) = wants.next()
+        {
+            let core = Arc::clone(core);
+            asked.spawn(async move { (want.to, get_exactly(&core, &want).await) });
+        }
+        match asked.join_next().await {
+            None => return Ok(pieces),
+            Some(Ok((to, bytes))) => pieces.push((to, bytes?)),
+            Some(Err(error)) => {
+                return Err(HomeError::io("read a lane", io::Error::other(error)));
+            }
+        }
+    }
+}
+
+/// What of objects by offset lies between `at` and `at + len`, each up to where the next one begins.
+fn wants(
+    objects: &BTreeMap<u64, u64>,
+    at: u64,
+    len: u64,
+    name: impl Fn(u64) -> String,
+) -> Vec<Want> {
+    let end = at.saturating_add(len);
+    let first = objects
+        .range(..=at)
+        .next_back()
+        .map_or(at, |(&first, _)| first);
+    let mut wants = Vec::new();
+    let mut objects = objects.range(first..end).peekable();
+    while let Some((&offset, &len)) = objects.next() {
+        let next = objects.peek().map_or(u64::MAX, |&(&next, _)| next);
+        let (from, to) = (
+            offset.max(at),
+            offset.saturating_add(len).min(next).min(end),
+        );
+        if from < to {
+            wants.push(Want {
+                name: name(offset),
+                from: from - offset,
+                len: to - from,
+                to: from - at,
+            });
+        }
+    }
+    wants
+}
+
+fn end_of(wants: &[Want]) -> u64 {
+    wants
+        .iter()
+        .map(|want| want.to + want.len)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Reads up to `len` bytes of a segment, as the listing says what there is. The second answer: the listing knows of less than was
+/// asked for.
+pub(super) async fn read(
+    core: &Arc<Core>,
+    listing: &Listing,
+    lane: LaneId,
+    at: Position,
+    len: u64,
+) -> Result<(Pieces, bool), HomeError> {
+    let nothing = Objects::default();
+    let objects = listing.segments.get(&at.segment).unwrap_or(&nothing);
+    let mut pieces = Pieces::default();
+    let mut short = false;
+    if core.bucket.appends().is_some() {
+        let name = names::segment(lane, at.segment);
+        let offset = names::HEAD_LEN.saturating_add(at.offset);
+        // The object may have grown since it was listed: its end is where the answer ends.
+        match core.ask(|| core.bucket.get_range(&name, offset, len)).await {
+            Ok(bytes) => {
+                let known = objects.whole.unwrap_or(0).saturating_sub(offset).min(len);
+                let got = bytes.len() as u64;
+                if got < known {
+                    let want = Want {
+                        name,
+                        from: offset,
+                        len: known,
+                        to: 0,
+                    };
+                    pieces.pieces.push((0, get_exactly(core, &want).await?));
+                } else {
+                    pieces.pieces.push((0, bytes));
+                }
+                pieces.end = got.max(known);
+            }
+            Err(error) if error.outcome == Outcome::Absent => {}
+            Err(error) => return Err(failed(&error)),
+        }
+    } else {
+        let name = |offset| names::block(lane, at.segment, offset);
+        let wants = wants(&objects.blocks, at.offset, len, name);
+        short = wants.iter().map(|want| want.len).sum::<u64>() < len;
+        pieces.end = end_of(&wants);
+        pieces.pieces = gather(core, wants).await?;
+    }
+    let name = |offset| names::patch(lane, at.segment, offset);
+    let wants = wants(&objects.patches, at.offset, len, name);
+    pieces.end = pieces.end.max(end_of(&wants));
+    pieces.pieces.extend(gather(core, wants).await?);
+    Ok((pieces, short))
+}
+
+/// Puts bytes where something else lies, or nothing.
+pub(super) async fn patch(
+    core: &Core,
+    lane: LaneId,
+    at: Position,
+    bytes: Bytes,
+) -> Result<(), HomeError> {
+    let name = names::patch(lane, at.segment, at.offset);
+    let mut attempts = 0;
+    loop {
+        match core.bucket.put_if_absent(&name, bytes.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.outcome == Outcome::NotNow => core.trouble(&error),
+            Err(error) if matches!(error.outcome, Outcome::Unknown | Outcome::Precondition) => {
+                core.trouble(&error);
+                match core.ask(|| core.bucket.get(&name)).await {
+                    Ok((there, _)) if there == bytes => return Ok(()),
+                    // A place has one block for ever, so whoever patched it put the same there.
+                    Ok(_) => {
+                        let why = io::Error::other("another patch is there");
+                        return Err(HomeError::io(format!("write {name}"), why));
+                    }
+                    Err(error) if error.outcome == Outcome::Absent => {}
+                    Err(error) => return Err(failed(&error)),
+                }
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+        core.pause(attempts).await;
+        attempts += 1;
+    }
+}
+
+/// Removes objects, several at a time.
+pub(super) async fn delete_all(core: &Arc<Core>, names: Vec<String>) -> Result<(), HomeError> {
+    let mut names = names.into_iter();
+    let mut asked = JoinSet::new();
+    loop {
+        while asked.len() < TOGETHER
+            && let Some(name) = names.next()
+        {
+            let core = Arc::clone(core);
+            asked.spawn(async move { core.ask(|| core.bucket.delete(&name)).await });
+        }
+        match asked.join_next().await {
+            None => return Ok(()),
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) if error.outcome == Outcome::Absent => {}
+            Some(Ok(Err(error))) => return Err(failed(&error)),
+            Some(Err(error)) => {
+                return Err(HomeError::io("remove objects", io::Error::other(error)));
+            }
+        }
+    }
+}
+
+/// Removes a segment, its patches first: what they stand for is then still what it was.
+pub(super) async fn trim(core: &Arc<Core>, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+    let listing = Listing::of(core, lane).await?;
+    let Some(objects) = listing.segments.get(&segment) else {
+        return Ok(());
+    };
+    let patches = objects.patches.keys();
+    let patches = patches.map(|&offset| names::patch(lane, segment, offset));
+    let mut wanted: Vec<String> = patches.collect();
+    let blocks = objects.blocks.keys();
+    wanted.extend(blocks.map(|&offset| names::block(lane, segment, offset)));
+    if objects.whole.is_some_and(|len| len >= names::HEAD_LEN) {
+        wanted.push(names::segment(lane, segment));
+    }
+    delete_all(core, wanted).await
+}

@@ -1,0 +1,409 @@
+//! Side segments: numbered parts, and a last small object that says they are all there.
+//!
+//! Invariants:
+//! - The last object is written after all parts, and removed before them: where it is, the side segment is whole.
+//! - A part has one writer and one content, so writing it again does no harm.
+//! - Something of the writer is on its way as long as it holds bytes that are not written: whoever waits for its backlog waits
+//!   for something.
+//!
+//! What a server leaves that stops half way is listed like a whole one, so that the next recovery removes it; reading it says that it
+//! is missing.
+
+use super::io::{Core, closed, failed};
+use super::names;
+use super::read::delete_all;
+use crate::bucket::Outcome;
+use crate::{HomeError, NoRoom, SideCompletion, SideWriter};
+use bytes::Bytes;
+use logstead_types::LaneId;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// What is appended while a part is on its way becomes one part of up to this size.
+const PART_BYTES_MAX: usize = 4 << 20;
+/// Parts of one side segment on their way.
+const PARTS_IN_FLIGHT_MAX: usize = 4;
+/// Empty buffers kept for the writer.
+const SPARES_MAX: usize = 2;
+
+const MAGIC: &[u8; 8] = b"LGSTSIDE";
+const VERSION: u16 = 1;
+const HEADER_LEN: usize = 40;
+
+/// The side segments that this home is writing, or removing after it gave them up.
+#[derive(Default)]
+pub(super) struct Unfinished(Mutex<HashSet<(LaneId, u64)>>);
+
+/// What the last object says: where each part ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    ends: Vec<u64>,
+}
+
+impl Index {
+    fn encode(&self, lane: LaneId, id: u64, crc: u32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_LEN + self.ends.len() * 8 + 4);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&lane.get().to_le_bytes());
+        bytes.extend_from_slice(&(self.ends.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&id.to_le_bytes());
+        bytes.extend_from_slice(&self.len().to_le_bytes());
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for end in &self.ends {
+            bytes.extend_from_slice(&end.to_le_bytes());
+        }
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8], lane: LaneId, id: u64) -> Option<Index> {
+        let (body, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+        let (header, ends) = body.split_at_checked(HEADER_LEN)?;
+        let good = crc == crc32c::crc32c(body).to_le_bytes()
+            && header.starts_with(MAGIC)
+            && header[8..10] == VERSION.to_le_bytes()
+            && header[10..12] == lane.get().to_le_bytes()
+            && header[12..16] == ((ends.len() / 8) as u32).to_le_bytes()
+            && header[16..24] == id.to_le_bytes()
+            && ends.len().is_multiple_of(8);
+        let (ends, _) = ends.as_chunks::<8>();
+        let ends: Vec<u64> = ends.iter().map(|end| u64::from_le_bytes(*end)).collect();
+        let index = Index { ends };
+        let good = good && index.ends.is_sorted() && header[24..32] == index.len().to_le_bytes();
+        good.then_some(index)
+    }
+
+    fn len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+}
+
+/// The index of the side segment read last.
+#[derive(Default)]
+pub(super) struct Known(Mutex<Option<(LaneId, u64, Arc<Index>)>>);
+
+impl Known {
+    pub(super) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+pub(super) async fn read(
+    core: &Core,
+    known: &Known,
+    lane: LaneId,
+    id: u64,
+    offset: u64,
+    len: u64,
+) -> Result<Vec<Bytes>, HomeError> {
+    let missing = || HomeError::Missing(format!("side segment {id:016x} of lane {lane}"));
+    let found = known.0.lock().clone();
+    let index = match found {
+        Some((of, number, index)) if (of, number) == (lane, id) => index,
+        _ => {
+            let name = names::side_complete(lane, id);
+            let bytes = match core.ask(|| core.bucket.get(&name)).await {
+                Ok((bytes, _)) => bytes,
+                Err(error) if error.outcome == Outcome::Absent => return Err(missing()),
+                Err(error) => return Err(failed(&error)),
+            };
+            let index = Index::decode(&bytes, lane, id).ok_or_else(|| {
+                let why = io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
+                HomeError::io(format!("read {name}"), why)
+            })?;
+            let index = Arc::new(index);
+            *known.0.lock() = Some((lane, id, Arc::clone(&index)));
+            index
+        }
+    };
+    let end = offset.saturating_add(len).min(index.len());
+    let mut at = offset;
+    let mut pieces = Vec::new();
+    let mut part = index.ends.partition_point(|&end| end <= at);
+    while at < end {
+        let begins = part.checked_sub(1).map_or(0, |before| index.ends[before]);
+        let upto = index.ends[part].min(end);
+        let name = names::side_part(lane, id, part as u32);
+        let ask = || core.bucket.get_range(&name, at - begins, upto - at);
+        match core.ask(ask).await {
+            Ok(bytes) if bytes.len() as u64 == upto - at => pieces.push(bytes),
+            Ok(_) => return Err(missing()),
+            Err(error) if error.outcome == Outcome::Absent => return Err(missing()),
+            Err(error) => return Err(failed(&error)),
+        }
+        at = upto;
+        part += 1;
+    }
+    Ok(pieces)
+}
+
+/// The side segments of a lane, except those that this home is writing.
+pub(super) async fn list(
+    core: &Core,
+    unfinished: &Unfinished,
+    lane: LaneId,
+) -> Result<Vec<u64>, HomeError> {
+    let directory = names::sides_dir(lane);
+    let entries = core.ask(|| core.bucket.list(&directory)).await;
+    let entries = entries.map_err(|error| failed(&error))?;
+    let unfinished = unfinished.0.lock();
+    let ids: BTreeSet<u64> = entries
+        .iter()
+        .filter_map(|entry| {
+            let (id, _) = entry.name.strip_prefix(&directory)?.split_once('/')?;
+            u64::from_str_radix(id, 16).ok()
+        })
+        .filter(|&id| !unfinished.contains(&(lane, id)))
+        .collect();
+    Ok(ids.into_iter().collect())
+}
+
+pub(super) async fn remove(core: &Arc<Core>, lane: LaneId, id: u64) -> Result<(), HomeError> {
+    let directory = names::side_dir(lane, id);
+    let entries = core.ask(|| core.bucket.list(&directory)).await;
+    let entries = entries.map_err(|error| failed(&error))?;
+    let last = names::side_complete(lane, id);
+    if entries.iter().any(|entry| entry.name == last) {
+        delete_all(core, vec![last]).await?;
+    }
+    let parts = entries.into_iter().map(|entry| entry.name);
+    delete_all(core, parts.collect()).await
+}
+
+/// A side segment being written.
+pub(super) struct ObjectSide {
+    shared: Arc<Shared>,
+    finished: bool,
+}
+
+struct Shared {
+    core: Arc<Core>,
+    handle: Handle,
+    unfinished: Arc<Unfinished>,
+    lane: LaneId,
+    id: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Appended and not on its way.
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: usize,
+    in_flight: usize,
+    in_flight_bytes: usize,
+    ends: Vec<u64>,
+    crc: u32,
+    spares: Vec<Vec<u8>>,
+    failed: Option<HomeError>,
+    given_up: bool,
+    done: Option<SideCompletion>,
+}
+
+impl State {
+    /// What goes out next, and its number.
+    fn next_part(&mut self) -> Option<(u32, Vec<u8>)> {
+        let enough = self.in_flight == 0 || self.waiting_bytes >= PART_BYTES_MAX / 4;
+        if self.in_flight >= PARTS_IN_FLIGHT_MAX
+            || !enough
+            || self.given_up
+            || self.failed.is_some()
+        {
+            return None;
+        }
+        let mut part = self.waiting.pop_front()?;
+        while self
+            .waiting
+            .front()
+            .is_some_and(|piece| part.len() + piece.len() <= PART_BYTES_MAX)
+            && let Some(mut piece) = self.waiting.pop_front()
+        {
+            // Small pieces are put together: a request costs more than a copy.
+            part.extend_from_slice(&piece);
+            piece.clear();
+            self.keep(piece);
+        }
+        self.waiting_bytes -= part.len();
+        self.in_flight += 1;
+        self.in_flight_bytes += part.len();
+        let end = self.ends.last().copied().unwrap_or(0) + part.len() as u64;
+        self.crc = crc32c::crc32c_append(self.crc, &part);
+        self.ends.push(end);
+        Some((self.ends.len() as u32 - 1, part))
+    }
+
+    fn keep(&mut self, spare: Vec<u8>) {
+        if self.spares.len() < SPARES_MAX {
+            self.spares.push(spare);
+        }
+    }
+}
+
+impl ObjectSide {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        handle: &Handle,
+        unfinished: &Arc<Unfinished>,
+        lane: LaneId,
+        id: u64,
+    ) -> ObjectSide {
+        unfinished.0.lock().insert((lane, id));
+        let shared = Shared {
+            core: Arc::clone(core),
+            handle: handle.clone(),
+            unfinished: Arc::clone(unfinished),
+            lane,
+            id,
+            state: Mutex::new(State::default()),
+        };
+        ObjectSide {
+            shared: Arc::new(shared),
+            finished: false,
+        }
+    }
+}
+
+impl Shared {
+    /// Sends what may be sent.
+    fn send(self: &Arc<Self>, state: &mut State) {
+        while let Some((number, part)) = state.next_part() {
+            let shared = Arc::clone(self);
+            self.handle
+                .spawn(async move { shared.write(number, part).await });
+        }
+        self.end(state);
+    }
+
+    async fn write(self: Arc<Self>, number: u32, part: Vec<u8>) {
+        let len = part.len();
+        let name = names::side_part(self.lane, self.id, number);
+        let part = Bytes::from(part);
+        let core = &self.core;
+        let written = core.ask(|| core.bucket.put(&name, part.clone())).await;
+        let state = &mut *self.state.lock();
+        state.in_flight -= 1;
+        state.in_flight_bytes -= len;
+        if part.is_unique() {
+            let mut spare = Vec::from(part);
+            spare.clear();
+            state.keep(spare);
+        }
+        if let Err(error) = written {
+            state.failed.get_or_insert(failed(&error));
+            state.waiting.clear();
+            state.waiting_bytes = 0;
+        }
+        self.send(state);
+    }
+
+    /// When nothing is on its way and nothing more comes: the last object, or the removal of all.
+    fn end(self: &Arc<Self>, state: &mut State) {
+        if state.in_flight > 0 {
+            return;
+        }
+        let shared = Arc::clone(self);
+        if state.given_up {
+            self.handle.spawn(async move { shared.clear().await });
+        } else if state.waiting.is_empty()
+            && let Some(done) = state.done.take()
+        {
+            let ends = std::mem::take(&mut state.ends);
+            let index = Index { ends }.encode(self.lane, self.id, state.crc);
+            let result = state.failed.clone().map_or(Ok(()), Err);
+            let done = Done(Some(done));
+            self.handle
+                .spawn(async move { shared.complete(index, result, done).await });
+        }
+    }
+
+    async fn complete(&self, index: Vec<u8>, mut result: Result<(), HomeError>, done: Done) {
+        let core = &self.core;
+        if result.is_ok() {
+            let name = names::side_complete(self.lane, self.id);
+            let index = Bytes::from(index);
+            let written = core.ask(|| core.bucket.put(&name, index.clone())).await;
+            result = written.map_err(|error| failed(&error));
+        }
+        if result.is_err() {
+            self.clear().await;
+        } else {
+            self.unfinished.0.lock().remove(&(self.lane, self.id));
+        }
+        done.tell(result.map_err(NoRoom::from_home));
+    }
+
+    /// Removes what was written.
+    async fn clear(&self) {
+        // What cannot be removed now is listed from now on, and goes with the next recovery.
+        let _left_for_later = remove(&self.core, self.lane, self.id).await;
+        self.unfinished.0.lock().remove(&(self.lane, self.id));
+    }
+}
+
+/// A completion that is called also when the home is closed before.
+struct Done(Option<SideCompletion>);
+
+impl Done {
+    fn tell(mut self, result: Result<(), NoRoom>) {
+        if let Some(done) = self.0.take() {
+            done(result);
+        }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Some(done) = self.0.take() {
+            done(Err(NoRoom::Failed(closed())));
+        }
+    }
+}
+
+impl SideWriter for ObjectSide {
+    fn append(&mut self, piece: Vec<u8>) {
+        if piece.is_empty() {
+            return;
+        }
+        let state = &mut *self.shared.state.lock();
+        if state.failed.is_some() {
+            return;
+        }
+        state.waiting_bytes += piece.len();
+        state.waiting.push_back(piece);
+        self.shared.send(state);
+    }
+
+    fn backlog_bytes(&self) -> usize {
+        let state = self.shared.state.lock();
+        state.waiting_bytes + state.in_flight_bytes
+    }
+
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        self.shared.state.lock().spares.pop()
+    }
+
+    fn finish(mut self: Box<Self>, done: SideCompletion) {
+        self.finished = true;
+        let state = &mut *self.shared.state.lock();
+        state.done = Some(done);
+        self.shared.send(state);
+    }
+}
+
+impl Drop for ObjectSide {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        let state = &mut *self.shared.state.lock();
+        state.given_up = true;
+        state.waiting.clear();
+        state.waiting_bytes = 0;
+        self.shared.end(state);
+    }
+}
