@@ -76,8 +76,8 @@ struct Progress {
     changed: bool,
     /// Of the last successful answer.
     etag: Option<String>,
-    /// Likewise: the object's length, where only a range was asked for.
-    whole_len: Option<u64>,
+    /// Likewise: where its bytes begin, and the object's length, if only a range was asked for.
+    range: Option<(u64, u64)>,
 }
 
 impl Call {
@@ -111,9 +111,9 @@ impl Call {
         self.wire.lock().etag.clone()
     }
 
-    /// The object's length by the last successful answer to a question for a range.
-    pub(super) fn whole_len(&self) -> Option<u64> {
-        self.wire.lock().whole_len
+    /// Where the bytes begin, and the object's length, by the last successful answer to a question for a range.
+    pub(super) fn range(&self) -> Option<(u64, u64)> {
+        self.wire.lock().range
     }
 
     fn set(&self, wire: Wire) {
@@ -287,6 +287,13 @@ fn length_as_told(act: Act) -> opendal::Result<Option<Response<HttpBody>>> {
     Ok(Some(answer))
 }
 
+/// `bytes FIRST-LAST/LENGTH`
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (range, len) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, _) = range.split_once('-')?;
+    Some((first.parse().ok()?, len.parse().ok()?))
+}
+
 /// No connection came about: nothing was sent.
 fn not_connected(error: &Error) -> bool {
     let mut cause = std::error::Error::source(error);
@@ -374,8 +381,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
             progress.changed |= changes(kind);
             let header = |name: &str| parts.headers.get(name)?.to_str().ok();
             progress.etag = header("etag").map(str::to_owned);
-            let range = header("content-range").and_then(|range| range.rsplit('/').next());
-            progress.whole_len = range.and_then(|len| len.parse().ok());
+            progress.range = header("content-range").and_then(range);
             progress.wire = Wire::Answered(Reply::ok(parts.status.as_u16()));
             drop(progress);
             return Ok(Response::from_parts(parts, body));
@@ -407,5 +413,108 @@ async fn read_all(body: &mut HttpBody) -> opendal::Result<Buffer> {
             return Err(Error::new(ErrorKind::Unexpected, "an error without an end"));
         }
         parts.push(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts what reaches it, and answers that all is well.
+    #[derive(Clone, Default)]
+    struct Wired(Arc<Mutex<Vec<String>>>);
+
+    impl HttpTransport for Wired {
+        async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+            let line = format!("{} {}", request.method(), request.uri());
+            self.0.lock().push(line);
+            let answer = Response::builder().status(200).header("etag", "\"1\"");
+            let answer = answer.body(HttpBody::new(Known(None), None));
+            Ok(answer.expect("an answer"))
+        }
+    }
+
+    fn request(method: &str, uri: &str, offset: Option<&str>) -> Request<Buffer> {
+        let mut builder = Request::builder().method(method).uri(uri);
+        for name in offset.map(|_| OFFSETS[0]) {
+            builder = builder.header(name, offset.unwrap_or_default());
+        }
+        builder.body(Buffer::from("bytes")).expect("a request")
+    }
+
+    fn metered() -> (Meter<Wired>, Wired, Arc<Counters>) {
+        let (wire, counters) = (Wired::default(), Arc::<Counters>::default());
+        let meter = Meter::new(wire.clone(), "host:9".into(), "logs", counters.clone());
+        (meter, wire, counters)
+    }
+
+    fn run<F: Future>(future: F) -> F::Output {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn an_append_at_another_offset_is_held_back() {
+        for (act, going, sent) in [
+            (Act::Append(5), Some("5"), true),
+            (Act::Append(5), Some("6"), false),
+            (Act::Append(5), Some("5x"), false),
+            (Act::Create, Some("0"), true),
+            (Act::Create, Some("1"), false),
+            // Nobody said where.
+            (Act::Other, Some("0"), false),
+        ] {
+            let (meter, wire, counters) = metered();
+            let call = Call::new(act);
+            let request = request("PUT", "http://host:9/logs/a", going);
+            let answer = run(call.run(meter.fetch(request)));
+            assert_eq!(answer.is_ok(), sent, "{act:?} {going:?}");
+            assert_eq!(wire.0.lock().len(), usize::from(sent));
+            assert_eq!(counters.usage().appends, u64::from(sent));
+            assert_eq!(matches!(call.wire(), Wire::HeldBack(_)), !sent);
+        }
+        // Outside of any operation too.
+        let (meter, wire, _) = metered();
+        let stray = request("PUT", "http://host:9/logs/a", Some("0"));
+        assert!(run(meter.fetch(stray)).is_err());
+        assert_eq!(wire.0.lock().len(), 0);
+    }
+
+    #[test]
+    fn the_length_is_the_callers_word() {
+        let (meter, wire, counters) = metered();
+        let head = || request("HEAD", "http://host:9/logs/a", None);
+        let told = run(Call::new(Act::Append(77)).run(meter.fetch(head()))).expect("an answer");
+        assert_eq!(told.headers()["content-length"], "77");
+        let absent = run(Call::new(Act::Create).run(meter.fetch(head()))).expect("an answer");
+        assert_eq!(absent.status(), 404);
+        assert_eq!((wire.0.lock().len(), counters.usage().heads), (0, 0));
+        run(Call::new(Act::Other).run(meter.fetch(head()))).expect("an answer");
+        assert_eq!((wire.0.lock().len(), counters.usage().heads), (1, 1));
+    }
+
+    #[test]
+    fn requests_count_by_kind_and_others_servers_do_not() {
+        let (meter, wire, counters) = metered();
+        for (method, uri) in [
+            ("PUT", "http://host:9/logs/a"),
+            ("PUT", "http://logs.other/a"),
+            ("GET", "http://host:9/logs/a"),
+            ("GET", "http://host:9/logs?list-type=2&prefix=x"),
+            ("GET", "http://host:9/logs?restype=container&comp=list"),
+            ("GET", "http://host:9/logs?session"),
+            ("HEAD", "http://host:9/logs/a"),
+            ("DELETE", "http://host:9/logs/a"),
+            ("POST", "http://host:9/logs?delete"),
+            ("PUT", "http://169.254.169.254/latest/api/token"),
+            ("POST", "https://sts.amazonaws.com/"),
+        ] {
+            run(meter.fetch(request(method, uri, None))).expect("an answer");
+        }
+        assert_eq!(wire.0.lock().len(), 11);
+        let usage = counters.usage();
+        assert_eq!((usage.writes, usage.write_bytes), (2, 10));
+        assert_eq!((usage.reads, usage.lists, usage.heads), (1, 2, 1));
+        assert_eq!((usage.deletes, usage.sessions), (2, 1));
     }
 }

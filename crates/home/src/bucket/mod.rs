@@ -12,7 +12,7 @@ mod meter;
 pub mod probe;
 mod url;
 
-pub use client::open;
+pub use client::{open, open_with};
 pub use url::{BucketUrl, Service};
 
 use bytes::Bytes;

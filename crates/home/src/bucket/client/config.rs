@@ -157,6 +157,8 @@ struct S3 {
     region: String,
     virtual_host: bool,
     checksum: bool,
+    /// Key, secret and perhaps a session's token, if the environment has them; all else is the library's to find.
+    keys: Option<(String, String, Option<String>)>,
 }
 
 impl S3 {
@@ -199,6 +201,16 @@ impl S3 {
                 .unwrap_or(amazon && !url.bucket.contains('.')),
             // TLS checks every byte on its way already.
             checksum: url.checksum.unwrap_or(plain_http),
+            // A profile that was asked for comes before the environment's keys.
+            keys: match (
+                variable("AWS_ACCESS_KEY_ID"),
+                variable("AWS_SECRET_ACCESS_KEY"),
+            ) {
+                (Some(key), Some(secret)) if url.profile.is_none() => {
+                    Some((key, secret, variable("AWS_SESSION_TOKEN")))
+                }
+                _ => None,
+            },
             region,
             endpoint,
         })
@@ -213,6 +225,12 @@ impl S3 {
             .region(&self.region);
         if let Some(profile) = &url.profile {
             builder = builder.profile(profile);
+        }
+        if let Some((key, secret, token)) = &self.keys {
+            builder = builder.access_key_id(key).secret_access_key(secret);
+            if let Some(token) = token {
+                builder = builder.session_token(token);
+            }
         }
         if self.virtual_host {
             builder = builder.enable_virtual_host_style();
