@@ -436,8 +436,8 @@ mod tests {
 
     fn request(method: &str, uri: &str, offset: Option<&str>) -> Request<Buffer> {
         let mut builder = Request::builder().method(method).uri(uri);
-        for name in offset.map(|_| OFFSETS[0]) {
-            builder = builder.header(name, offset.unwrap_or_default());
+        if let Some(offset) = offset {
+            builder = builder.header(OFFSETS[0], offset);
         }
         builder.body(Buffer::from("bytes")).expect("a request")
     }
