@@ -365,6 +365,11 @@ fn reads_are_whole_or_fail() {
         (ranged("3-6/20", "defg"), Err(Outcome::Unknown)),
         (answer("200 OK", &[], "abcd"), Err(Outcome::Unknown)),
         (failed("404 Not Found", "NoSuchKey"), Err(Outcome::Absent)),
+        // Another place, which nobody asked for.
+        (
+            answer("307 Temporary Redirect", &["location: /logs/db/b"], ""),
+            Err(Outcome::NotNow),
+        ),
         (Then::Hang, Err(Outcome::Unknown)),
     ] {
         let server = Server::start([then]);
@@ -410,6 +415,7 @@ fn lists_have_all_pages_in_order() {
         )
     };
     let pages = [
+        page(&[("manifest", 1)], None),
         page(&[("lane/2", 2), ("lane/1/b", 3)], Some("more")),
         page(&[("lane/1/a", 0)], None),
     ];
@@ -419,6 +425,10 @@ fn lists_have_all_pages_in_order() {
         name: name.into(),
         len,
     };
+    assert_eq!(
+        run(bucket.list("")).expect("listed"),
+        [entry("manifest", 1)]
+    );
     let found = run(bucket.list("lane/")).expect("listed");
     assert_eq!(
         found,
@@ -428,8 +438,8 @@ fn lists_have_all_pages_in_order() {
             entry("lane/2", 2)
         ]
     );
-    assert_eq!(bucket.usage().lists, 2);
-    let seen = server.seen();
+    assert_eq!(bucket.usage().lists, 3);
+    let seen = &server.seen()[1..];
     assert!(
         seen[0].line.contains("prefix=db/lane/") || seen[0].line.contains("prefix=db%2Flane%2F"),
         "{}",
@@ -468,4 +478,15 @@ fn what_is_missing_has_no_state_and_is_deleted_already() {
         bucket.delete("a").await.expect("deleted");
     });
     assert_eq!((bucket.usage().heads, bucket.usage().deletes), (2, 2));
+}
+
+/// A server opens its home on one runtime and works with it on another.
+#[test]
+fn a_bucket_outlives_the_runtime_it_was_used_on() {
+    let server = Server::start([ok(), ok(), ok()]);
+    let bucket = server.bucket("s3");
+    for name in ["a", "b", "c"] {
+        run(bucket.put(name, bytes())).expect("put");
+    }
+    assert_eq!(server.seen().len(), 3);
 }

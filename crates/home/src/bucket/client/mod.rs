@@ -334,12 +334,12 @@ impl Bucket for Client {
                 append_bytes_max: 5 << 30,
                 object_bytes_max: 5 << 40,
             }),
-            // https://learn.microsoft.com/rest/api/storageservices/append-block: 100 MiB from version 2022-11-02 on, which the
-            // library asks for.
+            // https://learn.microsoft.com/rest/api/storageservices/append-block: 4 MiB; 100 MiB with the version that the library
+            // asks for, but called a preview there.
             Service::Azure => Some(AppendLimits {
                 appends_max: 50_000,
-                append_bytes_max: 100 << 20,
-                object_bytes_max: 50_000 * (100 << 20),
+                append_bytes_max: 4 << 20,
+                object_bytes_max: 50_000 * (4 << 20),
             }),
             Service::S3 => None,
         }
