@@ -337,6 +337,12 @@ impl MemoryBucket {
             .collect()
     }
 
+    /// Removes all objects whose names begin so, without a request.
+    pub fn remove(&self, prefix: &str) {
+        let mut store = self.shared.store.lock();
+        store.objects.retain(|name, _| !name.starts_with(prefix));
+    }
+
     /// An object's bytes, looked at without a request.
     pub fn peek(&self, name: &str) -> Option<Vec<u8>> {
         let store = self.shared.store.lock();

@@ -19,6 +19,7 @@ use super::names;
 use crate::bucket::{BucketError, Outcome};
 use crate::{Buffer, Completion, HomeError, Position};
 use bytes::Bytes;
+use logstead_env::abort_on_panic;
 use logstead_types::LaneId;
 use std::io;
 use std::sync::Arc;
@@ -91,6 +92,8 @@ enum Found {
 
 /// Appends a block and tells its lane.
 pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending: Pending) {
+    // Tasks that panic are forgotten by their runtime, and the lane would wait for ever.
+    let _watch = abort_on_panic("appending to a bucket");
     let begun = core.clock.monotonic();
     let bytes = pending.bytes();
     let result = match core.bucket.appends() {
@@ -111,6 +114,7 @@ pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending:
 
 /// Makes a segment, and further ones as long as the lane wants any.
 pub(super) async fn make_segments(core: Arc<Core>, lane: Arc<Lane>, first: u64) {
+    let _watch = abort_on_panic("making a segment in a bucket");
     let mut next = Some(first);
     while let Some(segment) = next {
         let result = make_segment(&core, lane.id, segment).await;

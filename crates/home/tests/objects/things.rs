@@ -1,0 +1,229 @@
+//! Named things and side segments: doubtful answers, other processes, what is left half way.
+
+use super::rig::{self, LANE};
+use logstead_home::bucket::memory::{Fault, Kind};
+use logstead_home::{HomeError, LogHome, NoRoom, ObjectHome};
+use std::sync::mpsc;
+
+#[test]
+fn doubtful_changes_of_named_things_are_settled() {
+    for fault in [
+        Fault::LostReply,
+        Fault::Vanishes,
+        Fault::NotNow,
+        Fault::Delay(1),
+        Fault::Delay(2),
+        Fault::Delay(5),
+        Fault::Duplicate(1),
+    ] {
+        let bucket = rig::plain();
+        let home = rig::open(&bucket);
+        bucket.plan(Kind::PutIfAbsent, "thing", fault);
+        let first = home.put_if_absent("thing", b"one").expect("puts");
+        bucket.plan(Kind::Replace, "thing", fault);
+        let second = home
+            .compare_and_swap("thing", first, b"two")
+            .expect("swaps");
+        assert_ne!(first, second);
+        let third = home
+            .compare_and_swap("thing", second, b"three")
+            .expect("swaps");
+        bucket.land_all();
+        assert_eq!(bucket.plans(), 0);
+        let there = home.get("thing").expect("reads").expect("is there");
+        assert_eq!(there, (b"three".to_vec(), third), "{fault:?}");
+    }
+}
+
+#[test]
+fn of_two_that_change_a_thing_one_is_told_of_a_conflict() {
+    for fault in [Fault::Vanishes, Fault::Delay(u64::MAX), Fault::Hold] {
+        let bucket = rig::plain();
+        let (ours, theirs) = (rig::open(&bucket), rig::open(&bucket.handle(1)));
+        let tag = ours.put_if_absent("thing", b"one").expect("puts");
+        let (_, seen) = theirs.get("thing").expect("reads").expect("is there");
+        // Ours is lost or late, and theirs comes before the second try.
+        bucket.plan(Kind::Replace, "thing", fault);
+        bucket.plan(Kind::Get, "thing", Fault::Hold);
+        std::thread::scope(|scope| {
+            let change = scope.spawn(|| ours.compare_and_swap("thing", tag, b"ours"));
+            let (kind, then) = match fault {
+                Fault::Hold => (Kind::Replace, None),
+                _ => (Kind::Get, Some(())),
+            };
+            let held = rig::held(&bucket, kind, "thing");
+            theirs
+                .compare_and_swap("thing", seen, b"theirs")
+                .expect("swaps");
+            assert!(bucket.land(held));
+            let result = change.join().expect("no panic");
+            assert!(
+                matches!(result, Err(HomeError::Conflict(_))),
+                "{fault:?} {then:?} {result:?}"
+            );
+        });
+        bucket.land_all();
+        let (bytes, _) = theirs.get("thing").expect("reads").expect("is there");
+        assert_eq!(bytes, b"theirs");
+    }
+}
+
+#[test]
+fn a_state_that_was_never_seen_is_a_conflict() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    let mut tag = home.put_if_absent("thing", b"0").expect("puts");
+    let old = tag;
+    for number in 1..100 {
+        tag = home
+            .compare_and_swap("thing", tag, format!("{number}").as_bytes())
+            .expect("swaps");
+    }
+    assert!(matches!(
+        home.compare_and_swap("thing", old, b"late"),
+        Err(HomeError::Conflict(_))
+    ));
+    assert!(matches!(
+        rig::open(&bucket).compare_and_swap("thing", tag, b"another home's tag"),
+        Err(HomeError::Conflict(_))
+    ));
+    bucket.plan(Kind::Replace, "thing", Fault::Refused);
+    assert!(matches!(
+        home.compare_and_swap("thing", tag, b"x"),
+        Err(HomeError::Io { .. })
+    ));
+}
+
+fn store(home: &ObjectHome, id: u64, pieces: &[&[u8]]) -> Result<(), NoRoom> {
+    let mut writer = home.begin_side(LANE, id);
+    for piece in pieces {
+        writer.append(piece.to_vec());
+    }
+    let (tell, told) = mpsc::channel();
+    writer.finish(Box::new(move |result| {
+        tell.send(result).expect("the test waits")
+    }));
+    told.recv().expect("told")
+}
+
+fn read(home: &ObjectHome, id: u64) -> Result<Vec<u8>, HomeError> {
+    let mut bytes = vec![0; 1 << 20];
+    let count = home.get_side(LANE, id, 0, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+#[test]
+fn side_segments_survive_what_goes_wrong() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    let pieces: Vec<Vec<u8>> = (0..40u8).map(|fill| vec![fill; 999]).collect();
+    let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+    for (id, fault) in [
+        Fault::NotNow,
+        Fault::Vanishes,
+        Fault::LostReply,
+        Fault::Slow(9),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = id as u64;
+        bucket.plan(Kind::Put, "side", fault);
+        bucket.plan(Kind::Put, "complete", fault);
+        store(&home, id, &pieces).expect("stores");
+        assert_eq!(
+            read(&home, id).expect("reads"),
+            pieces.concat(),
+            "{fault:?}"
+        );
+    }
+    store(&home, 9, &[]).expect("an empty one");
+    assert_eq!(read(&home, 9).expect("reads"), b"");
+    assert_eq!(home.sides(LANE).expect("lists"), [0, 1, 2, 3, 9]);
+}
+
+#[test]
+fn pieces_are_put_together_while_others_are_on_their_way() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    bucket.plan(Kind::Put, "side", Fault::Hold);
+    let mut writer = home.begin_side(LANE, 1);
+    for _ in 0..100 {
+        writer.append(vec![7; 100]);
+    }
+    assert_eq!(writer.backlog_bytes(), 10_000);
+    let first = rig::held(&bucket, Kind::Put, "side");
+    assert!(bucket.land(first));
+    let (tell, told) = mpsc::channel();
+    writer.finish(Box::new(move |result| {
+        tell.send(result).expect("the test waits")
+    }));
+    told.recv().expect("told").expect("stores");
+    // The first piece, all others, and the last object.
+    assert_eq!(bucket.requests_of(Kind::Put), 3);
+    assert_eq!(read(&home, 1).expect("reads"), vec![7; 10_000]);
+}
+
+#[test]
+fn a_side_segment_that_fails_leaves_nothing() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    for name in ["side", "complete"] {
+        bucket.plan(Kind::Put, name, Fault::Refused);
+        assert!(matches!(store(&home, 1, &[b"abc"]), Err(NoRoom::Failed(_))));
+        assert!(home.sides(LANE).expect("lists").is_empty());
+        assert!(bucket.objects().is_empty());
+    }
+}
+
+/// T8: what a process that died half way has left is nobody's, and the next recovery can see it and remove it; what is being written
+/// now is not seen.
+#[test]
+fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
+    let bucket = rig::plain();
+    let dead = rig::open(&bucket);
+    bucket.plan(Kind::Put, "complete", Fault::Hold);
+    let mut writer = dead.begin_side(LANE, 5);
+    writer.append(vec![1; 1000]);
+    let (tell, told) = mpsc::channel();
+    writer.finish(Box::new(move |result| drop(tell.send(result))));
+    let last = rig::held(&bucket, Kind::Put, "complete");
+    assert!(
+        dead.sides(LANE).expect("lists").is_empty(),
+        "its own, under way"
+    );
+    drop(dead);
+    told.recv().expect("told").expect_err("closed");
+    let next = rig::open(&bucket.handle(1));
+    assert_eq!(next.sides(LANE).expect("lists"), [5]);
+    assert!(
+        matches!(read(&next, 5), Err(HomeError::Missing(_))),
+        "not whole"
+    );
+    next.remove_side(LANE, 5).expect("removes");
+    assert!(bucket.objects().is_empty());
+    // The dead one's last object is late: nothing stands behind it, and the recovery after that one removes it.
+    assert!(bucket.land(last));
+    assert!(matches!(read(&next, 5), Err(HomeError::Missing(_))));
+    assert_eq!(next.sides(LANE).expect("lists"), [5]);
+    next.remove_side(LANE, 5).expect("removes");
+    assert!(next.sides(LANE).expect("lists").is_empty());
+}
+
+#[test]
+fn a_side_segment_given_up_is_removed() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    bucket.plan(Kind::Put, "side", Fault::Hold);
+    let mut writer = home.begin_side(LANE, 1);
+    writer.append(vec![1; 1000]);
+    let held = rig::held(&bucket, Kind::Put, "side");
+    drop(writer);
+    assert!(bucket.land(held));
+    // Removed in the background, and not listed meanwhile.
+    while !bucket.objects().is_empty() || bucket.requests_of(Kind::Delete) == 0 {
+        assert!(home.sides(LANE).expect("lists").is_empty());
+        std::thread::yield_now();
+    }
+}
