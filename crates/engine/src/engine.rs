@@ -62,6 +62,7 @@ impl Default for EngineOptions {
 
 pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
+    home: Arc<dyn LogHome>,
     pub(crate) delta_records: bool,
     pub(crate) published: Box<[CachePadded<Published>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
@@ -123,7 +124,7 @@ impl Engine {
     /// An engine over open lanes, drawing CSNs from `next` on.
     pub(crate) fn with_lanes(
         options: &EngineOptions,
-        lanes: Vec<Lane>,
+        (home, lanes): (Arc<dyn LogHome>, Vec<Lane>),
         lease: Option<Arc<Lease>>,
         next: Csn,
         tables: HashMap<TableId, Arc<Table>, FixedState>,
@@ -143,6 +144,7 @@ impl Engine {
         }
         Ok(Engine(Arc::new(EngineInner {
             path,
+            home,
             delta_records: options.delta_records,
             published: (0..workers).map(|_| Published::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
@@ -179,6 +181,11 @@ impl Engine {
             "the handle of worker {id} is in use"
         );
         Worker::new(self.clone(), id)
+    }
+
+    /// Where its log lives.
+    pub fn home(&self) -> &Arc<dyn LogHome> {
+        &self.0.home
     }
 
     /// What its rows, indexes and buffers take, and the most they may.

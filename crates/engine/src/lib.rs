@@ -156,7 +156,9 @@ pub use logstead_commit::{
     Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
-pub use logstead_home::{LocalHome, LocalOptions, LogHome, MemoryHome};
+pub use logstead_home::{
+    HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, PriceList, RequestKind, Usage,
+};
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
 pub use logstead_wal::manifest::Holder as LeaseHolder;

@@ -314,7 +314,7 @@ pub(crate) fn open(
     })?;
     let engine = Engine::with_lanes(
         &options,
-        recovered.lanes,
+        (home, recovered.lanes),
         recovered.lease,
         recovered.next_csn,
         shared.tables.into_inner(),

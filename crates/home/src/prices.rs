@@ -184,7 +184,7 @@ mod tests {
         let built_in = PriceList::built_in();
         assert_eq!(built_in.lines, list);
         let models = MODELS.iter().map(|model| model.name);
-        for provider in models.chain(["azure", "gcs", "self-hosted"]) {
+        for provider in models.chain(["azure", "gcs", "s3"]) {
             assert!(built_in.of(provider).is_some(), "{provider}");
         }
         assert!(built_in.of("tape").is_none());

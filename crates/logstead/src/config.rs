@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) lease_duration: Duration,
     /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
     pub(crate) take_over: bool,
+    /// What providers charge, if the built-in list is not enough.
+    pub(crate) price_list: Option<PathBuf>,
 }
 
 /// The flag of a server setting.
@@ -273,6 +275,9 @@ impl Config {
             accept_data_loss,
             lease_duration: Duration::from_millis(number("lease_duration")?),
             take_over: false,
+            price_list: Some(value("price_list"))
+                .filter(|file| !file.is_empty())
+                .map(PathBuf::from),
             values,
         })
     }
@@ -289,7 +294,8 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
+/// A text file of settings or of prices.
+pub(crate) fn read_file(path: &Path) -> Result<String, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = Env::real()
         .files
@@ -306,7 +312,10 @@ fn read_file(path: &Path) -> Result<String, String> {
         }
         bytes.extend_from_slice(&piece[..count]);
         if bytes.len() > FILE_BYTES_MAX {
-            return Err(format!("{}: too long for a settings file", path.display()));
+            return Err(format!(
+                "{}: too long for a file of settings",
+                path.display()
+            ));
         }
     }
     String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))

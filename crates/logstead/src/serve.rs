@@ -4,13 +4,13 @@
 //! clients; idle sessions end; open transactions get a grace time; everything is flushed; exit 0.
 
 use crate::commit_settings;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_engine::{Engine, EngineOptions, LeaseEvent, LeaseOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome};
-use logstead_sql::catalog::CatalogStore;
+use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome, PriceList};
+use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
 use logstead_types::WorkerId;
 use std::future::Future;
@@ -135,8 +135,18 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> 
     logstead_home::open(&place(config), env, &HomeOptions { local })
 }
 
+/// What providers charge: the built-in list, and the user's over it.
+fn prices(config: &Config) -> Result<PriceList, String> {
+    let built_in = PriceList::built_in();
+    match &config.price_list {
+        None => Ok(built_in),
+        Some(file) => built_in.with(&config::read_file(file)?, &file.display().to_string()),
+    }
+}
+
 /// Opens log, engine and catalog.
 fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
+    let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
     let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
     info!("log: in {}", home.describe());
     let mut values = config.values.clone();
@@ -204,6 +214,10 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         release(&engine);
         (EXIT_FAILURE, format!("the catalog: {error}"))
     })?;
+    store.set_tariff(Tariff {
+        prices,
+        lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),
+    });
     Ok(Instance::new(
         engine,
         store,

@@ -2,6 +2,8 @@
 
 #[path = "session/asynchronous.rs"]
 mod asynchronous;
+#[path = "session/cost.rs"]
+mod cost;
 #[path = "rig/script.rs"]
 mod script;
 #[path = "session/views.rs"]
@@ -9,25 +11,34 @@ mod views;
 
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::Result;
-use logstead_sql::catalog::CatalogStore;
+use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::{BindRequest, Instance, Session, StartupRequest, WorkerSessions};
 use logstead_types::WorkerId;
 use script::Script;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn worker() -> Rc<WorkerSessions> {
     let (env, _files) = Env::simulated(7);
-    let home = Arc::new(MemoryHome::new(1 << 20));
+    worker_on(Arc::new(MemoryHome::new(1 << 20)), env)
+}
+
+/// A server of one worker whose log is in this home.
+fn worker_on(home: Arc<dyn LogHome>, env: Env) -> Rc<WorkerSessions> {
     let options = EngineOptions {
         workers: 1,
         ..EngineOptions::default()
     };
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
     let store = CatalogStore::open(&engine).unwrap();
+    store.set_tariff(Tariff {
+        lease_renewed_every: Some(Duration::from_secs(5)),
+        ..Tariff::default()
+    });
     let instance = Arc::new(Instance::new(
         engine.clone(),
         store,
@@ -53,6 +64,15 @@ async fn ask(session: &mut Session, client: &mut Script, text: &str) -> Vec<Stri
 
 /// Runs a conversation on one thread, as a worker does; `flusher` writes the log whenever there is something to write.
 fn converse(flusher: bool, conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+    converse_with(flusher, worker, conversation);
+}
+
+/// The same with a server of one's own making.
+fn converse_with(
+    flusher: bool,
+    worker: impl FnOnce() -> Rc<WorkerSessions>,
+    conversation: impl AsyncFnOnce(Rc<WorkerSessions>),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -72,7 +92,7 @@ fn converse(flusher: bool, conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
                 }
             });
         }
-        let all = tokio::time::timeout(std::time::Duration::from_secs(60), conversation(worker));
+        let all = tokio::time::timeout(Duration::from_secs(60), conversation(worker));
         assert!(all.await.is_ok(), "the conversation does not end");
     });
 }
@@ -394,7 +414,7 @@ fn a_locked_row_waits_and_can_be_cancelled() {
         let (pid, secret) = b.key();
         ask(&mut b, &mut cb, "SET lock_timeout = 0").await;
         let cancel = async {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
             worker.cancel(pid, secret.wrapping_add(1));
             worker.cancel(pid, secret);
         };
@@ -455,7 +475,7 @@ fn nothing_is_told_before_it_is_durable() {
         );
         {
             let settle = s.settle();
-            let late = tokio::time::timeout(std::time::Duration::from_millis(20), settle).await;
+            let late = tokio::time::timeout(Duration::from_millis(20), settle).await;
             assert!(late.is_err(), "settled without a flush");
         }
         worker.worker.flush(FlushMode::Inline);
@@ -466,7 +486,7 @@ fn nothing_is_told_before_it_is_durable() {
 /// Is what `session` would tell now still unsettled?
 async fn waits(session: &mut Session) -> bool {
     let settle = session.settle();
-    tokio::time::timeout(std::time::Duration::from_millis(20), settle)
+    tokio::time::timeout(Duration::from_millis(20), settle)
         .await
         .is_err()
 }

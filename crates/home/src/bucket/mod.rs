@@ -93,8 +93,7 @@ pub trait Bucket: Send + Sync + 'static {
     /// Provider, bucket and prefix, for people; without credentials.
     fn describe(&self) -> String;
 
-    /// The provider's name in the price list: `s3express`, `s3standard`, `azure`, `gcs`, or `self-hosted` for an endpoint that is nobody's of
-    /// these.
+    /// The provider's name in the price list: the scheme of its URLs.
     fn provider(&self) -> &str;
 
     /// Objects can be appended to, so far. `None`: they are written once.

@@ -23,6 +23,7 @@ pub mod text;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
+pub use pg_catalog::Tariff;
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub use store::CatalogStore;
 pub(crate) use store::dependency_failure;
@@ -30,7 +31,7 @@ pub(crate) use store::dependency_failure;
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
-use logstead_engine::CommitPath;
+use logstead_engine::{CommitPath, HomeUsage};
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,6 +84,10 @@ pub trait Live: Send + Sync {
     fn table_bytes(&self, storage: TableId) -> Option<u64>;
     /// The way from pre-commit to acknowledgment, with all that it counts.
     fn commit_path(&self) -> Option<Arc<CommitPath>>;
+    /// What was asked of the log's homes, one by one.
+    fn home_usage(&self) -> Option<Vec<HomeUsage>>;
+    /// What that costs.
+    fn tariff(&self) -> Option<Arc<Tariff>>;
 }
 
 /// A schema (namespace).

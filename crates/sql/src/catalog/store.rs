@@ -17,13 +17,13 @@ use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS,
     SEQUENCES, StoredRelation,
 };
-use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema};
+use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
-    CommitError, CommitPath, Engine, FlushMode, FlushOutcome, Isolation, RowBuilder, ScanCursor,
-    Table, TryCommitError, Txn, Worker, WriteError,
+    CommitError, CommitPath, Engine, FlushMode, FlushOutcome, HomeUsage, Isolation, RowBuilder,
+    ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -61,6 +61,7 @@ pub struct CatalogStore {
     rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
     sequences: Sequences,
     oids: Mutex<Oids>,
+    tariff: RwLock<Arc<Tariff>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -158,6 +159,11 @@ impl CatalogStore {
         store.reserve(&worker, &mut locked(&store.oids))?;
         worker.flush(FlushMode::Inline);
         Ok(store)
+    }
+
+    /// Sets what the log's homes cost; the built-in price list, and no lease, unless it is called.
+    pub fn set_tariff(&self, tariff: Tariff) {
+        *self.tariff.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tariff);
     }
 
     /// The engine.
@@ -545,6 +551,7 @@ impl Rows {
                     rid,
                     csn: Csn::ZERO,
                 }),
+                tariff: RwLock::default(),
             }
         });
         Ok((store, orphans))
@@ -606,5 +613,15 @@ impl Live for LiveStore {
     }
     fn commit_path(&self) -> Option<Arc<CommitPath>> {
         Some(Arc::clone(self.0.upgrade()?.engine.commit_path()))
+    }
+
+    fn home_usage(&self) -> Option<Vec<HomeUsage>> {
+        Some(self.0.upgrade()?.engine.home().usage())
+    }
+
+    fn tariff(&self) -> Option<Arc<Tariff>> {
+        let store = self.0.upgrade()?;
+        let tariff = store.tariff.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&tariff))
     }
 }

@@ -436,6 +436,12 @@ pub static TABLE: &[Setting] = &[
         "auto",
         "Accepted for clients that set it; prepared statements are always planned once.",
     ),
+    server(
+        "price_list",
+        Kind::Text,
+        "",
+        "File of what providers of object storage charge; its lines win over the built-in ones. For logstead_cost.",
+    ),
     session(
         "quote_all_identifiers",
         Kind::Bool,

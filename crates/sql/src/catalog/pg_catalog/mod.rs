@@ -1,7 +1,7 @@
 //! `pg_catalog`: system relations computed from a catalog snapshot.
 //!
 //! Owns: the list of PostgreSQL 15's system tables and views with their columns, and the functions that give their rows.
-//! Beside them stand views of Logstead's own (`commit`).
+//! Beside them stand views of Logstead's own (`commit`, `cost`).
 //! Relations of features that do not exist here (triggers, policies, publications ...) are there and empty: clients ask.
 //!
 //! Invariant: a row has exactly the columns of its list, each of its type or NULL (a test walks all of them).
@@ -25,6 +25,7 @@ mod catalog_views;
 mod catalogs;
 pub(crate) mod cells;
 mod commit;
+mod cost;
 mod functions;
 mod io_functions;
 mod relations;
@@ -32,6 +33,7 @@ mod shared;
 mod types;
 mod views;
 
+pub use cost::Tariff;
 pub(crate) use functions::signature;
 pub(crate) use relations::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
 pub(crate) use shared::{DATABASE_OWNER, operator_class, operator_class_name, role_name, role_oid};
@@ -55,6 +57,7 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
         .iter()
         .chain(catalog_views::VIEWS)
         .chain(commit::VIEWS)
+        .chain(cost::VIEWS)
         .chain(super::information_schema::views())
 }
 

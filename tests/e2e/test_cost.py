@@ -1,0 +1,80 @@
+"""What the log costs, as SQL shows it: on simulated homes, with the built-in prices and with one's own."""
+
+from __future__ import annotations
+
+import pytest
+from test_operation import refused
+
+pytestmark = pytest.mark.logstead_only
+
+HOME = "sim://?model=s3express&scale=0.1&dir={dir}"
+HEAD = """dated 2031-04-01
+columns append put get head list delete session upload-gb read-gb stored-gb-month
+"""
+
+
+def test_commits_are_counted_and_priced(private_server):
+    server = private_server
+    server.start(arguments=["--home", HOME.format(dir=server.root / "objects"), "--workers", "1"])
+    server.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    look = "SELECT requests, bytes, dollars FROM logstead_cost WHERE kind = 'append'"
+    requests, size, dollars = server.execute(look)[0]
+    for number in range(20):
+        server.execute(f"INSERT INTO t VALUES ({number})")
+    more_requests, more_bytes, more_dollars = server.execute(look)[0]
+    # One client alone: each of its commits is an append of its own.
+    assert more_requests - requests >= 20
+    expected = (more_requests - requests) * 1.13e-6 + (more_bytes - size) * 0.0032e-9
+    assert more_dollars - dollars == pytest.approx(expected)
+    home, provider, prices, transactions, per_million, total = server.execute(
+        "SELECT home, provider, prices, transactions, dollars_per_million_transactions, dollars FROM logstead_cost_summary"
+    )[0]
+    assert "s3express" in home
+    assert (provider, prices) == ("s3express", "built in, 2026-11-21")
+    assert transactions >= 20
+    assert per_million == pytest.approx(total / transactions * 1e6)
+    # After a restart the counts begin again: what is read to recover is among them.
+    assert server.stop() == 0
+    server.start()
+    assert server.execute("SELECT sum(requests) FROM logstead_cost WHERE kind = 'append'")[0][0] < more_requests
+    assert server.execute("SELECT requests, bytes FROM logstead_cost WHERE kind = 'get'")[0] > (0, 0)
+
+
+def test_prices_are_the_users(private_server):
+    server = private_server
+    server.root.mkdir(parents=True, exist_ok=True)
+    prices = server.root / "prices.txt"
+    prices.write_text(HEAD + "s3express 1000000 0 0 0 0 0 0 0 0 0\n")
+    home = HOME.format(dir=server.root / "objects")
+    server.start(arguments=["--home", home, "--price-list", str(prices)])
+    server.execute("CREATE TABLE t (id int)")
+    assert server.execute("SELECT dollars = requests FROM logstead_cost WHERE kind = 'append'") == [(True,)]
+    assert server.execute("SELECT sum(dollars) FROM logstead_cost WHERE kind <> 'append'") == [(0.0,)]
+    assert server.execute("SELECT prices FROM logstead_cost_summary") == [(f"{prices}, 2031-04-01",)]
+    assert server.execute("SHOW price_list") == [(str(prices),)]
+
+
+def test_a_local_home_costs_nothing(private_server):
+    private_server.start()
+    for view in ("logstead_cost", "logstead_cost_summary"):
+        assert private_server.execute(f"SELECT count(*) FROM {view}") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (HEAD + "s3express 1 2 3\n", "line 3: s3express has 3 prices"),
+        (HEAD + "\ntape 1 2 three 4 5 6 7 8 9 10\n", 'line 4: "three" is no price of get'),
+        ("s3express 1 2 3 4 5 6 7 8 9 10\n", "line 1: a line"),
+        (None, "No such file"),
+    ],
+)
+def test_a_bad_price_list_is_refused_with_its_line(private_server, text, why):
+    private_server.root.mkdir(parents=True, exist_ok=True)
+    prices = private_server.root / "prices.txt"
+    if text is not None:
+        prices.write_text(text)
+    said = refused(private_server, "--price-list", str(prices))
+    assert why in said
+    assert "price_list" in said
+    assert str(prices) in said
