@@ -19,12 +19,13 @@ use crate::driver::{Outcome, nanos};
 use crate::home;
 use crate::measure::{Measured, STEP_NS};
 use crate::options::{BareWay, Cell, Home, Until};
-use crate::{BenchError, Progress};
+use crate::spent::Spent;
+use crate::{BenchError, Progress, client};
 
 /// A thread's file in [`BareWay::File`]: it is written from the beginning again when it is full.
 const FILE_BYTES: u64 = 16 << 20;
 /// How often the main thread looks.
-const WATCH: std::time::Duration = std::time::Duration::from_millis(5);
+pub(crate) const WATCH: std::time::Duration = std::time::Duration::from_millis(5);
 /// Between two looks for room in a lane that has none yet.
 const ROOM_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
 
@@ -159,6 +160,7 @@ fn broken(error: impl std::fmt::Display) -> BenchError {
 struct Targets {
     targets: Vec<Target>,
     home: String,
+    log: Option<Arc<dyn LogHome>>,
     /// Lengths are multiples of it.
     alignment: usize,
 }
@@ -185,6 +187,7 @@ fn targets(
         return Ok(Targets {
             targets,
             home: format!("files in {}", dir.display()),
+            log: None,
             alignment: DIRECT_ALIGNMENT,
         });
     }
@@ -223,6 +226,7 @@ fn targets(
     Ok(Targets {
         targets,
         home: home.describe(),
+        log: Some(home),
         alignment: facts.block_alignment,
     })
 }
@@ -236,12 +240,18 @@ pub(crate) fn run(
     stop: &Arc<AtomicBool>,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, BenchError> {
+    if way == BareWay::Client {
+        return client::run(cell, size_bytes, env, run, stop, progress);
+    }
     let Targets {
         targets,
         home,
+        log,
         alignment,
     } = targets(cell, way, env, run)?;
     let len = size_bytes.next_multiple_of(alignment);
+    let usage = || log.as_ref().map(|log| log.usage()).unwrap_or_default();
+    let spent_before = Spent::of(usage(), env);
     let now = env.clock.monotonic().as_nanos();
     let (from, until, count) = match cell.common.until {
         Until::Seconds { measured, warmup } => {
@@ -307,19 +317,22 @@ pub(crate) fn run(
     if let Some(error) = failure.lock().take() {
         return Err(BenchError::Failed(error));
     }
+    let spent = Spent::of(usage(), env).since(&spent_before);
     let measured = std::mem::take(&mut *all.lock());
     let seconds = measured.span.map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
     Ok(Outcome {
         seconds,
         kinds: vec!["append"],
         measured,
+        figures: spent.figures(done.load(Ordering::Relaxed), "append"),
         home,
         interrupted: stop.load(Ordering::Relaxed),
         ..Outcome::empty(cell)
     })
 }
 
-fn record(measured: &mut Measured, began: u64, end: u64, from: u64, until: u64) {
+/// Counts an append, if it began while appends count.
+pub(crate) fn record(measured: &mut Measured, began: u64, end: u64, from: u64, until: u64) {
     if began < from || began >= until {
         return;
     }

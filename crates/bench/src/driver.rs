@@ -29,6 +29,7 @@ use crate::measure::{Measured, STEP_NS};
 use crate::options::{Cell as Configured, Common, Home, Until};
 use crate::path::PathFigures;
 use crate::random::Rng;
+use crate::spent::Spent;
 use crate::{BenchError, Progress};
 
 /// Rows inserted by one transaction of the load.
@@ -393,6 +394,7 @@ impl Stage {
         let common = &cell.common;
         let before = self.engine.stats();
         let path_before = PathFigures::of(&self.engine);
+        let spent_before = Spent::at(self.engine.home().as_ref(), &self.env);
         let now = self.env.clock.monotonic().as_nanos();
         let (from, until, transactions) = match common.until {
             Until::Seconds { measured, warmup } => {
@@ -437,6 +439,8 @@ impl Stage {
         )?;
         let end = self.env.clock.monotonic().as_nanos();
         let path = PathFigures::of(&self.engine).since(&path_before);
+        let spent = Spent::at(self.engine.home().as_ref(), &self.env).since(&spent_before);
+        let stats = difference(&self.engine.stats(), &before);
         let interrupted = self.stop.load(Ordering::Relaxed);
         let measured = std::mem::take(&mut *all.lock());
         let seconds = match common.until {
@@ -453,7 +457,8 @@ impl Stage {
             seconds: seconds as f64 / 1e9,
             kinds: W::KINDS.to_vec(),
             measured,
-            stats: difference(&self.engine.stats(), &before),
+            figures: spent.figures(stats.commits, "commit"),
+            stats,
             path,
             checks,
             interrupted,

@@ -41,6 +41,33 @@ pub struct Scale {
     pub dir: PathBuf,
     /// Determines every random number.
     pub seed: u64,
+    /// Real homes that are measured beside the models.
+    pub homes: Vec<Given>,
+}
+
+/// A home that the user wants measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// What the report calls it.
+    pub name: String,
+    /// Its URL; each run gets a prefix of its own below it.
+    pub url: String,
+}
+
+impl Given {
+    /// Reads `URL` or `NAME=URL`; without a name it is called by the URL up to its options.
+    pub(crate) fn read(text: &str) -> Result<Given, String> {
+        let is_name = |name: &&str| !name.is_empty() && !name.contains([':', '/', '?']);
+        let named = text.split_once('=').filter(|(name, _)| is_name(name));
+        let (name, url) = named.unwrap_or((text.split('?').next().unwrap_or(text), text));
+        if !url.contains("://") {
+            return Err(format!("--home {text}: URL or NAME=URL is expected"));
+        }
+        Ok(Given {
+            name: name.to_owned(),
+            url: url.to_owned(),
+        })
+    }
 }
 
 /// An experiment.
@@ -69,6 +96,9 @@ pub(crate) fn cells(name: &str, scale: &Scale) -> Result<Vec<Cell>, String> {
     };
     (experiment.cells)(&mut builder);
     let mut cells = builder.cells;
+    if cells.is_empty() {
+        return Err(format!("{name} has nothing to run without --home"));
+    }
     let seconds = scale.seconds.unwrap_or(if scale.quick {
         let each = QUICK_SECONDS / (cells.len() as f64 * f64::from(scale.repeat));
         each.clamp(QUICK_RUN_SECONDS.0, QUICK_RUN_SECONDS.1)
@@ -116,6 +146,24 @@ impl Builder {
             "sim://?model={model}&seed={}",
             self.scale.seed
         )))
+    }
+
+    /// The homes that the user gave.
+    fn given(&self) -> Vec<(String, Setting)> {
+        let homes = self.scale.homes.iter();
+        homes
+            .map(|given| {
+                let home = Setting::Home(Home::Url(given.url.clone()));
+                (given.name.clone(), home)
+            })
+            .collect()
+    }
+
+    /// The model of S3 Express, and the homes that the user gave.
+    fn services(&self) -> Vec<(String, Setting)> {
+        let mut services = vec![("model s3express".to_owned(), self.simulated("s3express"))];
+        services.extend(self.given());
+        services
     }
 
     /// YCSB of one operation per transaction, or more.
@@ -198,12 +246,25 @@ impl Builder {
     fn bare(
         &mut self,
         section: &str,
+        append: (usize, BareWay),
+        concurrency: usize,
+        settings: &[&[Setting]],
+    ) {
+        self.bare_named(section, "", append, concurrency, settings);
+    }
+
+    /// The same, with the home's name in the series.
+    fn bare_named(
+        &mut self,
+        section: &str,
+        home: &str,
         (size_bytes, way): (usize, BareWay),
         concurrency: usize,
         settings: &[&[Setting]],
     ) {
         let name = format!(
-            "bare append, {}, {}, {concurrency} at a time",
+            "{home}{}bare append, {}, {}, {concurrency} at a time",
+            if home.is_empty() { "" } else { ", " },
             way.name(),
             crate::options::size_text(size_bytes)
         );
@@ -243,6 +304,21 @@ fn shared_lanes(tracking: Tracking) -> Vec<Setting> {
     ]
 }
 
+/// Sessions of which each has a lane of its own, and each commit an append: what grouping is compared with.
+fn append_each() -> Vec<Setting> {
+    vec![
+        Setting::Protocol(ProtocolKind::Autonomous),
+        Setting::Tracking(Tracking::Horizon),
+        Setting::FlushUnit(1),
+        Setting::StealGroup(0),
+        Setting::WorkersPerLane(1),
+        Setting::Gather(0),
+        Setting::Delta(false),
+        // Last, over the load's.
+        Setting::InFlight(1),
+    ]
+}
+
 /// Workers flush their own log.
 fn autonomous(unit: usize) -> Vec<Setting> {
     vec![
@@ -262,7 +338,34 @@ mod tests {
             repeat: if quick { 1 } else { 3 },
             dir: "d".into(),
             seed: 7,
+            homes: ["a=azure://c/p?endpoint=http://127.0.0.1:1", "s3://b/p"]
+                .map(|text| Given::read(text).expect(text))
+                .to_vec(),
         }
+    }
+
+    #[test]
+    fn homes_have_names() {
+        let read = |text| Given::read(text).map(|given| (given.name, given.url));
+        let pair = |name: &str, url: &str| Ok((name.to_owned(), url.to_owned()));
+        assert_eq!(read("x=s3://b?e=f"), pair("x", "s3://b?e=f"));
+        assert_eq!(read("s3://b/p?e=f"), pair("s3://b/p", "s3://b/p?e=f"));
+        for text in ["", "b", "x=b", "=s3"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_home_says_so() {
+        let nowhere = Scale {
+            homes: Vec::new(),
+            ..scale(true)
+        };
+        assert!(
+            cells("overhead", &nowhere)
+                .expect_err("no home")
+                .contains("--home")
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod access;
 mod bare;
+mod client;
 mod discard;
 mod driver;
 pub mod experiment;
@@ -30,6 +31,7 @@ mod random;
 mod recovery;
 pub mod report;
 mod smallbank;
+mod spent;
 mod tatp;
 #[cfg(test)]
 mod testing;
@@ -103,6 +105,8 @@ pub struct Results {
     pub loads: Vec<LoadFigure>,
     /// Conditions checked after `micro` and `load`.
     pub checks: Vec<Check>,
+    /// What runs have left in buckets, and why.
+    pub left_behind: Vec<String>,
 }
 
 impl Results {
@@ -212,6 +216,7 @@ pub fn run(
         micro: Vec::new(),
         loads: Vec::new(),
         checks: Vec::new(),
+        left_behind: Vec::new(),
     };
     let total = options.cells.len() * options.repeat as usize;
     let mut number = 0;
@@ -226,7 +231,8 @@ pub fn run(
             let result = run_cell(cell, repetition, run, env, stop, &mut results, progress);
             progress.end();
             if options.is_experiment {
-                home::remove(&cell.common.home, run, env);
+                let left = home::remove(&cell.common.home, run, env);
+                results.left_behind.extend(left);
             }
             match result {
                 // What earlier runs of the command gave is kept.

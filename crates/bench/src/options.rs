@@ -176,6 +176,8 @@ pub enum BareWay {
     Inline,
     /// Through the home, handed over; the thread waits for its completion.
     Handoff,
+    /// By the bucket's client, one thread for all, with nothing of the home: what a home on objects adds to is this.
+    Client,
 }
 
 impl BareWay {
@@ -185,6 +187,7 @@ impl BareWay {
             BareWay::File => "file",
             BareWay::Inline => "inline",
             BareWay::Handoff => "handoff",
+            BareWay::Client => "client",
         }
     }
 }

@@ -4,14 +4,14 @@ use logstead_engine::{ProtocolKind, QueueKind, Tracking};
 
 use super::{
     Builder, Experiment, SIMULATED_IN_FLIGHT, SIMULATED_IN_FLIGHT_TPCC, SIMULATED_WORKERS,
-    autonomous, naive, shared_lanes,
+    append_each, autonomous, naive, shared_lanes,
 };
 use crate::options::{BareWay, Kind, Setting, Ycsb};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-pub(super) const ALL: [Experiment; 17] = [
+pub(super) const ALL: [Experiment; 19] = [
     Experiment {
         name: "bare",
         about: "one append with nothing around it, on this disk and on the models: the yardstick",
@@ -54,12 +54,22 @@ pub(super) const ALL: [Experiment; 17] = [
     },
     Experiment {
         name: "homes",
-        about: "models of S3 Standard, S3 Express, gp3 and io2: naive, shared lanes with dsn, with exact",
+        about: "models of S3 Standard, S3 Express, gp3 and io2, and homes given: naive, shared lanes with dsn, with exact",
         cells: homes,
     },
     Experiment {
+        name: "overhead",
+        about: "homes given: appends by the client library alone, and through the home",
+        cells: overhead,
+    },
+    Experiment {
+        name: "cost",
+        about: "requests and dollars per million transactions by protocol, on the model of S3 Express and homes given",
+        cells: cost,
+    },
+    Experiment {
         name: "sharing",
-        about: "1, 2, 4 workers per lane and buffers of 128 KiB to 4 MiB, TPC-C on the model of S3 Express",
+        about: "1, 2, 4 workers per lane and buffers of 128 KiB to 4 MiB, TPC-C on the model of S3 Express and homes given",
         cells: sharing,
     },
     Experiment {
@@ -69,7 +79,7 @@ pub(super) const ALL: [Experiment; 17] = [
     },
     Experiment {
         name: "ablation-b",
-        about: "from the naive variant to exact tracking on the model of S3 Express, step by step",
+        about: "from the naive variant to exact tracking on the model of S3 Express and homes given, step by step",
         cells: ablation_b,
     },
     Experiment {
@@ -320,26 +330,80 @@ fn homes(b: &mut Builder) {
         let home = [b.simulated("s3express")];
         let append = (16 * KIB, BareWay::Handoff);
         b.bare(section, append, SIMULATED_WORKERS, &[&home]);
+        for (name, home) in b.given() {
+            let home = [home];
+            for (series, settings) in [
+                ("naive", naive()),
+                ("shared lanes, dsn", shared_lanes(Tracking::Dsn)),
+                ("shared lanes, exact", shared_lanes(Tracking::Exact)),
+            ] {
+                let series = format!("{name}, {series}");
+                b.cell(section, &series, &kind, &[&home, &settings, &load]);
+            }
+            b.bare_named(section, &name, append, SIMULATED_WORKERS, &[&home]);
+        }
+    }
+}
+
+fn overhead(b: &mut Builder) {
+    for (name, home) in b.given() {
+        let home = [home];
+        for (size, concurrency) in [(4 * KIB, 1), (64 * KIB, 1), (16 * KIB, SIMULATED_WORKERS)] {
+            for way in [BareWay::Client, BareWay::Handoff] {
+                b.bare(&name, (size, way), concurrency, &[&home]);
+            }
+        }
+    }
+}
+
+fn cost(b: &mut Builder) {
+    let kind = b.ycsb(0.5, 10);
+    let load = simulated_load(&kind);
+    let variants = [
+        ("append for each transaction", append_each()),
+        ("naive", naive()),
+        ("group", protocol(ProtocolKind::Group, QueueKind::LockFree)),
+        (
+            "pipelined",
+            protocol(ProtocolKind::Pipelined, QueueKind::LockFree),
+        ),
+        ("autonomous, 16 KiB", autonomous(16 * KIB)),
+        ("grouped lanes", shared_lanes(Tracking::Exact)),
+    ];
+    for (name, home) in b.services() {
+        let home = [home];
+        let section = format!("YCSB-A, 10 operations, {name}");
+        for (series, settings) in &variants {
+            b.cell(&section, series, &kind, &[&home, &load, settings]);
+        }
     }
 }
 
 fn sharing(b: &mut Builder) {
     let kind = b.tpcc(b.sized(4, 16));
     let load = simulated_load(&kind);
-    let home = [b.simulated("s3express")];
-    for per_lane in [1, 2, 4] {
-        for buffer in [128 * KIB, 512 * KIB, MIB, 4 * MIB] {
-            let own = [
-                Setting::WorkersPerLane(per_lane),
-                Setting::FlushUnit(buffer / 2),
-            ];
-            b.point(
-                "TPC-C on s3express",
-                &format!("{per_lane} workers per lane"),
-                &kind,
-                &[&home, &shared_lanes(Tracking::Exact), &load, &own],
-                &Setting::LaneBuffer(buffer),
-            );
+    for (name, home) in b.services() {
+        let home = [home];
+        let is_model = name.starts_with("model");
+        let buffers: &[usize] = if is_model || !b.scale.quick {
+            &[128 * KIB, 512 * KIB, MIB, 4 * MIB]
+        } else {
+            &[128 * KIB, MIB]
+        };
+        for per_lane in [1, 2, 4] {
+            for &buffer in buffers {
+                let own = [
+                    Setting::WorkersPerLane(per_lane),
+                    Setting::FlushUnit(buffer / 2),
+                ];
+                b.point(
+                    &format!("TPC-C, {name}"),
+                    &format!("{per_lane} workers per lane"),
+                    &kind,
+                    &[&home, &shared_lanes(Tracking::Exact), &load, &own],
+                    &Setting::LaneBuffer(buffer),
+                );
+            }
         }
     }
 }
@@ -365,22 +429,24 @@ fn gather(b: &mut Builder) {
 }
 
 fn ablation_b(b: &mut Builder) {
-    for (section, kind) in [
-        ("YCSB-A, 10 operations, s3express", b.ycsb(0.5, 10)),
-        ("TPC-C, s3express", b.tpcc(b.sized(4, 16))),
+    for (workload, kind) in [
+        ("YCSB-A, 10 operations", b.ycsb(0.5, 10)),
+        ("TPC-C", b.tpcc(b.sized(4, 16))),
     ] {
         let load = simulated_load(&kind);
-        let home = [b.simulated("s3express")];
-        for (series, settings) in [
-            ("1 naive", naive()),
-            (
-                "2 + deltas, lanes shared by two",
-                shared_lanes(Tracking::Horizon),
-            ),
-            ("3 + dsn", shared_lanes(Tracking::Dsn)),
-            ("4 + exact", shared_lanes(Tracking::Exact)),
-        ] {
-            b.cell(section, series, &kind, &[&home, &settings, &load]);
+        for (name, home) in b.services() {
+            let (home, section) = ([home], format!("{workload}, {name}"));
+            for (series, settings) in [
+                ("1 naive", naive()),
+                (
+                    "2 + deltas, lanes shared by two",
+                    shared_lanes(Tracking::Horizon),
+                ),
+                ("3 + dsn", shared_lanes(Tracking::Dsn)),
+                ("4 + exact", shared_lanes(Tracking::Exact)),
+            ] {
+                b.cell(&section, series, &kind, &[&home, &settings, &load]);
+            }
         }
     }
 }

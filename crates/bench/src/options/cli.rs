@@ -260,7 +260,8 @@ pub fn command() -> Command {
                 "way",
                 "HOW[,HOW...]",
                 "file: each thread writes to a file of its own in the home's directory, O_DIRECT and O_DSYNC; inline: \
-                 through the home, by the thread that waits; handoff: through the home's own threads",
+                 through the home, by the thread that waits; handoff: through the home's own threads; client: by the client \
+                 library of a bucket, without the home",
             )
             .default_value("file"),
         );
@@ -307,6 +308,12 @@ pub fn command() -> Command {
             )
             .default_value("bench/results/logs"),
         )
+        .arg(several(
+            "home",
+            "[NAME=]URL",
+            "A real home to measure beside the models of cloud storage, under this name; may be given several times. Each run \
+             writes below a prefix of its own, which is removed when it has ended",
+        ))
         .arg(option(
             "seed",
             "N",

@@ -7,7 +7,7 @@ use logstead_engine::{CommitOptions, Isolation};
 
 use super::setting::{NAMES, Setting};
 use super::{BareWay, Cell, Common, Home, Kind, Options, Request, Tpcc, Until, Ycsb};
-use crate::experiment::{self, Scale};
+use crate::experiment::{self, Given as GivenHome, Scale};
 use crate::random::Distribution;
 
 /// Sessions per worker when nothing is said.
@@ -52,6 +52,12 @@ pub(super) fn experiment(arguments: &ArgMatches) -> Result<Request, String> {
             .path("dir")
             .unwrap_or_else(|| "bench/results/logs".into()),
         seed: given.number("seed", 1, 0, u64::MAX)?,
+        homes: arguments
+            .get_many::<String>("home")
+            .into_iter()
+            .flatten()
+            .map(|text| GivenHome::read(text))
+            .collect::<Result<_, _>>()?,
     };
     let cells = experiment::cells(name, &scale)?;
     Ok(Request::Run(Options {
@@ -247,10 +253,15 @@ impl Given<'_> {
     fn bare(&self) -> Result<Vec<Kind>, String> {
         let mut kinds = Vec::new();
         for way in self.text("way").unwrap_or("file").split(',') {
-            let way = [BareWay::File, BareWay::Inline, BareWay::Handoff]
-                .into_iter()
-                .find(|known| known.name() == way.trim())
-                .ok_or_else(|| format!("--way {way}: file, inline or handoff is expected"))?;
+            let way = [
+                BareWay::File,
+                BareWay::Inline,
+                BareWay::Handoff,
+                BareWay::Client,
+            ]
+            .into_iter()
+            .find(|known| known.name() == way.trim())
+            .ok_or_else(|| format!("--way {way}: file, inline, handoff or client is expected"))?;
             for size in self.text("size").unwrap_or("4k").split(',') {
                 let size_bytes = super::setting::size("size", size, 1, 64 << 20)?;
                 kinds.push(Kind::Bare { size_bytes, way });

@@ -22,10 +22,13 @@ const FIGURES_FIRST: [&str; 4] = [
 ];
 
 /// Of these, what a terminal has room for.
-const FIGURES_BRIEF: [&str; 6] = [
+const FIGURES_BRIEF: [&str; 9] = [
     "needless wait beyond 100 us, % of commits",
     "needless wait, mean us",
     "appends per second",
+    "requests per million commits",
+    "dollars per million commits",
+    "CPU us per append",
     "record bytes per commit",
     "hardened and not yet committed, %",
     "until the first query, ms",

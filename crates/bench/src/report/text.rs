@@ -131,6 +131,9 @@ pub(crate) fn render(results: &Results) -> String {
         );
     }
     text += &checks(&results.checks);
+    for left in &results.left_behind {
+        let _infallible = writeln!(text, "  left behind: {left}");
+    }
     text
 }
 
