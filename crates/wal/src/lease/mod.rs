@@ -201,7 +201,7 @@ impl Lease {
         }
         if options.threads {
             let (weak, stop) = (Arc::downgrade(&lease), Arc::clone(&lease.stop));
-            let pause = lease.pause();
+            let pause = lease.renewed_every();
             let thread = env.spawn("lease", None, move || renew_on(&weak, &stop, pause));
             if let Err(error) = thread {
                 lease.release();
@@ -264,10 +264,10 @@ impl Lease {
             let mut state = self.state.lock();
             let since = self.clock.boot_time().since(state.renewed);
             if state.released || self.lost().is_some() {
-                return self.pause();
+                return self.renewed_every();
             }
-            if since < self.pause() {
-                return self.pause() - since;
+            if since < self.renewed_every() {
+                return self.renewed_every() - since;
             }
             let next = state.manifest.clone();
             let result = self.store(&mut state, next, self.options.duration);
@@ -286,7 +286,7 @@ impl Lease {
         };
         self.tell_loss();
         let (event, pause) = match result {
-            Ok(event) => (event, self.pause()),
+            Ok(event) => (event, self.renewed_every()),
             Err(event) => (event, self.options.duration / AGAIN_PART),
         };
         if let Some(event) = event {
@@ -311,7 +311,7 @@ impl Lease {
             if let Some(lost) = self.lost() {
                 return Err(self.fenced(&lost));
             }
-            (self.options.pause)(left.min(self.pause()));
+            (self.options.pause)(left.min(self.renewed_every()));
             if !self.options.threads {
                 self.tick();
             }
@@ -339,8 +339,8 @@ impl Lease {
         }
     }
 
-    /// Time between two renewals.
-    fn pause(&self) -> Duration {
+    /// Time between two renewals: each is one write to the home, whatever else goes on.
+    pub fn renewed_every(&self) -> Duration {
         self.options.duration / RENEWALS
     }
 
