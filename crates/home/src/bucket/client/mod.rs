@@ -141,11 +141,12 @@ fn http_client(endpoint: &str, timeout: Duration) -> reqwest::Result<reqwest::Cl
     builder.build()
 }
 
-/// What the library says, without what it says about itself.
+/// What the library says, without its context: that has the request's URL in it, and with it an Azure SAS token.
 fn explain(error: &opendal::Error) -> String {
+    let message = error.message().to_owned();
     match std::error::Error::source(error) {
-        Some(cause) => with_causes(cause),
-        None => error.to_string(),
+        Some(cause) => format!("{message}: {}", with_causes(cause)),
+        None => message,
     }
 }
 
