@@ -146,13 +146,16 @@ impl Lane {
         Ok((at, make))
     }
 
-    /// The segment that should be made now: the next one when half of this one is used, or this one if it is missing.
+    /// The segment that should be made now: the next one when half of this one is used or somebody waits for it, or this one if it
+    /// is missing.
     fn to_make(&self, state: &mut State) -> Option<u64> {
         if !self.limits.appendable || state.making || state.failed.is_some() {
             return None;
         }
         let current = state.next.segment;
-        let half = state.appends.saturating_mul(2) >= self.limits.appends
+        // Whoever was refused wants more than what is left of this one.
+        let half = state.room_wanted
+            || state.appends.saturating_mul(2) >= self.limits.appends
             || state.next.offset.saturating_mul(2) >= self.limits.bytes;
         let next = state.made + 1;
         let wanted = state.made < current || state.made == current && half;

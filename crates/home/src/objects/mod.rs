@@ -250,9 +250,11 @@ impl LogHome for ObjectHome {
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
         let core = Arc::clone(&self.core);
         let by = by.to_owned();
+        let fenced = self
+            .io
+            .wait(async move { fence::run(&core, lane, first_segment, &by).await });
         self.listings.lock().remove(&lane);
-        self.io
-            .wait(async move { fence::run(&core, lane, first_segment, &by).await })
+        fenced
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {

@@ -407,3 +407,46 @@ impl Drop for ObjectSide {
         self.shared.end(state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The format on storage: a change here is a change of docs/format.md and of its version.
+    #[test]
+    fn the_last_object_is_what_the_format_says() {
+        let (lane, id) = (LaneId(0x0102), 0x0000_0007_0000_0001);
+        let index = Index {
+            ends: vec![5, 0x0102],
+        };
+        let bytes = index.encode(lane, id, 0xaabb_ccdd);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = concat!(
+            "4c475354",
+            "53494445",
+            "0100",
+            "0201",
+            "02000000",
+            "0100000007000000",
+            "0201000000000000",
+            "ddccbbaa",
+            "00000000",
+            "0500000000000000",
+            "0201000000000000"
+        );
+        assert_eq!(hex[..expected.len()], *expected);
+        let crc = crc32c::crc32c(&bytes[..56]).to_le_bytes();
+        assert_eq!(bytes[56..], crc);
+        assert_eq!(Index::decode(&bytes, lane, id), Some(index));
+        assert_eq!(Index::decode(&bytes, LaneId(1), id), None, "another lane's");
+        assert_eq!(Index::decode(&bytes, lane, 1), None, "another one's");
+        for len in 0..bytes.len() {
+            assert_eq!(Index::decode(&bytes[..len], lane, id), None, "cut at {len}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Index::decode(&damaged, lane, id), None, "damaged at {at}");
+        }
+    }
+}

@@ -116,6 +116,9 @@ fn segments_are_left_for_their_bytes_too() {
             writer.write(4_000).expect("appends");
         }
         assert_eq!(rig::chain(&home, 1, 1 << 32).end.segment, (1 << 32) + 2);
+        // More is asked for than what is left, early in a segment: the next one is made for that.
+        writer.write(4_000).expect("appends");
+        writer.room(9_500).expect("room in the end");
         assert!(home.ensure_room(LANE, 10_001).is_err());
         assert!(home.place(LANE, 10_001).is_err());
     }
