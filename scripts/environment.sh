@@ -60,6 +60,8 @@ need_python() {
         cp "$requirements" "$stamp"
     fi
     python="$cache/venv/bin/python"
+    # Unit tests start object stores with it.
+    export E2E_PYTHON="$python"
 }
 
 # The client programs and libraries of the end-to-end tests.

@@ -13,6 +13,9 @@
 
 `./test` installs the programs and names them in E2E_AZURITE, E2E_VERSITYGW and E2E_MOTO, and sets E2E_OBJECT_STORES, which makes a
 missing one a failure. Without it a missing one skips its tests, and says why.
+
+As a program (`objectstores.py NAME DIRECTORY`) it starts a store for tests in other languages: prints the URL of its bucket, the
+environment that belongs to it, and an empty line, and kills the store when its standard input ends.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.parse
 from dataclasses import dataclass, field
@@ -39,6 +43,9 @@ from harness import TIMEOUT_S, LogsteadServer, ServerError, free_port, wait_unti
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 ACCESS_KEY, SECRET_KEY, REGION = "TESTACCESSKEY", "test-secret-key", "us-east-1"
+
+# A busy machine takes half a minute to load Azurite alone.
+START_TIMEOUT_S = 180.0
 
 DIRECTORY_BUCKET = "logstead--test-az1--x-s3"
 GENERAL_BUCKET = "logstead"
@@ -296,7 +303,7 @@ def _launch_at(name: str, root: Path, data: Path, port: int, aws: dict[str, str]
     process, output = _spawn(name, command, env, root)
     store = ObjectStore(name, scheme, GENERAL_BUCKET, "127.0.0.1", port, process, credentials, output)
     try:
-        wait_until(lambda: _answers(store), what=f"{name} on port {port}")
+        wait_until(lambda: _answers(store), START_TIMEOUT_S, what=f"{name} on port {port}")
         _make_bucket(store)
     except Exception:
         store.kill()
@@ -312,3 +319,12 @@ def start(name: str, root: Path, port: int = 0, arguments: tuple[str, ...] = ())
         yield store
     finally:
         store.kill()
+
+
+if __name__ == "__main__":
+    with start(sys.argv[1], Path(sys.argv[2])) as started:
+        print(started.url("").rstrip("/"))
+        for variable, value in started.environment.items():
+            print(f"{variable}={value}")
+        print(flush=True)
+        sys.stdin.read()

@@ -28,7 +28,7 @@ pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::MemoryHome;
 pub use objects::{ObjectHome, ObjectOptions};
-pub use open::{HomeOptions, open};
+pub use open::{HomeOptions, open, open_read_only};
 pub use prices::{Listed, Price, PriceList};
 pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};

@@ -6,22 +6,44 @@
 //! | the same with a block device's path, or a preallocated file's | [`LocalHome`] on that device |
 //! | `memory:` | [`MemoryHome`], empty |
 //! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
+//! | `s3express://BUCKET/PREFIX`, `azure://CONTAINER/PREFIX` (or `az://`) | [`ObjectHome`] of objects that are appended to; [`BucketUrl`](crate::bucket::BucketUrl) has the options |
+//! | `s3://BUCKET/PREFIX` | [`ObjectHome`] of objects that are written once |
 //!
 //! A file URL's path may hold percent escapes; a plain path is taken as it is, unless it begins like a URL
 //! (`scheme:`, two characters or more).
+//!
+//! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing. Credentials
+//! are never part of a URL, so errors and logs may show it.
 
-use crate::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, SimulatedHome};
+use crate::bucket::{self, Bucket, BucketError, Outcome, probe};
+use crate::{
+    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions,
+    SimulatedHome,
+};
 use logstead_env::Env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// How often a bucket is tried when a home is opened, and the first pause between two tries, which doubles: long enough for a
+/// hiccup, short enough for whoever waits at a terminal to be told of a wrong endpoint.
+const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(100);
+/// The log's root, the one name that every log in a bucket has.
+const MANIFEST: &str = "manifest";
+/// Scratch objects of a start that was killed: nobody's data.
+const SCRATCH: &str = "probe/";
 
 /// Options of every home that a URL may mean.
 #[derive(Clone, Debug, Default)]
 pub struct HomeOptions {
     /// Of the local home; its segment size is the memory home's too.
     pub local: LocalOptions,
+    /// Of homes in buckets.
+    pub objects: ObjectOptions,
 }
 
 /// A URL in its parts.
@@ -134,6 +156,21 @@ impl<'u> Url<'u> {
         Ok(options)
     }
 
+    fn is_bucket(&self) -> bool {
+        matches!(
+            self.scheme.as_deref(),
+            Some("s3" | "s3express" | "azure" | "az" | "gs")
+        )
+    }
+
+    /// As the bucket's own parser takes it.
+    fn bucket_url(&self) -> String {
+        match self.scheme.as_deref() {
+            Some("az") => format!("azure{}", &self.whole["az".len()..]),
+            _ => self.whole.to_owned(),
+        }
+    }
+
     fn no_query(&self) -> Result<(), HomeError> {
         match self.query {
             None | Some("") => Ok(()),
@@ -167,8 +204,124 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
             let home = SimulatedHome::open(parts.query.unwrap_or_default(), env)?;
             Ok(Arc::new(home))
         }
+        Some(_) if parts.is_bucket() => {
+            let bucket = bucket::open(&parts.bucket_url(), env)?;
+            prepare(bucket.as_ref(), env)?;
+            let home = ObjectHome::open(bucket, env, options.objects.clone())?;
+            Ok(Arc::new(home))
+        }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
+}
+
+/// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server meanwhile; a bucket may
+/// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read.
+pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+    let parts = Url::parse(url);
+    match parts.scheme.as_deref() {
+        None if url.is_empty() => Err(parts.wrong("it is empty")),
+        None => Ok(Arc::new(LocalHome::open_read_only(url, env)?)),
+        Some("file") => {
+            // The options of a URL that a server is started with are fine here too.
+            parts.local_options(&LocalOptions::default())?;
+            Ok(Arc::new(LocalHome::open_read_only(parts.path()?, env)?))
+        }
+        Some("memory") => {
+            Err(parts.wrong("a home in memory is its process's own: there is nothing to read"))
+        }
+        Some(_) if parts.is_bucket() => {
+            let bucket = bucket::open(&parts.bucket_url(), env)?;
+            patiently(env, bucket.as_ref(), async || {
+                match bucket.stat(MANIFEST).await {
+                    Ok(Some(_)) => Ok(Ok(())),
+                    Ok(None) => Ok(Err(missing(bucket.as_ref()))),
+                    Err(error) => Err(error),
+                }
+            })??;
+            let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
+            Ok(Arc::new(home))
+        }
+        Some(_) => open(url, env, &HomeOptions::default()),
+    }
+}
+
+fn missing(bucket: &dyn Bucket) -> HomeError {
+    HomeError::Missing(format!("a Logstead log in {}", bucket.describe()))
+}
+
+/// Asks a bucket, and again if it could not answer. The requests run to their end in this thread.
+fn patiently<T>(
+    env: &Env,
+    bucket: &dyn Bucket,
+    mut ask: impl AsyncFnMut() -> Result<T, BucketError>,
+) -> Result<T, HomeError> {
+    let cannot = |error: &dyn std::fmt::Display| HomeError::Url {
+        url: bucket.describe(),
+        what: error.to_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| cannot(&error))?;
+    runtime.block_on(async {
+        for attempt in 0.. {
+            let error = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let passes = matches!(error.outcome, Outcome::NotNow | Outcome::Unknown);
+            if !passes || attempt + 1 >= TRIES {
+                return Err(cannot(&error));
+            }
+            // Two servers that were started together do not stay in step.
+            let pause = PAUSE * 2u32.pow(attempt);
+            let jitter = env.random.u64() % 1000;
+            info!("{}: {error}; trying again", bucket.describe());
+            tokio::time::sleep(pause + pause.mul_f64(jitter as f64 / 2000.0)).await;
+        }
+        Err(HomeError::Unsupported("a try without end"))
+    })
+}
+
+/// Makes sure that a bucket is fit for a log, and that its prefix is a log's or nobody's.
+fn prepare(bucket: &dyn Bucket, env: &Env) -> Result<(), HomeError> {
+    patiently(env, bucket, async || {
+        match probe::probe(bucket, env.random.u64()).await {
+            Ok(()) => Ok(Ok(())),
+            Err(probe::ProbeError::Failed(error)) => Err(error),
+            Err(unfit @ probe::ProbeError::Unfit(_)) => Ok(Err(unfit.at(bucket))),
+        }
+    })??;
+    patiently(env, bucket, async || {
+        if bucket.stat(MANIFEST).await?.is_some() {
+            return Ok(Ok(()));
+        }
+        let found = bucket.list("").await?;
+        let foreign = found
+            .iter()
+            .filter(|entry| !entry.name.starts_with(SCRATCH));
+        let foreign: Vec<&str> = foreign.map(|entry| entry.name.as_str()).collect();
+        if foreign.is_empty() {
+            return Ok(Ok(()));
+        }
+        // Another server may have begun a new log there between the two looks.
+        if bucket.stat(MANIFEST).await?.is_some() {
+            return Ok(Ok(()));
+        }
+        warn!(
+            "{}: {} objects and no manifest",
+            bucket.describe(),
+            foreign.len()
+        );
+        Ok(Err(HomeError::Url {
+            url: bucket.describe(),
+            what: format!(
+                "there is no manifest of a log, but there are other objects, such as \"{}\": choose a prefix where nothing is, \
+                 or restore the manifest if this was a log",
+                foreign[0]
+            ),
+        }))
+    })?
 }
 
 #[cfg(test)]
@@ -182,6 +335,7 @@ mod tests {
                 threads: false,
                 ..LocalOptions::default()
             },
+            ..HomeOptions::default()
         };
         match open(url, &env, &options) {
             Ok(home) => Ok(home.describe()),
@@ -223,7 +377,10 @@ mod tests {
             ("sim://?model=tape", "no model \"tape\""),
             ("sim:s3express", "sim://?model="),
             ("sim:", "model is missing"),
-            ("s3://bucket/prefix", "s3: are not supported"),
+            ("ftp://bucket/prefix", "ftp: are not supported"),
+            ("gs://bucket/prefix", "no conditional replacement"),
+            ("s3://key:secret@bucket", "credentials do not belong"),
+            ("az://container?region=x", "no option of azure://"),
         ] {
             let error = opened(url).expect_err(url);
             assert!(error.contains(why), "{url}: {error}");

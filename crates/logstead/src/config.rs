@@ -98,10 +98,10 @@ pub(crate) fn command_line() -> Command {
                 )),
         );
     }
-    let dir = || {
-        Arg::new("DIR")
-            .required(true)
-            .help("Data directory of a server that is stopped")
+    let url = || {
+        Arg::new("URL").required(true).help(
+            "The log's home: the data directory of a server that is stopped, or the URL of another home (of a bucket, also while a server runs)",
+        )
     };
     Command::new("logstead")
         .about("logstead: a relational OLTP server that speaks PostgreSQL")
@@ -119,12 +119,12 @@ pub(crate) fn command_line() -> Command {
                 .subcommand(
                     Command::new("verify")
                         .about("Checks every block, entry and record")
-                        .arg(dir()),
+                        .arg(url()),
                 )
                 .subcommand(
                     Command::new("dump")
                         .about("Prints the log as text")
-                        .arg(dir()),
+                        .arg(url()),
                 ),
         )
 }

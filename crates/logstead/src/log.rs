@@ -5,7 +5,6 @@ use clap::ArgMatches;
 use logstead_env::Env;
 use logstead_wal::inspect;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
@@ -13,11 +12,11 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some((command, arguments)) = arguments.subcommand() else {
         return ExitCode::from(EXIT_USAGE);
     };
-    let Some(dir) = arguments.get_one::<String>("DIR") else {
+    let Some(url) = arguments.get_one::<String>("URL") else {
         return ExitCode::from(EXIT_USAGE);
     };
     match command {
-        "verify" => match inspect::verify(Path::new(dir), &env) {
+        "verify" => match inspect::verify(url, &env) {
             Ok(report) => {
                 // A reader that closed the pipe has read enough.
                 let _pipe_may_be_closed = std::io::stdout().write_all(verified(&report).as_bytes());
@@ -27,7 +26,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         },
         _ => {
             let mut out = BufWriter::new(std::io::stdout().lock());
-            let dumped = inspect::dump(Path::new(dir), &env, &mut out);
+            let dumped = inspect::dump(url, &env, &mut out);
             let flushed = out.flush();
             match dumped {
                 Err(inspect::InspectError::Output(error))
@@ -59,6 +58,9 @@ fn verified(found: &inspect::Verified) -> String {
             "{} entries at the ends were never acknowledged and do not count\n",
             report.entries_dropped
         );
+    }
+    if found.in_use {
+        text += "a server may be at work there: what it wrote while the log was read may be missing, or not count\n";
     }
     for lane in &report.lanes {
         text += &format!(

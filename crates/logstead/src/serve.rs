@@ -132,7 +132,11 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> 
         way: config.write_way,
         ..LocalOptions::default()
     };
-    logstead_home::open(&place(config), env, &HomeOptions { local })
+    let options = HomeOptions {
+        local,
+        ..HomeOptions::default()
+    };
+    logstead_home::open(&place(config), env, &options)
 }
 
 /// What providers charge: the built-in list, and the user's over it.

@@ -1,16 +1,17 @@
-//! Reads a log offline: `logstead log verify DIR` and `logstead log dump DIR`.
+//! Reads a log offline: `logstead log verify URL` and `logstead log dump URL`, of every kind of home.
 //!
-//! Both take the directory's lock, so they refuse politely while a server runs there, and change nothing.
+//! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in buckets have no such
+//! lock, and none is needed: what is read there is a log as a crash at some moment of the reading would have left it, lane by lane.
+//! A server at work meanwhile shows as entries that "do not count", whose predecessors in other lanes came later than those were read.
 
 use crate::entry::{Body, Entries};
 use crate::manifest::Manifest;
 use crate::record::{Record, Records};
 use crate::recovery::{self, LaneScan, OneByOne, Reading, RecoveryError, Report, Target};
 use logstead_env::{Clock, Env, RealClock};
-use logstead_home::{HomeError, LocalHome, LogHome};
+use logstead_home::{HomeError, LogHome, open_read_only};
 use logstead_types::Csn;
 use std::io::{self, Write};
-use std::path::Path;
 
 /// What a good log holds.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Verified {
     pub records: u64,
     /// The first CSN that a server would draw.
     pub next_csn: Csn,
+    /// A server may have been at work while the log was read.
+    pub in_use: bool,
 }
 
 /// An offline look failed.
@@ -42,13 +45,10 @@ impl From<HomeError> for InspectError {
     }
 }
 
-/// Reads the whole log in `dir` as a recovery would, and decodes every record.
-pub fn verify(dir: &Path, env: &Env) -> Result<Verified, RecoveryError> {
-    verify_with(
-        &LocalHome::open_read_only(dir, env)?,
-        env.clock.as_ref(),
-        true,
-    )
+/// Reads the whole log that `url` names as a recovery would, and decodes every record.
+pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
+    let home = open_read_only(url, env)?;
+    verify_with(home.as_ref(), env.clock.as_ref(), true)
 }
 
 /// The same for any home.
@@ -63,6 +63,8 @@ fn verify_with(
 ) -> Result<Verified, RecoveryError> {
     let (manifest, _) =
         recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
+    let held = manifest.holder.as_ref();
+    let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
     let mut records = 0;
     let mut count = |_, bytes: &[u8]| {
         for record in Records::new(bytes) {
@@ -79,12 +81,13 @@ fn verify_with(
         report: replayed.report,
         records,
         next_csn,
+        in_use,
     })
 }
 
-/// Writes everything in the log of `dir` as text, lane by lane; also what a recovery would drop.
-pub fn dump(dir: &Path, env: &Env, out: &mut impl Write) -> Result<(), InspectError> {
-    dump_home(&LocalHome::open_read_only(dir, env)?, out)
+/// Writes everything in the log that `url` names as text, lane by lane; also what a recovery would drop.
+pub fn dump(url: &str, env: &Env, out: &mut impl Write) -> Result<(), InspectError> {
+    dump_home(open_read_only(url, env)?.as_ref(), out)
 }
 
 /// The same for any home.

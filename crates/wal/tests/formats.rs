@@ -109,7 +109,7 @@ fn golden_dump() {
     assert!(server.commit(0, 5));
     drop(server);
     let mut out = Vec::new();
-    inspect::dump("/db".as_ref(), &machine.env, &mut out).unwrap();
+    inspect::dump("/db", &machine.env, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text, include_str!("golden/dump.txt"), "\n{text}");
     let manifest = text

@@ -35,7 +35,7 @@ fn what_was_flushed_comes_back_in_order_whatever_the_lanes() {
     assert_eq!(server.survivors, upto(next - 1));
     assert_eq!(server.log.report.entries_dropped, 0);
     drop(server);
-    let verified = inspect::verify("/db".as_ref(), &machine.env).unwrap();
+    let verified = inspect::verify("/db", &machine.env).unwrap();
     assert_eq!((verified.records, verified.next_csn), (next - 1, Csn(next)));
 }
 
@@ -178,7 +178,7 @@ fn a_flipped_bit_in_the_middle_is_corruption() {
             "{text}"
         );
         assert!(text.contains("--accept-data-loss"), "{text}");
-        assert!(inspect::verify("/db".as_ref(), &machine.env).is_err());
+        assert!(inspect::verify("/db", &machine.env).is_err());
     }
 }
 
@@ -620,7 +620,7 @@ fn foreign_directories_and_bad_manifests_are_refused() {
     let machine = Machine::new(2);
     drop(machine.home().unwrap());
     assert!(matches!(
-        inspect::verify("/db".as_ref(), &machine.env),
+        inspect::verify("/db", &machine.env),
         Err(RecoveryError::NoLog(_))
     ));
 }

@@ -443,7 +443,7 @@ fn nested_crashes_of_recovery_give_the_same_database() {
                 drop((log, home));
                 machine.files.reboot();
             }
-            let verified = inspect::verify("/db".as_ref(), &machine.env).unwrap();
+            let verified = inspect::verify("/db", &machine.env).unwrap();
             assert_eq!(verified.records, expected.len() as u64);
         }
     }
