@@ -8,7 +8,7 @@
 
 use super::io::{Core, failed};
 use super::names::{self, Part};
-use crate::bucket::{BucketError, Outcome};
+use crate::bucket::{BucketError, Entry, Outcome, Stat};
 use crate::{HomeError, Position, SegmentInfo};
 use bytes::Bytes;
 use logstead_types::LaneId;
@@ -64,10 +64,29 @@ impl Objects {
 
 impl Listing {
     pub(super) async fn of(core: &Core, lane: LaneId) -> Result<Listing, HomeError> {
-        let directory = names::lane_dir(lane);
-        let entries = core.ask(|| core.bucket.list(&directory)).await;
+        let entries = list(core, &names::lane_dir(lane)).await?;
+        Listing::from(core, lane, &entries).await
+    }
+
+    /// The objects of one segment only.
+    async fn of_segment(core: &Core, lane: LaneId, segment: u64) -> Result<Listing, HomeError> {
+        let mut entries = list(core, &names::patch_dir(lane, segment)).await?;
+        if core.bucket.appends().is_some() {
+            let name = names::segment(lane, segment);
+            let stat = core.ask(|| core.bucket.stat(&name)).await;
+            if let Some(Stat { len, .. }) = stat.map_err(|error| failed(&error))? {
+                entries.push(Entry { name, len });
+            }
+        } else {
+            entries.extend(list(core, &names::segment_dir(lane, segment)).await?);
+        }
+        Listing::from(core, lane, &entries).await
+    }
+
+    /// What these names of a lane say.
+    async fn from(core: &Core, lane: LaneId, entries: &[Entry]) -> Result<Listing, HomeError> {
         let mut listing = Listing::default();
-        for entry in entries.map_err(|error| failed(&error))? {
+        for entry in entries {
             let Some((segment, part)) =
                 names::parse_lane(&entry.name).and_then(|(_, rest)| names::parse_part(rest))
             else {
@@ -79,12 +98,11 @@ impl Listing {
                 Part::Patch(offset) => {
                     objects.patches.insert(offset, entry.len);
                 }
-                Part::Block(offset) if entry.len == names::FENCE_LEN => {
-                    if is_fence(core, &entry.name, lane).await? {
-                        objects.fences.push(offset);
-                    } else {
-                        objects.blocks.insert(offset, entry.len);
-                    }
+                Part::Block(offset)
+                    if entry.len == names::FENCE_LEN
+                        && is_fence(core, &entry.name, lane).await? =>
+                {
+                    objects.fences.push(offset);
                 }
                 Part::Block(offset) => {
                     objects.blocks.insert(offset, entry.len);
@@ -106,6 +124,11 @@ impl Listing {
     }
 }
 
+async fn list(core: &Core, directory: &str) -> Result<Vec<Entry>, HomeError> {
+    let entries = core.ask(|| core.bucket.list(directory)).await;
+    entries.map_err(|error| failed(&error))
+}
+
 /// Is this object a fence and nothing else?
 pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bool, HomeError> {
     let ask = || core.bucket.get_range(name, 0, names::FENCE_LEN + 1);
@@ -118,17 +141,19 @@ pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bo
 
 /// Lanes that have segments.
 pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
-    let entries = core.ask(|| core.bucket.list(names::LANES)).await;
-    let entries = entries.map_err(|error| failed(&error))?;
-    let mut named: Vec<LaneId> = entries
-        .iter()
-        .filter_map(|entry| names::parse_lane(&entry.name).map(|(lane, _)| lane))
-        .collect();
-    named.sort_unstable();
-    named.dedup();
+    let mut by_lane: BTreeMap<LaneId, Vec<Entry>> = BTreeMap::new();
+    for entry in list(core, names::LANES).await? {
+        if let Some((lane, _)) = names::parse_lane(&entry.name) {
+            by_lane.entry(lane).or_default().push(entry);
+        }
+    }
     let mut lanes = Vec::new();
-    for lane in named {
-        if !Listing::of(core, lane).await?.infos().is_empty() {
+    for (lane, entries) in by_lane {
+        if !Listing::from(core, lane, &entries)
+            .await?
+            .infos()
+            .is_empty()
+        {
             lanes.push(lane);
         }
     }
@@ -358,7 +383,7 @@ pub(super) async fn delete_all(core: &Arc<Core>, names: Vec<String>) -> Result<(
 
 /// Removes a segment, its patches first: what they stand for is then still what it was.
 pub(super) async fn trim(core: &Arc<Core>, lane: LaneId, segment: u64) -> Result<(), HomeError> {
-    let listing = Listing::of(core, lane).await?;
+    let listing = Listing::of_segment(core, lane, segment).await?;
     let Some(objects) = listing.segments.get(&segment) else {
         return Ok(());
     };
