@@ -123,6 +123,37 @@ fn golden_dump() {
 }
 
 #[test]
+fn golden_leased_manifest() {
+    let golden = include_str!("golden/manifest-leased.txt");
+    let manifest = Manifest::decode(golden.as_bytes()).unwrap();
+    let holder = manifest.holder.clone().unwrap();
+    assert_eq!((holder.owner, holder.renewals), (0x0f1e_2d3c_4b5a_6978, 41));
+    assert_eq!((holder.duration_ms, holder.owed_ms), (10_000, 0));
+    assert_eq!(holder.since_utc(), "2026-01-01 00:00:00 UTC");
+    let process = &holder.process;
+    assert_eq!((process.host.as_str(), process.process), ("db-1", 4711));
+    assert_eq!(
+        (process.started, process.boot),
+        (90_210, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef)
+    );
+    let namespaces = (process.process_namespace, process.time_namespace);
+    assert_eq!(namespaces, (4_026_531_836, 4_026_531_834));
+    assert_eq!(manifest.encode(), golden.as_bytes());
+    for (since, text) in [
+        (0, "1970-01-01 00:00:00 UTC"),
+        (951_782_399, "2000-02-28 23:59:59 UTC"),
+        (951_782_400, "2000-02-29 00:00:00 UTC"),
+        (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+    ] {
+        let holder = logstead_wal::manifest::Holder {
+            since,
+            ..holder.clone()
+        };
+        assert_eq!(holder.since_utc(), text);
+    }
+}
+
+#[test]
 fn a_flipped_bit_anywhere_in_a_header_or_manifest_is_found() {
     let (header, _) = sample();
     let (bytes, _) = header.encode();

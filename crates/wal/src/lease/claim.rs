@@ -28,26 +28,30 @@ const MARGIN_PART: u32 = 10;
 const LOOKS: u32 = 10;
 
 /// What is left of the time a lease lasts for unequal clocks.
-pub(super) fn margin(duration: Duration) -> Duration {
+pub fn margin(duration: Duration) -> Duration {
     duration / MARGIN_PART
 }
 
 /// Who claims.
 #[derive(Clone, Debug)]
-pub(super) struct Claimant {
-    pub(super) owner: u64,
-    pub(super) process: ProcessIdentity,
-    pub(super) duration: Duration,
-    /// In seconds since 1970.
-    pub(super) since: u64,
-    pub(super) take_over: bool,
+pub struct Claimant {
+    /// A random number.
+    pub owner: u64,
+    /// Its process.
+    pub process: ProcessIdentity,
+    /// How long its lease is to last.
+    pub duration: Duration,
+    /// When that was, in seconds since 1970.
+    pub since: u64,
+    /// Whoever has it.
+    pub take_over: bool,
     /// The number of the database, if there is none yet.
-    pub(super) database: DatabaseId,
+    pub database: DatabaseId,
 }
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub enum Event {
     /// It begins, or it is time to look again.
     Look,
     /// There is no manifest.
@@ -62,7 +66,7 @@ pub(super) enum Event {
 
 /// What is to be done next.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub enum Step {
     /// Read the manifest.
     Read,
     /// Store the first manifest, if there is none, in a home without lanes.
@@ -79,17 +83,19 @@ pub(super) enum Step {
 
 /// The lease as it was taken.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
-    pub(super) manifest: Manifest,
-    pub(super) tag: Tag,
+pub struct Held {
+    /// The manifest with it.
+    pub manifest: Manifest,
+    /// That state's tag.
+    pub tag: Tag,
     /// Who had it before.
-    pub(super) before: Option<Holder>,
+    pub before: Option<Holder>,
     /// Until then somebody may hold an earlier lease.
-    pub(super) run_out: Option<Instant>,
+    pub run_out: Option<Instant>,
 }
 
 /// A lease that somebody may hold.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Watched {
     owner: u64,
     renewals: u64,
@@ -97,8 +103,8 @@ struct Watched {
 }
 
 /// A claim in progress.
-#[derive(Debug)]
-pub(super) struct Claim {
+#[derive(Clone, Debug)]
+pub struct Claim {
     claimant: Claimant,
     watched: Option<Watched>,
     /// What is being stored, or was meant to be.
@@ -107,7 +113,8 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    pub(super) fn new(claimant: Claimant) -> Claim {
+    /// Begins with [`Event::Look`].
+    pub fn new(claimant: Claimant) -> Claim {
         Claim {
             claimant,
             watched: None,
@@ -117,7 +124,7 @@ impl Claim {
     }
 
     /// What to do after `event`, of which the clock says `now` or later. `is_gone` knows processes that have surely ended.
-    pub(super) fn next(
+    pub fn next(
         &mut self,
         event: Event,
         now: Instant,
@@ -230,6 +237,6 @@ impl Claim {
 }
 
 /// Whole milliseconds, as many as are needed.
-pub(super) fn millis(time: Duration) -> u64 {
+pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -22,7 +22,7 @@
 //!
 //! Does not: fence lanes, or end the process.
 
-mod claim;
+pub mod claim;
 
 use crate::manifest::{self, Holder, Manifest};
 use crate::recovery::RecoveryError;
