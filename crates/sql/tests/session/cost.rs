@@ -46,7 +46,7 @@ fn requests_and_money_are_those_of_the_home() {
             assert_eq!(cells[0], kind.name());
             assert_eq!(cells[1], usage.requests(kind).to_string(), "{row}");
             let bytes = usage.bytes(kind).map(|bytes| bytes.to_string());
-            assert_eq!(cells[2], bytes.unwrap_or_else(|| "NULL".into()), "{row}");
+            assert_eq!(cells[2], bytes.unwrap_or_else(|| "-".into()), "{row}");
             let dollars: f64 = cells[3].parse().unwrap();
             assert_eq!(dollars, usage.dollars_of(kind, &price), "{row}");
         }
