@@ -163,6 +163,9 @@ pub trait LogHome: Send + Sync {
     /// not succeeded by then ever will, no process can open a further segment there, and reading finds all that did succeed.
     /// What lies behind the last append then begins with no block's magic. May be repeated. `by` is for people.
     ///
+    /// Only segments whose numbers have the same upper 32 bits are meant: where fences are needed, these count epochs, and a start that
+    /// was paused and overtaken before its fence must not hit the lanes of the server that overtook it.
+    ///
     /// Where the kernel's lock keeps others out, there is nothing to do.
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
         let _nobody_else = (lane, first_segment, by);

@@ -19,6 +19,7 @@ use crate::HomeError;
 use crate::bucket::Outcome;
 use bytes::Bytes;
 use logstead_types::LaneId;
+use std::ops::RangeInclusive;
 
 /// Plain: most appends that a writer has in flight in one lane, and so most segments before the last that may have holes.
 pub(super) const IN_FLIGHT_MAX: usize = 4;
@@ -40,6 +41,12 @@ pub(super) async fn run(
     }
     Counts::add(&core.counts.fences);
     Ok(())
+}
+
+/// The segments that whoever opened this one may have gone on to. Those of a later epoch are the lanes of a server that took over since
+/// this start began; a start that wakes up so late must not shut that one out.
+fn same_epoch(first_segment: u64) -> RangeInclusive<u64> {
+    first_segment..=first_segment | u64::from(u32::MAX)
 }
 
 /// Puts the fence under a name; false if something else is there.
@@ -74,7 +81,7 @@ async fn objects(
     let mut attempts = 0;
     let open = loop {
         let listing = Listing::of(core, lane).await?;
-        let there = listing.segments.range(first_segment..);
+        let there = listing.segments.range(same_epoch(first_segment));
         let mut there: Vec<(u64, u64)> = there
             .filter_map(|(&segment, objects)| Some((segment, objects.whole?)))
             .collect();
@@ -156,7 +163,10 @@ async fn places(
     fence: &Bytes,
 ) -> Result<bool, HomeError> {
     let listing = Listing::of(core, lane).await?;
-    let last = listing.segments.range(first_segment..).next_back();
+    let last = listing
+        .segments
+        .range(same_epoch(first_segment))
+        .next_back();
     let last = last.map_or(first_segment, |(&segment, _)| segment);
     let mut segment = last.saturating_sub(IN_FLIGHT_MAX as u64).max(first_segment);
     loop {

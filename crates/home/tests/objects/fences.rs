@@ -207,6 +207,25 @@ fn t3_fences_are_repeated_by_others_and_tombstones_stand_at_the_end() {
     }
 }
 
+/// A start was paused before its fence, and overtaken: it must not shut out the server that overtook it.
+#[test]
+fn t3_a_fence_that_comes_late_spares_the_lanes_of_a_later_epoch() {
+    for count in [0, 1, BLOCKS + 1] {
+        for bucket in rig::every_kind() {
+            let (ours, late) = two(&bucket);
+            let third = rig::open(&bucket.handle(2));
+            let mut old = Writer::open(&ours, 1, FIRST);
+            old.write_all(count);
+            third.fence(LANE, FIRST, "server c").expect("fences");
+            let mut new = Writer::open(&third, 2, 2 * FIRST);
+            new.write_all(1);
+            late.fence(LANE, FIRST, "server b").expect("fences");
+            new.write_all(2 * BLOCKS);
+            is_shut(old, &third, count);
+        }
+    }
+}
+
 /// Two that fence at the same time, both at work on the same names.
 #[test]
 fn t3_two_fence_at_once() {
