@@ -8,6 +8,7 @@
 //! | `virtual_host=true\|false` | the bucket's name is part of the host's name, or of the path (S3) |
 //! | `account=NAME` | the storage account (Azure) |
 //! | `checksum=crc32c\|none` | whether writes carry a checksum of their own (S3) |
+//! | `appends=N` | how many appends an object takes, if fewer than Amazon's or Azure's do (s3express, azure) |
 //! | `timeout=MS` | how long a small request may take |
 //!
 //! Bytes outside of names, and `%`, `&`, `?`, are written as percent escapes, as in any URL.
@@ -49,6 +50,8 @@ pub struct BucketUrl {
     pub account: Option<String>,
     /// `checksum`: `true` for CRC-32C.
     pub checksum: Option<bool>,
+    /// `appends`
+    pub appends: Option<u64>,
     /// `timeout`
     pub timeout: Option<Duration>,
 }
@@ -170,6 +173,7 @@ impl BucketUrl {
             virtual_host: None,
             account: None,
             checksum: None,
+            appends: None,
             timeout: None,
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -203,6 +207,11 @@ impl BucketUrl {
                 });
             }
             "account" if !s3 => self.account = Some(value),
+            "appends" if self.service != Service::S3 => {
+                // A few are kept for the object's head and for fences.
+                let appends = value.parse().ok().filter(|appends| *appends >= 10);
+                self.appends = Some(appends.ok_or("appends is a number, 10 at least")?);
+            }
             "timeout" => {
                 let millis = value.parse().ok();
                 let millis = millis.filter(|millis| (10..=3_600_000).contains(millis));
@@ -219,10 +228,14 @@ impl BucketUrl {
                 ));
             }
             _ => {
-                let options = if s3 {
-                    "endpoint, region, profile, virtual_host, checksum and timeout are"
-                } else {
-                    "endpoint, account and timeout are"
+                let options = match self.service {
+                    Service::S3 => {
+                        "endpoint, region, profile, virtual_host, checksum and timeout are"
+                    }
+                    Service::S3Express => {
+                        "endpoint, region, profile, virtual_host, checksum, appends and timeout are"
+                    }
+                    Service::Azure => "endpoint, account, appends and timeout are",
                 };
                 return Err(format!(
                     "\"{name}\" is no option of {}://; {options}",
@@ -271,7 +284,7 @@ mod tests {
     #[test]
     fn urls_come_apart() {
         let url = BucketUrl::parse(
-            "S3express://logs--use1-az4--x-s3/prod/db%201/?endpoint=http://127.0.0.1:9000/&region=eu-1&timeout=2500",
+            "S3express://logs--use1-az4--x-s3/prod/db%201/?endpoint=http://127.0.0.1:9000/&region=eu-1&timeout=2500&appends=40",
         )
         .expect("a URL");
         assert_eq!(url.service, Service::S3Express);
@@ -280,6 +293,7 @@ mod tests {
         assert_eq!(url.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
         assert_eq!(url.region.as_deref(), Some("eu-1"));
         assert_eq!(url.timeout, Some(Duration::from_millis(2500)));
+        assert_eq!(url.appends, Some(40));
         assert_eq!(
             url.describe(),
             "s3express://logs--use1-az4--x-s3/prod/db 1 at http://127.0.0.1:9000"
@@ -306,6 +320,11 @@ mod tests {
             ("s3://bucket?virtual_host=1", "true or false"),
             ("s3://bucket?timeout=soon", "milliseconds"),
             ("s3://bucket?endpoint=127.0.0.1:9000", "no URL like"),
+            (
+                "s3://bucket?appends=40",
+                "\"appends\" is no option of s3://",
+            ),
+            ("azure://c?appends=9", "10 at least"),
             ("s3://bucket?endpoint=ftp://x", "an endpoint is a URL"),
             ("s3://bucket?endpoint=http://a:b@x", "credentials"),
         ] {

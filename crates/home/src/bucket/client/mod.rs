@@ -331,22 +331,27 @@ impl Bucket for Client {
     }
 
     fn appends(&self) -> Option<AppendLimits> {
-        match self.url.service {
+        let of_provider = match self.url.service {
             // https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-objects-append.html
-            Service::S3Express => Some(AppendLimits {
+            Service::S3Express => AppendLimits {
                 appends_max: 10_000,
                 append_bytes_max: 5 << 30,
                 object_bytes_max: 5 << 40,
-            }),
+            },
             // https://learn.microsoft.com/rest/api/storageservices/append-block: 4 MiB; 100 MiB with the version that the library
             // asks for, but called a preview there.
-            Service::Azure => Some(AppendLimits {
+            Service::Azure => AppendLimits {
                 appends_max: 50_000,
                 append_bytes_max: 4 << 20,
                 object_bytes_max: 50_000 * (4 << 20),
-            }),
-            Service::S3 => None,
-        }
+            },
+            Service::S3 => return None,
+        };
+        let fewer = self.url.appends.unwrap_or(u64::MAX);
+        Some(AppendLimits {
+            appends_max: of_provider.appends_max.min(fewer),
+            ..of_provider
+        })
     }
 
     fn usage(&self) -> Usage {
