@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from faultproxy import FAULTS, FaultProxy
 from harness import wait_until
+from objectstores import ALL, start
 
 pytestmark = pytest.mark.logstead_only
 
@@ -309,3 +311,21 @@ def test_same_seed_same_faults(store):
             return [type(answer).__name__ if isinstance(answer, Exception) else answer[0] for answer in answers]
 
     assert run(7) == run(7) != run(8)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_real_stores_take_what_is_forwarded(name, tmp_path, seed):
+    """Requests signed for the proxy's address reach them unchanged, so the signatures hold."""
+    with start(name, tmp_path) as store, FaultProxy(f"{store.host}:{store.port}", seed) as proxy:
+        seen = dataclasses.replace(store, port=proxy.port)
+        for number in range(5):
+            seen.put(f"some/object-{number}", bytes([number]) * 100_000)
+        assert seen.keys("some/") == [f"some/object-{number}" for number in range(5)]
+        assert seen.get("some/object-3") == store.get("some/object-3") == b"\x03" * 100_000
+        counts = proxy.counts()
+        assert (counts["requests"], counts["asked list"], counts["asked put"]) == (7, 1, 5)
+        proxy.arm("duplicate", match="put ")
+        seen.put("some/object-5", b"twice the same")
+        proxy.expire(3600)
+        assert seen.request("GET", "some/object-5")[0] in (400, 403)
+        assert store.get("some/object-5") == b"twice the same"
