@@ -34,6 +34,8 @@ pub struct Collected {
     gsn: u64,
     /// A chunk was looked at that another lane wrote and has perhaps not hardened.
     remote: bool,
+    /// The lane for which the others were found to be local.
+    local_to: Option<usize>,
 }
 
 impl Collected {
@@ -79,6 +81,9 @@ impl Collected {
         self.newest = self.newest.max(other.newest);
         self.gsn = self.gsn.max(other.gsn);
         self.remote |= other.remote;
+        if let Some(lane) = other.local_to {
+            self.find_local(lane);
+        }
         if other.floor >= done.horizon() {
             self.floor = self.floor.max(other.floor);
         }
@@ -100,12 +105,20 @@ impl Collected {
         }
     }
 
-    /// A chunk was looked at, after what was read in it: its newest GSN, and whether all its unhardened writers are of the
-    /// transaction's own lane.
+    /// A chunk was looked at, after what was read in it: its newest GSN, and whether all its unhardened writers are of
+    /// `lane`, to which the transaction's worker pushes now.
     #[inline]
-    pub fn cover_chunk(&mut self, gsn: u64, local: bool) {
+    pub fn cover_chunk(&mut self, gsn: u64, local: bool, lane: usize) {
         self.gsn = self.gsn.max(gsn);
         self.remote |= !local;
+        if local {
+            self.find_local(lane);
+        }
+    }
+
+    /// Chunks that are local to two lanes are local to neither: the worker has moved meanwhile.
+    fn find_local(&mut self, lane: usize) {
+        self.remote |= *self.local_to.get_or_insert(lane) != lane;
     }
 
     /// The newest GSN of the chunks looked at.
@@ -113,9 +126,9 @@ impl Collected {
         self.gsn
     }
 
-    /// Every chunk looked at was local.
-    pub fn is_local(&self) -> bool {
-        !self.remote
+    /// Every chunk looked at was local to this lane.
+    pub fn is_local_to(&self, lane: usize) -> bool {
+        !self.remote && self.local_to.is_none_or(|of| of == lane)
     }
 
     /// The newest CSN covered that was not below the horizon then.
@@ -228,6 +241,19 @@ mod tests {
         collected.cover_everything();
         assert_eq!(collected.deps(Csn(8)), Deps::floor(Csn(7)));
         assert!(!collected.is_empty());
+    }
+
+    #[test]
+    fn who_has_changed_lanes_finds_nothing_local() {
+        let mut collected = Collected::new(true);
+        assert!(collected.is_local_to(3));
+        collected.cover_chunk(5, true, 0);
+        assert!(collected.is_local_to(0) && !collected.is_local_to(1));
+        let mut other = Collected::new(true);
+        other.cover_chunk(6, true, 1);
+        collected.cover_collected(&other, &Done::default());
+        assert!(!collected.is_local_to(0) && !collected.is_local_to(1));
+        assert_eq!(collected.gsn(), 6);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 use logstead_types::Csn;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::pending::Pending;
 use crate::queue::{Queue, QueueKind};
@@ -53,14 +54,45 @@ pub(crate) type Heap = BinaryHeap<Reverse<Held>>;
 /// What lies on a desk.
 #[derive(Default)]
 pub(crate) struct Papers {
-    /// Not hardened yet, in the order of their lane.
-    pub(crate) unhardened: VecDeque<Pending>,
+    /// Not hardened yet: by lane, in the order of it. More than one only where the worker has changed lanes.
+    unhardened: SmallVec<[(u16, VecDeque<Pending>); 1]>,
     /// Hardened, waiting for the horizon.
     pub(crate) floors: Heap,
     /// Hardened, waiting for every lane's GSN.
     pub(crate) gsns: Heap,
     pub(crate) waits: WaitCounts,
     pub(crate) latencies: Latencies,
+}
+
+impl Papers {
+    /// Takes in one whose lane has perhaps not hardened it.
+    #[inline]
+    pub(crate) fn take_in(&mut self, pending: Pending) {
+        let lane = pending.lane;
+        match self.unhardened.iter_mut().find(|(of, _)| *of == lane) {
+            Some((_, queue)) => queue.push_back(pending),
+            None => self.unhardened.push((lane, VecDeque::from([pending]))),
+        }
+    }
+
+    /// The lanes of those that have perhaps not hardened.
+    pub(crate) fn lanes(&self) -> SmallVec<[u16; 4]> {
+        self.unhardened.iter().map(|(lane, _)| *lane).collect()
+    }
+
+    /// Takes out the first of this lane, if it ends there or before.
+    #[inline]
+    pub(crate) fn next_hardened(&mut self, lane: u16, hardened: u64) -> Option<Pending> {
+        let at = self.unhardened.iter().position(|(of, _)| *of == lane)?;
+        let queue = &mut self.unhardened[at].1;
+        if queue.front().is_some_and(|pending| pending.end <= hardened) {
+            return queue.pop_front();
+        }
+        if queue.is_empty() && self.unhardened.len() > 1 {
+            self.unhardened.swap_remove(at);
+        }
+        None
+    }
 }
 
 /// Something that one thread at a time works at, for all who want it done.

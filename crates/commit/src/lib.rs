@@ -7,6 +7,7 @@
 //! | [`CommitRing`] | which CSNs above the horizon are Committed |
 //! | [`Collected`], [`Awaits`] | what a transaction depends on; what a client waits for |
 //! | [`Tracking`] | the four rules by which a hardened transaction is Committed; pure |
+//! | [`adapt`] | lanes in use, flush unit, timeout and gather delay, as latency and load want them; pure |
 //! | [`protocol`] | the four ways to flush and acknowledge; pure |
 //! | [`queue`] | from workers to who acknowledges |
 //! | [`Watermark`] | the one primitive "wait until n is reached" |
@@ -17,10 +18,13 @@
 //! - A waiter registers, then checks again; whoever moves the value wakes. So no wake-up is lost (T13).
 #![forbid(unsafe_code)]
 
+pub mod adapt;
 mod awaits;
 mod collected;
 mod desk;
+mod force;
 mod horizon;
+mod mapping;
 mod options;
 mod path;
 mod pending;
@@ -36,9 +40,10 @@ mod word;
 pub use awaits::Awaits;
 pub use collected::{Collected, IsCommitted, LIST_MAX};
 pub use horizon::{Horizon, Reservation};
-pub use options::CommitOptions;
+pub use options::{Adapt, CommitOptions};
 pub use path::{
-    Acknowledged, CommitPath, Kick, LaneStats, Moment, Observer, Place, PushBody, PushedTxn,
+    Acknowledged, Adaptive, CommitPath, Kept, Kick, LaneStats, Moment, Observer, Place, PushBody,
+    PushedTxn,
 };
 pub use pending::Pending;
 pub use protocol::ProtocolKind;

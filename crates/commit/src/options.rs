@@ -37,11 +37,49 @@ pub struct CommitOptions {
     pub log_allocation_limit_bytes: u64,
     /// CSNs that may be drawn ahead of the horizon.
     pub log_allocation_limit_csns: u64,
+    /// What follows latency and load while the server runs.
+    pub adapt: Adapt,
     /// Times of every commit are taken.
     pub timing: bool,
     /// Threads of its own are started where a protocol wants one; without, whoever drives it calls
     /// [`CommitPath::background_round`](crate::CommitPath::background_round).
     pub threads: bool,
+}
+
+/// What follows the measured latency of appends and the load; the rest stays as it is set. Only where
+/// [`CommitOptions::timing`] is on: what is not measured cannot be followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adapt {
+    /// Lanes in use. Only with `grouped-lanes`: elsewhere rounds, groups and thieves go by fixed lanes.
+    pub lanes: bool,
+    /// [`CommitOptions::flush_unit_bytes`].
+    pub flush_unit: bool,
+    /// How much of [`CommitOptions::lane_buffer_bytes`] is used.
+    pub buffer: bool,
+    /// [`CommitOptions::flush_timeout`].
+    pub flush_timeout: bool,
+    /// [`CommitOptions::gather`].
+    pub gather: bool,
+}
+
+impl Adapt {
+    /// Nothing does.
+    pub const NOTHING: Adapt = Adapt {
+        lanes: false,
+        flush_unit: false,
+        buffer: false,
+        flush_timeout: false,
+        gather: false,
+    };
+
+    /// All of it does.
+    pub const ALL: Adapt = Adapt {
+        lanes: true,
+        flush_unit: true,
+        buffer: true,
+        flush_timeout: true,
+        gather: true,
+    };
 }
 
 impl Default for CommitOptions {
@@ -60,6 +98,7 @@ impl Default for CommitOptions {
             steal_group: 8,
             log_allocation_limit_bytes: 256 << 20,
             log_allocation_limit_csns: 1 << 17,
+            adapt: Adapt::NOTHING,
             timing: true,
             threads: true,
         }
@@ -96,12 +135,29 @@ impl CommitOptions {
             flush_timeout: waits(latency_us / 2, plain.flush_timeout),
             // Measured with the model of S3 Express: less, and workers of a lane take turns.
             gather: waits(latency_us / 8, plain.gather),
+            // Where an append is a few scheduling delays long there is nothing to measure, and nothing to gain.
+            adapt: if slow { Adapt::ALL } else { Adapt::NOTHING },
             ..plain
         }
     }
 
-    /// How many lanes `workers` have.
+    /// Lanes in use change at runtime: then one is opened for each worker, and used are at first as many as `workers_per_lane`
+    /// says.
+    pub fn moves_lanes(&self) -> bool {
+        self.adapt.lanes && self.timing && self.protocol == ProtocolKind::GroupedLanes
+    }
+
+    /// How many lanes are opened for `workers`.
     pub fn lanes(&self, workers: usize) -> usize {
+        if self.moves_lanes() {
+            workers
+        } else {
+            self.lanes_at_first(workers)
+        }
+    }
+
+    /// How many of them are in use at first.
+    pub fn lanes_at_first(&self, workers: usize) -> usize {
         self.shape(workers).lanes()
     }
 
@@ -148,7 +204,16 @@ mod tests {
             append_latency_expected_us: 6_000,
             ..LOCAL
         });
-        assert_eq!((options.workers_per_lane, options.lanes(4)), (2, 2));
+        assert_eq!(
+            (options.workers_per_lane, options.lanes_at_first(4)),
+            (2, 2)
+        );
+        assert_eq!((options.adapt, options.lanes(4)), (Adapt::ALL, 4));
+        let rounds = CommitOptions {
+            protocol: ProtocolKind::Group,
+            ..options
+        };
+        assert_eq!((rounds.moves_lanes(), rounds.lanes(4)), (false, 2));
         assert_eq!(options.flush_unit_bytes, 2 << 20);
         assert!(options.lane_buffer_bytes >= 2 * options.flush_unit_bytes);
         assert_eq!(options.flush_timeout, Duration::from_millis(3));

@@ -7,16 +7,19 @@ use smallvec::SmallVec;
 const FIXED_WORDS: usize = 7;
 /// Most words of an object: seven, and 32 predecessors.
 pub(crate) const WORDS_MAX: usize = FIXED_WORDS + crate::collected::LIST_MAX;
-/// In the first word: the number of predecessors, a flag, and from here on the time of execution.
-const COUNT_MASK: u64 = 0xff;
-const LOCAL: u64 = 1 << 8;
-const EXECUTION_SHIFT: u32 = 16;
+/// In the first word: the number of predecessors, a flag, the lane, and from here on the time of execution.
+const COUNT_MASK: u64 = 0x7f;
+const LOCAL: u64 = 1 << 7;
+const LANE_SHIFT: u32 = 8;
+const EXECUTION_SHIFT: u32 = 24;
 
 /// A transaction that waits to be acknowledged. Times are nanoseconds of the environment's clock; 0 is not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// Its CSN.
     pub csn: Csn,
+    /// The lane its entry is in.
+    pub lane: u16,
     /// Where its entry ends in its lane's buffer: a cursor that only grows.
     pub end: u64,
     /// The newest CSN it depends on.
@@ -27,7 +30,7 @@ pub struct Pending {
     pub gsn: u64,
     /// Every chunk it looked at was written by its own lane, or by writers already hardened (remote flush avoidance).
     pub local: bool,
-    /// How long it ran before that, up to three days.
+    /// How long it ran before that, up to a quarter of an hour.
     pub execution_ns: u64,
     /// When it pre-committed.
     pub precommitted_at: u64,
@@ -47,7 +50,8 @@ impl Pending {
     pub fn write(&self, mut put: impl FnMut(u64)) {
         let flag = if self.local { LOCAL } else { 0 };
         let execution = self.execution_ns.min(u64::MAX >> EXECUTION_SHIFT);
-        put(self.list.len() as u64 | flag | execution << EXECUTION_SHIFT);
+        let lane = u64::from(self.lane) << LANE_SHIFT;
+        put(self.list.len() as u64 | flag | lane | execution << EXECUTION_SHIFT);
         put(self.csn.0);
         put(self.end);
         put(self.dsn.0);
@@ -64,6 +68,7 @@ impl Pending {
         let head = next();
         let mut pending = Pending {
             local: head & LOCAL != 0,
+            lane: (head >> LANE_SHIFT) as u16,
             execution_ns: head >> EXECUTION_SHIFT,
             csn: Csn(next()),
             end: next(),
@@ -88,6 +93,7 @@ pub(crate) mod tests {
     pub(crate) fn sample(csn: u64, predecessors: u64) -> Pending {
         Pending {
             csn: Csn(csn),
+            lane: 0xfe00 | csn as u16,
             end: csn * 100,
             dsn: Dsn(csn - 1),
             floor: Csn(csn / 2),

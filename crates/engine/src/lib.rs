@@ -151,9 +151,10 @@ pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use executor::{Executor, Idle, yield_now};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
+pub use logstead_commit::adapt::What;
 pub use logstead_commit::{
-    Acknowledged, Awaits, CommitOptions, CommitPath, LaneStats, Latencies, LogFailed, Moment,
-    Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
+    Acknowledged, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, LaneStats, Latencies,
+    LogFailed, Moment, Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{

@@ -267,6 +267,12 @@ fn commit_error(error: NoRoom) -> CommitError {
 }
 
 impl Txn {
+    /// The lane that the worker pushes to now.
+    fn lane(&self) -> Lane {
+        let worker = &self.worker;
+        worker.inner().path.lane_of(worker.id).clone()
+    }
+
     fn log_size(&self) -> usize {
         self.work.as_ref().map_or(0, |w| w.buffers.log_end())
     }
@@ -279,7 +285,8 @@ impl Txn {
             && work.buffers.log.len() >= SPILL_BYTES
             && self.savepoints.is_empty()
         {
-            work.buffers.spill(&self.worker.lane);
+            let path = &self.worker.inner().path;
+            work.buffers.spill(path.lane_of(self.worker.id));
         }
     }
 
@@ -293,12 +300,12 @@ impl Txn {
         if bytes == 0 {
             return self.commit_without_log();
         }
-        let lane = self.worker.lane.clone();
+        let lane = self.lane();
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let place = if bytes <= lane.inline_size_max() && !spilled {
             take_room(&self.worker, bytes).await.map(Place::Inline)
         } else {
-            self.place_aside(&lane).await
+            self.place_aside().await
         };
         match place {
             Ok(place) => self.commit_at(place),
@@ -343,18 +350,27 @@ impl Txn {
     }
 
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
-    async fn place_aside(&mut self, lane: &Lane) -> Result<Place, NoRoom> {
+    async fn place_aside(&mut self) -> Result<Place, NoRoom> {
+        let here = self.lane();
         let Some(work) = &mut self.work else {
             return take_room(&self.worker, 0).await.map(Place::Inline);
         };
         let buffers = &mut work.buffers;
-        let mut side = buffers.side.take().unwrap_or_else(|| lane.begin_side());
+        let mut side = match buffers.side.take() {
+            Some(side) => side,
+            None => here.begin_side(),
+        };
+        // The entry goes where its side segment is (T8), whatever lane the worker pushes to by then.
+        let lane = side.lane();
         side.append(std::mem::take(&mut buffers.log));
         // In memory until the home has written it: it counts until then.
-        let side = finish_side(lane, side).await;
+        let side = finish_side(&lane, side).await;
         buffers.settle();
         let side = side?;
-        let room = take_room(&self.worker, 0).await?;
+        let worker = &self.worker;
+        let path = &worker.inner().path;
+        let number = usize::from(lane.id().0);
+        let room = poll_fn(|cx| path.poll_room_in(worker.id, number, 0, cx.waker())).await?;
         Ok(Place::Side(room, side))
     }
 
@@ -446,7 +462,7 @@ impl Txn {
         let Work { buffers, .. } = work;
         worker.garbage.borrow_mut().add(csn, buffers, &worker);
         // Of a shared lane every worker sees to its own sessions.
-        if pushed.was_clean || path.options().workers_per_lane > 1 {
+        if pushed.was_clean || path.shares_lanes() {
             worker.call_dirty_hook();
         }
         path.precommitted(worker.id, &pushed);

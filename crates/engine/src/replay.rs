@@ -251,7 +251,8 @@ pub(crate) fn open(
     home: Arc<dyn LogHome>,
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
-    let lanes = options.commit.lanes(options.workers);
+    let mut lanes = options.commit.lanes(options.workers);
+    let lanes_min = options.commit.lanes_at_first(options.workers);
     let mut lane = LaneConfig {
         buffer_size_bytes: options.commit.lane_buffer_bytes,
         blocks_in_flight_max: Some(options.commit.blocks_in_flight_max),
@@ -262,15 +263,21 @@ pub(crate) fn open(
     let account = Account::open(options.memory_bytes);
     let memory = account.memory();
     let mut buffers = memory.charge();
-    let buffers_of = |lane: &LaneConfig| lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()));
+    let buffers_of = |lane: &LaneConfig, lanes: usize| {
+        lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()))
+    };
     let share = usize::try_from(options.memory_bytes / BUFFERS_SHARE).unwrap_or(usize::MAX);
     // A small budget is for rows: fewer blocks in flight need fewer buffers.
-    while buffers_of(&lane) > share
+    while buffers_of(&lane, lanes) > share
         && let Some(blocks @ 2..) = lane.blocks_in_flight_max
     {
         lane.blocks_in_flight_max = Some(blocks - 1);
     }
-    let buffer_bytes = buffers_of(&lane);
+    // And so do fewer lanes to choose from.
+    while buffers_of(&lane, lanes) > share && lanes > lanes_min {
+        lanes -= 1;
+    }
+    let buffer_bytes = buffers_of(&lane, lanes);
     if buffers.set(buffer_bytes).is_err() {
         return Err(OpenError::Options(format!(
             "a memory budget of {} bytes has no room for the buffers of {lanes} lanes, {buffer_bytes} bytes",

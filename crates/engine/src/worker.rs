@@ -39,7 +39,6 @@ pub(crate) struct Scratch {
 pub(crate) struct WorkerInner {
     pub(crate) engine: Engine,
     pub(crate) id: WorkerId,
-    pub(crate) lane: Lane,
     snapshots: RefCell<Snapshots>,
     /// The next transaction's number.
     next_txn: Cell<u64>,
@@ -181,11 +180,9 @@ impl Drop for WorkerInner {
 impl Worker {
     pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
         let inner = engine.inner();
-        let lane = inner.path.lane_of(id).clone();
         let handle = inner.handles.fetch_add(1, Ordering::SeqCst);
         Worker(Rc::new(WorkerInner {
             id,
-            lane,
             snapshots: RefCell::default(),
             next_txn: Cell::new(handle << 40 | 1),
             pool: RefCell::default(),
@@ -215,24 +212,28 @@ impl Worker {
         Txn::new(self.0.clone(), isolation)
     }
 
-    /// Calls `hook` whenever the worker's lane goes from clean to dirty.
+    /// Calls `hook` whenever the worker's lane goes from clean to dirty, and at every commit if lanes are shared.
     pub fn set_dirty_hook(&self, hook: Box<dyn Fn()>) {
         *self.0.dirty_hook.borrow_mut() = Some(Rc::from(hook));
     }
 
-    /// Do entries wait in the worker's lane for a flush?
+    /// Do entries wait for a flush in the worker's lane, or in one that it has left with something in it?
     pub fn lane_dirty(&self) -> bool {
-        self.0.lane.is_dirty()
+        self.lanes().any(Lane::is_dirty)
     }
 
-    /// Bytes that wait in the worker's lane for a flush.
+    /// Bytes that wait for a flush there.
     pub fn lane_dirty_bytes(&self) -> usize {
-        self.0.lane.dirty_bytes()
+        self.lanes().map(Lane::dirty_bytes).sum()
     }
 
-    /// Is a block of the worker's lane being written?
+    /// Is a block of one of those lanes being written?
     pub fn lane_in_flight(&self) -> bool {
-        self.0.lane.in_flight()
+        self.lanes().any(Lane::in_flight)
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.0.inner().path.lanes_of(self.0.id)
     }
 
     /// The worker has sessions to run again, after [`Worker::idle`].
@@ -264,9 +265,15 @@ impl Worker {
         self.0.inner().path.set_kick(self.0.id, kick);
     }
 
-    /// Writes what the worker's lane holds: in this thread, or by the lane's writer.
+    /// Writes what the worker's lane holds: in this thread, or by the lane's writer. Lanes that it has left with something in
+    /// them are written too, by their writers; the answer is about its own.
     pub fn flush(&self, mode: FlushMode) -> FlushOutcome {
-        let outcome = self.0.lane.flush(mode);
+        let path = &self.0.inner().path;
+        for left in path.lanes_of(self.0.id).skip(1) {
+            // Told when it is durable, as everybody who has something there.
+            left.flush(FlushMode::Handoff);
+        }
+        let outcome = path.lane_of(self.0.id).flush(mode);
         if matches!(outcome, FlushOutcome::Durable | FlushOutcome::Started) {
             add(&self.0.counters().flushes, 1);
         }

@@ -1,9 +1,10 @@
 //! The settings of the commit path: what was given, over what suits the home.
 //!
-//! Owns: the mapping between settings by name and [`CommitOptions`], both ways, so that SHOW tells what is in force. The values are
+//! Owns: the mapping between settings by name and [`CommitOptions`], both ways, so that SHOW tells what is in force when the server
+//! starts. What was set by hand stays so; what was not adapts, where the home is worth it and `adaptive` is on. The values are
 //! canonical and in range; what remains to be checked is how they fit together.
 
-use logstead_engine::{CommitOptions, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{Adapt, CommitOptions, ProtocolKind, QueueKind, Tracking};
 use logstead_home::Facts;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -44,7 +45,16 @@ pub(crate) fn options(values: &Values, facts: &Facts) -> Result<CommitOptions, S
     let lane_buffer_bytes = or(values, "lane_buffer_size", home.lane_buffer_bytes, number)?;
     // Who makes the buffers smaller did not choose the unit that goes with larger ones.
     let unit = home.flush_unit_bytes.min(lane_buffer_bytes / 2);
+    let on = values.get("adaptive").is_none_or(|value| value != "off");
+    let moves = |name: &str, of_home: bool| of_home && on && !values.contains_key(name);
     let options = CommitOptions {
+        adapt: Adapt {
+            lanes: moves("workers_per_lane", home.adapt.lanes),
+            flush_unit: moves("flush_unit", home.adapt.flush_unit),
+            buffer: moves("lane_buffer_size", home.adapt.buffer),
+            flush_timeout: moves("flush_timeout", home.adapt.flush_timeout),
+            gather: moves("flush_gather_delay", home.adapt.gather),
+        },
         protocol: or(
             values,
             "commit_protocol",
@@ -88,7 +98,7 @@ pub(crate) fn options(values: &Values, facts: &Facts) -> Result<CommitOptions, S
     Ok(options)
 }
 
-/// Has SHOW tell what is in force.
+/// Has SHOW tell what is in force at first. What adapts from there on stands in the view `logstead_adaptive`.
 pub(crate) fn show(values: &mut Values, options: &CommitOptions) {
     let mut put = |name: &str, value: &dyn Display| {
         values.insert(name.to_owned(), value.to_string());
@@ -151,6 +161,14 @@ mod tests {
                 let read = options(&values, &FACTS).unwrap();
                 assert_eq!((read.protocol, read.tracking), (kind, tracking));
                 assert_eq!((read.lanes(5), read.queue), (1, QueueKind::Latched));
+                assert_eq!(
+                    read.adapt,
+                    Adapt {
+                        flush_unit: true,
+                        ..Adapt::NOTHING
+                    },
+                    "all but one are given"
+                );
                 assert_eq!(read.lane_buffer_bytes, 256 << 10);
                 assert_eq!(read.flush_unit_bytes, 128 << 10, "half of the buffer");
                 assert_eq!(read.flush_timeout, Duration::from_millis(2));
@@ -158,7 +176,11 @@ mod tests {
                 assert_eq!((read.ack_group, read.steal_group), (4, 0));
                 assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
                 show(&mut values, &read);
-                assert_eq!(options(&values, &FACTS).unwrap(), read);
+                let fixed = CommitOptions {
+                    adapt: Adapt::NOTHING,
+                    ..read
+                };
+                assert_eq!(options(&values, &FACTS).unwrap(), fixed);
             }
         }
     }
@@ -168,6 +190,9 @@ mod tests {
         let mut values = Values::new();
         let read = options(&values, &FACTS).unwrap();
         assert_eq!(read, CommitOptions::defaults_for(&FACTS));
+        assert_eq!(read.adapt, Adapt::ALL);
+        let off = options(&given(&[("adaptive", "no")]), &FACTS).unwrap();
+        assert_eq!(off.adapt, Adapt::NOTHING);
         show(&mut values, &read);
         assert_eq!(values["workers_per_lane"], "2");
         assert_eq!(values["flush_timeout"], "2500");

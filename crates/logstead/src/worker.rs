@@ -138,13 +138,12 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
     // Without it nothing is acknowledged any more.
     let _watch = abort_on_panic("flushing the log");
     let worker = &sessions.worker;
-    let options = worker.engine().commit_path().options();
-    let patience = options.flush_timeout.max(TICK);
     let mut again = None;
     loop {
         if worker.lane_dirty() {
             // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do, and
             // entries that must not wait for longer while others only read.
+            let patience = worker.engine().commit_path().flush_timeout().max(TICK);
             let limit = again.unwrap_or(BACKSTOP).min(patience);
             let _either_is_a_reason = tokio::time::timeout(limit, dirty.notified()).await;
         } else {

@@ -30,9 +30,9 @@ mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
-    Allowance, Cursor, FlushMode, FlushOutcome, FlushTimes, Lane, LaneConfig, LaneCounters,
-    LaneError, LaneEvent, LaneListener, LaneStart, LaneStatus, NoRoom, Pushed, Room, Side,
-    SideDone,
+    APPEND_CLASSES, Allowance, Appends, AppendsBySize, Cursor, FlushMode, FlushOutcome, FlushTimes,
+    Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener, LaneStart, LaneStatus,
+    NoRoom, Pushed, Room, Side, SideDone, append_class,
 };
 pub use record::{Record, Records};
 

@@ -132,6 +132,12 @@ fn with_common(command: Command) -> Command {
             "on|off[,...]",
             "Records of updates carry the changed columns only, or whole rows [default: on]",
         ))
+        .arg(several(
+            "adaptive",
+            "on|off[,...]",
+            "Lanes in use (--workers-per-lane says how many at first), flush unit, timeout and gather delay follow latency and \
+             load [default: off]",
+        ))
         .arg(option(
             "repeat",
             "N",
@@ -294,6 +300,12 @@ pub fn command() -> Command {
             "seconds",
             "S",
             "Length of each run [default: 10; quick: what fits a minute]",
+        ))
+        .arg(several(
+            "adaptive",
+            "on|off[,...]",
+            "Lanes in use (--workers-per-lane says how many at first), flush unit, timeout and gather delay follow latency and \
+             load [default: off]",
         ))
         .arg(option(
             "repeat",

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use logstead_engine::{Isolation, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{Adapt, Isolation, ProtocolKind, QueueKind, Tracking};
 
 use super::{Common, Home};
 
@@ -48,10 +48,12 @@ pub enum Setting {
     Queue(QueueKind),
     /// Records of updates are deltas; else whole rows.
     Delta(bool),
+    /// Lanes in use, flush unit, timeout and gather delay follow latency and load.
+    Adaptive(bool),
 }
 
 /// The options that take several values, in the order in which they become the axis of a chart.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 18] = [
     "open-loop",
     "workers",
     "in-flight",
@@ -67,11 +69,20 @@ pub(super) const NAMES: [&str; 17] = [
     "tracking",
     "queue",
     "delta",
+    "adaptive",
     "isolation",
     "home",
 ];
 /// An hour: nobody waits longer.
 const MICROS_MAX: u64 = 3_600_000_000;
+
+fn on_or_off(name: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(unknown(name, text, "on or off")),
+    }
+}
 
 fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
     name: &str,
@@ -176,11 +187,8 @@ impl Setting {
                 QueueKind::from_name(text)
                     .ok_or_else(|| unknown(name, text, "lock-free or latched"))?,
             ),
-            "delta" => Setting::Delta(match text {
-                "on" => true,
-                "off" => false,
-                _ => return Err(unknown(name, text, "on or off")),
-            }),
+            "delta" => Setting::Delta(on_or_off(name, text)?),
+            "adaptive" => Setting::Adaptive(on_or_off(name, text)?),
             other => return Err(format!("--{other} takes one value only")),
         })
     }
@@ -205,6 +213,7 @@ impl Setting {
             Setting::Tracking(_) => "tracking",
             Setting::Queue(_) => "queue",
             Setting::Delta(_) => "delta",
+            Setting::Adaptive(_) => "adaptive",
         }
     }
 
@@ -226,7 +235,7 @@ impl Setting {
             Setting::Protocol(kind) => kind.name().into(),
             Setting::Tracking(kind) => kind.name().into(),
             Setting::Queue(kind) => kind.name().into(),
-            Setting::Delta(on) => if *on { "on" } else { "off" }.into(),
+            Setting::Delta(on) | Setting::Adaptive(on) => if *on { "on" } else { "off" }.into(),
         }
     }
 
@@ -248,7 +257,8 @@ impl Setting {
             | Setting::Protocol(_)
             | Setting::Tracking(_)
             | Setting::Queue(_)
-            | Setting::Delta(_) => None,
+            | Setting::Delta(_)
+            | Setting::Adaptive(_) => None,
         }
     }
 
@@ -272,6 +282,9 @@ impl Setting {
             Setting::Tracking(kind) => common.commit.tracking = *kind,
             Setting::Queue(kind) => common.commit.queue = *kind,
             Setting::Delta(on) => common.delta_records = *on,
+            Setting::Adaptive(on) => {
+                common.commit.adapt = if *on { Adapt::ALL } else { Adapt::NOTHING };
+            }
         }
     }
 }
@@ -317,6 +330,7 @@ mod tests {
             "exact",
             "latched",
             "off",
+            "on",
             "serializable",
             "memory",
         ];

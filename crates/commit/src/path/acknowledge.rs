@@ -1,7 +1,6 @@
 //! Looking through desks: who is hardened, who may pass, who goes on.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
@@ -29,7 +28,7 @@ impl CommitPath {
 
     /// The same of several workers: all of them count as busy before the first is woken, which might be done and flush their
     /// lane before the last one has its turn here.
-    pub(super) fn acknowledge_all(&self, workers: Range<usize>) {
+    pub(super) fn acknowledge_all(&self, workers: impl Iterator<Item = usize>) {
         let mut woken = Woken::new();
         for worker in workers {
             let before = woken.len();
@@ -47,8 +46,7 @@ impl CommitPath {
     fn look_through_desk(&self, worker: usize, woken: &mut Woken) {
         let desk = &self.desks[worker];
         desk.work(|papers| {
-            desk.queue
-                .drain(|pending| papers.unhardened.push_back(pending));
+            desk.queue.drain(|pending| papers.take_in(pending));
             self.look_at_hardened(worker, papers, woken);
             loop {
                 self.look_at_heaps(papers, woken);
@@ -66,19 +64,30 @@ impl CommitPath {
         });
     }
 
-    /// Takes out what is hardened: in the order of the lane, so the first that is not ends it.
     fn look_at_hardened(&self, worker: usize, papers: &mut Papers, woken: &mut Woken) {
-        let lane = &self.lanes[self.shape.lane_of(worker)];
+        for lane in papers.lanes() {
+            let (commits, wait_ns) = self.look_at_hardened_of(lane, papers, woken);
+            if commits > 0 && self.adapting.is_some() {
+                let seat = &self.seats[worker];
+                seat.commits.fetch_add(commits, Ordering::Relaxed);
+                seat.wait_ns.fetch_add(wait_ns, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes out what is hardened: in the order of the lane, so the first that is not ends it. Answers how many that
+    /// were whose times are known, and for how long they had waited for their blocks.
+    fn look_at_hardened_of(
+        &self,
+        number: u16,
+        papers: &mut Papers,
+        woken: &mut Woken,
+    ) -> (u64, u64) {
+        let (mut commits, mut wait_ns) = (0, 0_u64);
+        let lane = &self.lanes[usize::from(number)];
         let hardened = lane.hardened().0;
         let mut times = None;
-        while papers
-            .unhardened
-            .front()
-            .is_some_and(|pending| pending.end <= hardened)
-        {
-            let Some(mut pending) = papers.unhardened.pop_front() else {
-                break;
-            };
+        while let Some(mut pending) = papers.next_hardened(number, hardened) {
             if self.options.timing {
                 // One look for all that went with the same flush.
                 if times.as_ref().is_none_or(|(end, _)| *end < pending.end) {
@@ -89,6 +98,10 @@ impl CommitPath {
                 pending.flushed = times
                     .as_ref()
                     .map(|(_, t)| (t.sealed_at.as_nanos(), t.hardened_at.as_nanos()));
+            }
+            if let Some((sealed_at, _)) = pending.flushed {
+                commits += 1;
+                wait_ns += sealed_at.saturating_sub(pending.precommitted_at);
             }
             self.observed(pending.csn, Moment::Hardened);
             let verdict = self.tracking.judge(&pending, self);
@@ -103,6 +116,7 @@ impl CommitPath {
             }
             self.settle(papers, pending, verdict, woken);
         }
+        (commits, wait_ns)
     }
 
     fn look_at_heaps(&self, papers: &mut Papers, woken: &mut Woken) {
@@ -186,6 +200,7 @@ impl CommitPath {
             self.advance_gsn();
         }
         self.tell_hardened(lane);
+        self.adapt();
     }
 
     /// Computes the horizon again; whoever waited for where it is now goes on.

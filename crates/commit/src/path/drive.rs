@@ -21,6 +21,7 @@ impl CommitPath {
         let unflushed_bytes = status.dirty_bytes;
         if unflushed_bytes == 0 {
             return LaneView {
+                number: lane,
                 can_flush: true,
                 ..LaneView::default()
             };
@@ -28,6 +29,7 @@ impl CommitPath {
         let now = self.clock();
         let hardened_at = self.hardened_at[lane].load(Ordering::Relaxed);
         LaneView {
+            number: lane,
             unflushed_bytes,
             can_flush: status.can_flush,
             waited_ns: status
@@ -39,8 +41,8 @@ impl CommitPath {
                 now.saturating_sub(hardened_at)
             },
             all_idle: self
-                .shape
-                .workers_of(lane)
+                .mapping
+                .residents(lane)
                 .all(|worker| self.seats[worker].idle.load(Ordering::SeqCst)),
         }
     }
@@ -48,7 +50,7 @@ impl CommitPath {
     /// Nobody of the worker is in the middle of something: a flush of its lane need not wait for it.
     #[inline]
     pub fn at_rest(&self, worker: WorkerId) {
-        if self.shape.workers_per_lane == 1 {
+        if !self.shares_lanes() {
             return;
         }
         let idle = &self.seats[usize::from(worker.0)].idle;
@@ -94,8 +96,8 @@ impl CommitPath {
             self.acknowledge(number);
         }
         self.lead_if_wanted();
-        let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
         let stealable_bytes = if self.steals() {
+            let others = self.shape.steal_lanes_of(number).filter(|of| *of != lane);
             others.map(|of| self.lanes[of].dirty_bytes()).sum()
         } else {
             0
@@ -113,15 +115,38 @@ impl CommitPath {
     #[inline]
     pub fn between(&self, worker: WorkerId) {
         let number = usize::from(worker.0);
-        let lane = self.view(self.shape.lane_of(number));
-        if lane.unflushed_bytes > 0 {
-            self.on(Event::Precommitted {
-                worker: number,
-                lane,
-                stealable_bytes: 0,
-                dice: 1,
-            });
+        for lane in self.mapping.lanes_of(number) {
+            let lane = self.view(lane);
+            if lane.unflushed_bytes > 0 {
+                self.on(Event::Precommitted {
+                    worker: number,
+                    lane,
+                    stealable_bytes: 0,
+                    dice: 1,
+                });
+            }
         }
+    }
+
+    /// A worker follows the lanes in use, and is rid of those where nothing of it is left: from its own thread, between two
+    /// transactions. Where it pushes to from now on.
+    #[inline]
+    pub(super) fn adopt(&self, worker: usize) -> usize {
+        if self.mapping.moves() {
+            let cursor = |lane: usize| self.lanes[lane].pushed().0;
+            self.mapping.adopt(worker, cursor);
+            let hardened = |lane: usize| self.lanes[lane].hardened().0;
+            let left = self
+                .mapping
+                .leave(worker, hardened, || self.acknowledge(worker));
+            for lane in left {
+                // Roused for it, it would not have looked there any more: those whose bytes they are do.
+                if self.lanes[lane].is_dirty() {
+                    self.rouse(lane);
+                }
+            }
+        }
+        self.mapping.lane_of(worker)
     }
 
     fn steals(&self) -> bool {
@@ -139,16 +164,22 @@ impl CommitPath {
         average_idle_ns: Option<u64>,
     ) -> Option<Duration> {
         let number = usize::from(worker.0);
+        let here = self.adopt(number);
         self.seats[number].idle.store(true, Ordering::SeqCst);
         self.lead_if_wanted();
-        let event = Event::Idle {
-            worker: number,
-            lane: self.view(self.shape.lane_of(number)),
-            alone,
-            average_idle_ns,
-            dice: self.dice(number),
-        };
-        let again = self.on(event);
+        let mut again: Option<Duration> = None;
+        // Lanes that it has left may hold something of it, and perhaps nobody else pushes there any more.
+        for lane in self.mapping.lanes_of(number) {
+            let event = Event::Idle {
+                worker: number,
+                lane: self.view(lane),
+                alone: alone && lane == here,
+                average_idle_ns,
+                dice: self.dice(number),
+            };
+            let of_lane = self.on(event);
+            again = again.into_iter().chain(of_lane).min();
+        }
         if self.tracking == crate::tracking::Tracking::Gsn {
             // An idle worker holds nobody back.
             self.advance_gsn();
@@ -168,7 +199,7 @@ impl CommitPath {
 
     pub(super) fn on(&self, event: Event<'_>) -> Option<Duration> {
         let mut actions = Actions::new();
-        self.protocol.on(event, &mut actions);
+        self.protocol.on(event, &self.shape(), &mut actions);
         let mut again = None;
         for action in actions {
             match action {
@@ -186,6 +217,9 @@ impl CommitPath {
                 }
                 Action::Steal { worker } => self.steal(worker),
                 Action::Acknowledge { workers } => self.acknowledge_all(workers),
+                Action::AcknowledgeLane { lane } => {
+                    self.acknowledge_all(self.mapping.members(lane));
+                }
                 Action::BeginRound { background } => self.begin_round(background),
                 Action::AskAgain { after_ns } => again = Some(Duration::from_nanos(after_ns)),
                 Action::Rouse { lane } => self.rouse(lane),
@@ -199,7 +233,7 @@ impl CommitPath {
         let thief = &self.lanes[own];
         for victim in self.shape.steal_lanes_of(worker) {
             if victim != own {
-                thief.steal(&self.lanes[victim], self.shape.flush_unit_bytes);
+                thief.steal(&self.lanes[victim], self.shape().flush_unit_bytes);
             }
         }
     }
@@ -207,8 +241,8 @@ impl CommitPath {
     /// An idle worker first: one that is busy gets there in time, and is only asked to look once more.
     pub(super) fn rouse(&self, lane: usize) {
         let idle = |worker: &usize| self.seats[*worker].idle.load(Ordering::SeqCst);
-        let workers = self.shape.workers_of(lane);
-        let mut candidates = workers.clone().filter(idle).chain(workers);
+        let members = || self.mapping.members(lane);
+        let mut candidates = members().filter(idle).chain(members());
         let kick = candidates.find_map(|worker| self.seats[worker].kick.read().clone());
         if let Some(kick) = kick {
             kick();

@@ -19,6 +19,7 @@
 
 mod acknowledge;
 mod acknowledged;
+mod adapting;
 mod drive;
 mod observe;
 mod rounds;
@@ -26,6 +27,7 @@ mod rounds;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
@@ -34,12 +36,15 @@ use logstead_wal::{Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoo
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
+pub use adapting::{Adaptive, Kept};
 pub use observe::{Moment, Observer};
 
 use crate::awaits::Awaits;
 use crate::collected::{Collected, IsCommitted};
 use crate::desk::Desk;
+use crate::force::Force;
 use crate::horizon::{Horizon, Reservation};
+use crate::mapping::Mapping;
 use crate::options::CommitOptions;
 use crate::pending::Pending;
 use crate::protocol::{Protocol, Shape};
@@ -48,6 +53,7 @@ use crate::stats::{Latencies, Phase, WaitCounts};
 use crate::tracking::{Progress, Tracking};
 use crate::waits::Waits;
 use crate::watermark::{LogFailed, Watermark};
+use adapting::Adapting;
 use rounds::Committer;
 
 /// Wakes a worker's thread.
@@ -65,13 +71,21 @@ struct Seat {
     kick: RwLock<Option<Kick>>,
     /// State of its random numbers.
     dice: AtomicU64,
+    /// Commits since somebody looked that have hardened, and for how long they had waited for their blocks to be sealed.
+    commits: AtomicU64,
+    wait_ns: AtomicU64,
 }
 
 /// See the module's documentation.
 pub struct CommitPath {
     env: Env,
     options: CommitOptions,
+    /// What of it is fixed; see [`CommitPath::shape`].
     shape: Shape,
+    /// What of it may change.
+    force: Force,
+    mapping: Mapping,
+    adapting: Option<Adapting>,
     tracking: Tracking,
     horizon: Horizon,
     /// The horizon, for those who wait for it.
@@ -98,7 +112,11 @@ pub struct CommitPath {
 
 /// Place for one transaction on the commit path. Given back when dropped.
 #[must_use]
-pub struct Place(Room);
+pub struct Place {
+    room: Room,
+    /// The lane it is in: the entry goes there, whatever lane its worker pushes to by then.
+    lane: usize,
+}
 
 /// What a lane has done, and what its workers' transactions waited for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -147,7 +165,7 @@ impl CommitPath {
     /// The commit path of `workers` workers over these lanes, which nobody has pushed to, drawing CSNs from `next` on.
     ///
     /// # Panics
-    /// If the number of lanes is not [`CommitOptions::lanes`].
+    /// If the number of lanes is not [`CommitOptions::lanes`]; where lanes in use may change, fewer will do.
     pub fn new(
         options: &CommitOptions,
         workers: usize,
@@ -156,7 +174,13 @@ impl CommitPath {
         env: &Env,
     ) -> std::io::Result<Arc<CommitPath>> {
         let shape = options.shape(workers);
-        assert_eq!(lanes.len(), shape.lanes(), "lanes for {workers} workers");
+        let (moves, least) = (options.moves_lanes(), shape.lanes());
+        let most = if moves { workers } else { least };
+        assert!(
+            (least..=most).contains(&lanes.len()),
+            "{} lanes for {workers} workers",
+            lanes.len()
+        );
         let horizon = Horizon::new(workers, next);
         // Every worker may be between its look and its draw.
         let ring = CommitRing::new(
@@ -165,9 +189,12 @@ impl CommitPath {
                 .max(2 * workers as u64 + 64),
         );
         let seat = |worker: usize| Seat {
-            idle: AtomicBool::new(false),
+            // Nobody waits for one who has never run anything.
+            idle: AtomicBool::new(true),
             kick: RwLock::default(),
             dice: AtomicU64::new(worker as u64 + 1),
+            commits: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
         };
         let decisions = if options.timing { ring.capacity() } else { 0 };
         let path = Arc::new_cyclic(|this| CommitPath {
@@ -183,7 +210,7 @@ impl CommitPath {
                 .map(|_| CachePadded::new(Desk::new(options.queue)))
                 .collect(),
             seats: (0..workers).map(|w| CachePadded::new(seat(w))).collect(),
-            protocol: Protocol::new(options.protocol, shape),
+            protocol: Protocol::new(options.protocol, &shape),
             hardened_at: lanes.iter().map(|_| CachePadded::default()).collect(),
             gsn_newest: CachePadded::default(),
             gsn_hardened: CachePadded::default(),
@@ -193,6 +220,9 @@ impl CommitPath {
                 .collect(),
             failure_hook: Mutex::default(),
             observer: OnceLock::new(),
+            mapping: Mapping::new(workers, shape.workers_per_lane, lanes.len(), moves),
+            force: Force::new(&shape),
+            adapting: Adapting::new(options, &shape, lanes.len(), env),
             lanes,
             shape,
             this: this.clone(),
@@ -240,16 +270,50 @@ impl CommitPath {
         self.shape.workers
     }
 
-    /// The lane of a worker.
+    /// The lane that a worker pushes to now.
     #[inline]
     pub fn lane_of(&self, worker: WorkerId) -> &Lane {
-        &self.lanes[self.shape.lane_of(usize::from(worker.0))]
+        &self.lanes[self.lane_number_of(worker)]
     }
 
-    /// The number of a worker's lane.
+    /// The number of the lane that a worker pushes to now.
     #[inline]
     pub fn lane_number_of(&self, worker: WorkerId) -> usize {
-        self.shape.lane_of(usize::from(worker.0))
+        self.mapping.lane_of(usize::from(worker.0))
+    }
+
+    /// The lanes in which a worker may have something that is not hardened; the one it pushes to first.
+    pub fn lanes_of(&self, worker: WorkerId) -> impl Iterator<Item = &Lane> {
+        let lanes = self.mapping.lanes_of(usize::from(worker.0));
+        lanes.into_iter().map(|lane| &self.lanes[lane])
+    }
+
+    /// How many lanes are in use; those that are not hold at most what was pushed there before.
+    pub fn lanes_in_use(&self) -> usize {
+        self.mapping.in_use()
+    }
+
+    /// Has so many lanes used from now on: each worker follows between two transactions. False where lanes are fixed
+    /// ([`CommitOptions::moves_lanes`]), and nothing changes.
+    pub fn use_lanes(&self, lanes: usize) -> bool {
+        self.mapping.set_in_use(lanes)
+    }
+
+    /// A lane may have several workers: each sees to its own sessions.
+    #[inline]
+    pub fn shares_lanes(&self) -> bool {
+        self.mapping.shares()
+    }
+
+    /// The oldest unflushed entry waits no longer than this while sessions are ready: the number in force.
+    pub fn flush_timeout(&self) -> Duration {
+        Duration::from_nanos(self.shape().flush_timeout_ns)
+    }
+
+    /// The numbers in force.
+    #[inline]
+    pub(crate) fn shape(&self) -> Shape {
+        self.force.shape(&self.shape)
     }
 
     /// Nanoseconds of the environment's clock; 0 if times are not taken.
@@ -275,9 +339,15 @@ impl CommitPath {
         self.tracking.awaits(collected)
     }
 
-    /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`]: register with
-    /// [`CommitPath::wait_room`], ask again, then wait.
+    /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`] see
+    /// [`CommitPath::poll_room`].
     pub fn room(&self, worker: WorkerId, bytes: usize) -> Result<Place, NoRoom> {
+        let lane = self.adopt(usize::from(worker.0));
+        self.room_in(worker, lane, bytes)
+    }
+
+    /// The same in this lane, which need not be the one that the worker pushes to.
+    pub fn room_in(&self, worker: WorkerId, lane: usize, bytes: usize) -> Result<Place, NoRoom> {
         let desk = &self.desks[usize::from(worker.0)];
         while !desk.queue.has_room() {
             // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
@@ -289,16 +359,17 @@ impl CommitPath {
             let failed = self.lanes.iter().find_map(Lane::failure);
             return Err(failed.map_or(NoRoom::Full, NoRoom::Failed));
         }
-        self.lane_of(worker).room(bytes).map(Place)
+        let room = self.lanes[lane].room(bytes)?;
+        Ok(Place { room, lane })
     }
 
-    /// Has `waker` woken once when there may be room: register first, then ask again. A second refusal may have another
-    /// reason: see [`CommitPath::poll_room`].
-    pub fn wait_room(&self, worker: WorkerId, waker: &Waker) {
+    /// Has `waker` woken once when there may be room in this lane: register first, then ask again. A second refusal may have
+    /// another reason: see [`CommitPath::poll_room`].
+    fn wait_room(&self, lane: usize, waker: &Waker) {
         if self.is_far_ahead() {
             self.mark.notify(waker);
         } else {
-            self.lane_of(worker).wait_room(waker);
+            self.lanes[lane].wait_room(waker);
         }
     }
 
@@ -309,10 +380,22 @@ impl CommitPath {
         bytes: usize,
         waker: &Waker,
     ) -> Poll<Result<Place, NoRoom>> {
-        // The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
+        let lane = self.adopt(usize::from(worker.0));
+        self.poll_room_in(worker, lane, bytes, waker)
+    }
+
+    /// The same in this lane, which need not be the one that the worker pushes to.
+    pub fn poll_room_in(
+        &self,
+        worker: WorkerId,
+        lane: usize,
+        bytes: usize,
+        waker: &Waker,
+    ) -> Poll<Result<Place, NoRoom>> {
+        // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
         for _ in 0..4 {
-            match self.room(worker, bytes) {
-                Err(NoRoom::Full) => self.wait_room(worker, waker),
+            match self.room_in(worker, lane, bytes) {
+                Err(NoRoom::Full) => self.wait_room(lane, waker),
                 other => return Poll::Ready(other),
             }
         }
@@ -346,12 +429,15 @@ impl CommitPath {
     ) -> PushedTxn {
         collected.prune(self);
         let deps = self.tracking.deps(csn, collected);
-        let lane = self.lane_of(worker);
+        let (worker, number) = (usize::from(worker.0), place.lane);
+        let lane = &self.lanes[number];
+        self.mapping.pushes(worker, number);
         let gsn_min = collected.gsn() + 1;
         let pushed = match body {
-            PushBody::Inline(records) => lane.push(place.0, csn, gsn_min, &deps, records),
-            PushBody::Side(side) => lane.push_side(place.0, csn, gsn_min, &deps, &side),
+            PushBody::Inline(records) => lane.push(place.room, csn, gsn_min, &deps, records),
+            PushBody::Side(side) => lane.push_side(place.room, csn, gsn_min, &deps, &side),
         };
+        self.mapping.pushed(worker, number, pushed.end.0);
         if self.tracking == Tracking::Gsn {
             self.gsn_newest.fetch_max(pushed.gsn, Ordering::SeqCst);
         }
@@ -359,22 +445,24 @@ impl CommitPath {
         let Deps { floor, list } = deps;
         let pending = Pending {
             csn,
+            // As many as there are workers at most, and those are numbered so.
+            lane: number as u16,
             end: pushed.end.0,
             dsn: collected.dsn(),
             floor,
             gsn: pushed.gsn,
-            local: collected.is_local(),
+            local: collected.is_local_to(number),
             execution_ns: precommitted_at.saturating_sub(began_at),
             precommitted_at,
             list,
             flushed: None,
         };
-        self.desks[usize::from(worker.0)].queue.push(&pending);
+        self.desks[worker].queue.push(&pending);
         PushedTxn {
             was_clean: pushed.was_clean,
             end: pushed.end,
             gsn: pushed.gsn,
-            lane: self.lane_number_of(worker),
+            lane: number,
         }
     }
 
@@ -413,7 +501,7 @@ impl CommitPath {
         }
     }
 
-    /// What each lane has done, and what its workers' transactions waited for.
+    /// What each lane has done, and what the transactions of those who push there now have waited for.
     pub fn lane_stats(&self) -> Vec<LaneStats> {
         let mut all: Vec<LaneStats> = self
             .lanes
@@ -424,7 +512,7 @@ impl CommitPath {
             })
             .collect();
         for (worker, desk) in self.desks.iter().enumerate() {
-            let stats = &mut all[self.shape.lane_of(worker)];
+            let stats = &mut all[self.mapping.lane_of(worker)];
             desk.look(|papers| stats.waits.add(&papers.waits));
             // Who found the desk taken meanwhile has left a note.
             self.acknowledge(worker);

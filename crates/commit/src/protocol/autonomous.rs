@@ -13,27 +13,21 @@ use super::{Action, Actions, Event, Shape};
 const IDLE_NS_MAX: u32 = 50_000;
 
 pub(crate) struct Autonomous {
-    shape: Shape,
     /// One transaction in so many acknowledges.
     ack_every: u32,
 }
 
 impl Autonomous {
-    pub(crate) fn new(shape: Shape) -> Autonomous {
+    pub(crate) fn new(shape: &Shape) -> Autonomous {
         Autonomous {
-            shape,
             ack_every: shape.workers.max(2).ilog2(),
         }
     }
 
-    fn acknowledge(&self, worker: usize) -> Action {
-        Action::Acknowledge {
-            workers: self.shape.ack_group_of(worker),
-        }
-    }
-
-    pub(crate) fn on(&self, event: Event<'_>, out: &mut Actions) {
-        let shape = &self.shape;
+    pub(crate) fn on(&self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+        let acknowledge = |worker| Action::Acknowledge {
+            workers: shape.ack_group_of(worker),
+        };
         match event {
             Event::Precommitted {
                 worker,
@@ -56,7 +50,7 @@ impl Autonomous {
                     });
                 }
                 if dice.is_multiple_of(self.ack_every) {
-                    out.push(self.acknowledge(worker));
+                    out.push(acknowledge(worker));
                 }
             }
             Event::Idle {
@@ -77,7 +71,7 @@ impl Autonomous {
                         inline: true,
                     });
                 }
-                out.push(self.acknowledge(worker));
+                out.push(acknowledge(worker));
             }
             Event::Hardened { lane, .. } => {
                 let workers = shape.workers_of(lane);

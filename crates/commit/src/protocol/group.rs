@@ -10,11 +10,11 @@ use super::{Actions, Event, Shape};
 pub(crate) struct Group(Rounds);
 
 impl Group {
-    pub(crate) fn new(shape: Shape) -> Group {
-        Group(Rounds::new(shape, false))
+    pub(crate) fn new() -> Group {
+        Group(Rounds::new(false))
     }
 
-    pub(crate) fn on(&mut self, event: Event<'_>, out: &mut Actions) {
-        self.0.on(event, out);
+    pub(crate) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+        self.0.on(event, shape, out);
     }
 }

@@ -1,5 +1,7 @@
 //! Grouped lanes (papers/milliscale.txt §4.2): every lane is flushed for itself, and its workers acknowledged after that.
 //!
+//! The only one whose workers may change lanes: it asks nothing about which workers a lane has (see `mapping`).
+//!
 //! Rule: a lane is flushed when it holds a flush unit or its oldest entry has waited for the timeout, and when its workers
 //! have nothing else to do. The flush after a completed one waits a moment for the workers that it has just set free, as long
 //! as one of them is at work: two workers that share a lane would otherwise take turns, each waiting for the
@@ -8,58 +10,44 @@
 
 use super::{Action, Actions, Event, LaneView, Shape};
 
-pub(crate) struct GroupedLanes {
-    shape: Shape,
-}
+pub(crate) struct GroupedLanes;
 
 impl GroupedLanes {
-    pub(crate) fn new(shape: Shape) -> GroupedLanes {
-        GroupedLanes { shape }
-    }
-
     /// For how long the lane still waits for its other workers.
-    fn gathers_ns(&self, lane: &LaneView) -> u64 {
+    fn gathers_ns(lane: &LaneView, shape: &Shape) -> u64 {
         if lane.all_idle {
             0
         } else {
             let since = lane.since_hardened_ns.min(lane.waited_ns);
-            self.shape.gather_ns.saturating_sub(since)
+            shape.gather_ns.saturating_sub(since)
         }
     }
 
-    pub(crate) fn on(&self, event: Event<'_>, out: &mut Actions) {
-        let shape = &self.shape;
+    pub(crate) fn on(event: Event<'_>, shape: &Shape, out: &mut Actions) {
         match event {
-            Event::Precommitted { worker, lane, .. } => {
+            Event::Precommitted { lane, .. } => {
                 if shape.is_due(&lane) && lane.can_flush {
                     out.push(Action::Flush {
-                        lane: shape.lane_of(worker),
+                        lane: lane.number,
                         inline: false,
                     });
                 }
             }
-            Event::Idle {
-                worker,
-                lane,
-                alone,
-                ..
-            } => {
+            Event::Idle { lane, alone, .. } => {
                 // What cannot be flushed now is looked at again when a block completes.
                 if lane.unflushed_bytes == 0 || !lane.can_flush {
                     return;
                 }
-                match self.gathers_ns(&lane) {
+                match GroupedLanes::gathers_ns(&lane, shape) {
                     0 => out.push(Action::Flush {
-                        lane: shape.lane_of(worker),
+                        lane: lane.number,
                         inline: alone,
                     }),
                     after_ns => out.push(Action::AskAgain { after_ns }),
                 }
             }
             Event::Hardened { lane, view, .. } => {
-                out.push(Action::Acknowledge {
-                    workers: shape.workers_of(lane),
-                });
+                out.push(Action::AcknowledgeLane { lane });
                 if view.unflushed_bytes > 0 {
                     out.push(if shape.is_due(&view) {
                         Action::Flush {

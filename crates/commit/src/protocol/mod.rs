@@ -73,6 +73,8 @@ impl ProtocolKind {
 /// How a lane stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneView {
+    /// Which lane.
+    pub number: usize,
     /// Bytes of entries that no flush has taken yet.
     pub unflushed_bytes: usize,
     /// Another block can be given to the home now.
@@ -81,7 +83,7 @@ pub struct LaneView {
     pub waited_ns: u64,
     /// For how long no block has completed; `u64::MAX` before the first.
     pub since_hardened_ns: u64,
-    /// Every worker of the lane is idle.
+    /// Every worker that pushes there is idle.
     pub all_idle: bool,
 }
 
@@ -92,18 +94,18 @@ pub enum Event<'a> {
     Precommitted {
         /// The worker.
         worker: usize,
-        /// Its lane.
+        /// The lane it is in.
         lane: LaneView,
         /// Unflushed bytes of the other lanes of its steal group.
         stealable_bytes: usize,
         /// A random number.
         dice: u32,
     },
-    /// `worker` has no session ready to run.
+    /// `worker` has no session ready to run. Told for each lane in which it has something.
     Idle {
         /// The worker.
         worker: usize,
-        /// Its lane.
+        /// The lane.
         lane: LaneView,
         /// Nobody of this worker is in the middle of something: its thread may well wait for the device.
         alone: bool,
@@ -148,6 +150,11 @@ pub enum Action {
         /// The workers.
         workers: Range<usize>,
     },
+    /// Acknowledge what may be acknowledged of the workers that have something in this lane.
+    AcknowledgeLane {
+        /// The lane.
+        lane: usize,
+    },
     /// Begin a round ([`Event::Round`]): in this thread, or in the background thread.
     BeginRound {
         /// In the background thread.
@@ -158,7 +165,7 @@ pub enum Action {
         /// Nanoseconds from now.
         after_ns: u64,
     },
-    /// Have a worker of this lane ask ([`Event::Idle`]) when it is idle, now if it is.
+    /// Have a worker that has something in this lane ask ([`Event::Idle`]) when it is idle, now if it is.
     Rouse {
         /// The lane.
         lane: usize,
@@ -168,7 +175,8 @@ pub enum Action {
 /// What is to be done, in order.
 pub type Actions = SmallVec<[Action; 4]>;
 
-/// Numbers that the protocols go by.
+/// Numbers that the protocols go by, in force when something happens. Those of workers and groups are fixed. Where lanes
+/// are in use as the load wants it, lanes by worker mean nothing here; only `grouped-lanes` runs there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Workers.
@@ -240,26 +248,26 @@ pub(crate) enum Protocol {
     Group(Mutex<Group>),
     Pipelined(Mutex<Pipelined>),
     Autonomous(Autonomous),
-    GroupedLanes(GroupedLanes),
+    GroupedLanes,
 }
 
 impl Protocol {
-    pub(crate) fn new(kind: ProtocolKind, shape: Shape) -> Protocol {
+    pub(crate) fn new(kind: ProtocolKind, shape: &Shape) -> Protocol {
         match kind {
-            ProtocolKind::Group => Protocol::Group(Mutex::new(Group::new(shape))),
-            ProtocolKind::Pipelined => Protocol::Pipelined(Mutex::new(Pipelined::new(shape))),
+            ProtocolKind::Group => Protocol::Group(Mutex::new(Group::new())),
+            ProtocolKind::Pipelined => Protocol::Pipelined(Mutex::new(Pipelined::new())),
             ProtocolKind::Autonomous => Protocol::Autonomous(Autonomous::new(shape)),
-            ProtocolKind::GroupedLanes => Protocol::GroupedLanes(GroupedLanes::new(shape)),
+            ProtocolKind::GroupedLanes => Protocol::GroupedLanes,
         }
     }
 
     #[inline]
-    pub(crate) fn on(&self, event: Event<'_>, out: &mut Actions) {
+    pub(crate) fn on(&self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
         match self {
-            Protocol::Group(protocol) => protocol.lock().on(event, out),
-            Protocol::Pipelined(protocol) => protocol.lock().on(event, out),
-            Protocol::Autonomous(protocol) => protocol.on(event, out),
-            Protocol::GroupedLanes(protocol) => protocol.on(event, out),
+            Protocol::Group(protocol) => protocol.lock().on(event, shape, out),
+            Protocol::Pipelined(protocol) => protocol.lock().on(event, shape, out),
+            Protocol::Autonomous(protocol) => protocol.on(event, shape, out),
+            Protocol::GroupedLanes => GroupedLanes::on(event, shape, out),
         }
     }
 }

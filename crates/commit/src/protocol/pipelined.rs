@@ -9,11 +9,11 @@ use super::{Actions, Event, Shape};
 pub(crate) struct Pipelined(Rounds);
 
 impl Pipelined {
-    pub(crate) fn new(shape: Shape) -> Pipelined {
-        Pipelined(Rounds::new(shape, true))
+    pub(crate) fn new() -> Pipelined {
+        Pipelined(Rounds::new(true))
     }
 
-    pub(crate) fn on(&mut self, event: Event<'_>, out: &mut Actions) {
-        self.0.on(event, out);
+    pub(crate) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+        self.0.on(event, shape, out);
     }
 }

@@ -7,7 +7,6 @@
 use super::{Action, Actions, Event, Shape};
 
 pub(super) struct Rounds {
-    shape: Shape,
     background: bool,
     /// What the running round waits for: lanes and cursors. `None`: no round runs.
     targets: Option<Vec<(usize, u64)>>,
@@ -16,9 +15,8 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(shape: Shape, background: bool) -> Rounds {
+    pub(super) fn new(background: bool) -> Rounds {
         Rounds {
-            shape,
             background,
             targets: None,
             asked: false,
@@ -36,13 +34,13 @@ impl Rounds {
         }
     }
 
-    fn end_if_reached(&mut self, out: &mut Actions) {
+    fn end_if_reached(&mut self, shape: &Shape, out: &mut Actions) {
         if !self.targets.as_ref().is_some_and(Vec::is_empty) {
             return;
         }
         self.targets = None;
         out.push(Action::Acknowledge {
-            workers: 0..self.shape.workers,
+            workers: 0..shape.workers,
         });
         if !self.asked {
             return;
@@ -52,15 +50,15 @@ impl Rounds {
         } else {
             // Whoever is idle or next finds bytes worth a flush leads; the leader goes back to its sessions.
             self.asked = false;
-            let lanes = 0..self.shape.lanes();
+            let lanes = 0..shape.lanes();
             out.extend(lanes.map(|lane| Action::Rouse { lane }));
         }
     }
 
-    pub(super) fn on(&mut self, event: Event<'_>, out: &mut Actions) {
+    pub(super) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
         match event {
             Event::Precommitted { lane, .. } => {
-                if self.shape.is_due(&lane) {
+                if shape.is_due(&lane) {
                     self.ask(out);
                 }
             }
@@ -84,16 +82,16 @@ impl Rounds {
                     }
                 }
                 self.targets = Some(targets);
-                self.end_if_reached(out);
+                self.end_if_reached(shape, out);
             }
             Event::Hardened { lane, hardened, .. } => match &mut self.targets {
                 Some(targets) => {
                     targets.retain(|&(of, end)| of != lane || hardened < end);
-                    self.end_if_reached(out);
+                    self.end_if_reached(shape, out);
                 }
                 // No round has flushed this: somebody found the buffer full. Perhaps none will ever be asked for again.
                 None => out.push(Action::Acknowledge {
-                    workers: self.shape.workers_of(lane),
+                    workers: shape.workers_of(lane),
                 }),
             },
         }

@@ -16,6 +16,7 @@ fn shape(workers: usize, workers_per_lane: usize) -> Shape {
 
 fn lane(unflushed_bytes: usize) -> LaneView {
     LaneView {
+        number: 1,
         unflushed_bytes,
         can_flush: true,
         since_hardened_ns: u64::MAX,
@@ -52,11 +53,11 @@ fn hardened(of: usize, hardened: u64, unflushed_bytes: usize) -> Event<'static> 
 
 /// What a protocol does, event by event.
 fn told(kind: ProtocolKind, shape: Shape, events: &[Event<'_>]) -> String {
-    let protocol = Protocol::new(kind, shape);
+    let protocol = Protocol::new(kind, &shape);
     let mut lines = Vec::new();
     for event in events {
         let mut actions = Actions::new();
-        protocol.on(*event, &mut actions);
+        protocol.on(*event, &shape, &mut actions);
         let actions: Vec<String> = actions
             .iter()
             .map(|action| match action {
@@ -65,6 +66,7 @@ fn told(kind: ProtocolKind, shape: Shape, events: &[Event<'_>]) -> String {
                 }
                 Action::Steal { worker } => format!("{worker} steals"),
                 Action::Acknowledge { workers } => format!("acknowledge {workers:?}"),
+                Action::AcknowledgeLane { lane } => format!("acknowledge lane {lane}"),
                 Action::BeginRound { background } => {
                     format!("round {}", if *background { "there" } else { "here" })
                 }
@@ -227,14 +229,14 @@ fn grouped_lanes_flush_each_for_itself() {
         idle(3, 0),
         idle(3, 1),
     ];
-    let expected = "acknowledge 2..4, rouse 1\n\
+    let expected = "acknowledge lane 1, rouse 1\n\
         \n\
         flush 1 there\n\
         flush 1 there\n\
         \n\
-        acknowledge 2..4, flush 1 there\n\
-        acknowledge 2..4, rouse 1\n\
-        acknowledge 2..4\n\
+        acknowledge lane 1, flush 1 there\n\
+        acknowledge lane 1, rouse 1\n\
+        acknowledge lane 1\n\
         \n\
         flush 1 here";
     assert_eq!(

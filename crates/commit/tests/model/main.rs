@@ -51,6 +51,14 @@ const APART: &[&[Script]] = &[
     &[script(&[], &[2]), script(&[], &[2])],
 ];
 
+/// Of four workers two have something to do: those of the second of two lanes.
+const ODD: &[&[Script]] = &[
+    &[],
+    &[script(&[], &[0])],
+    &[],
+    &[script(&[], &[2]), script(&[], &[2])],
+];
+
 fn setup(scripts: &'static [&'static [Script]], protocol: ProtocolKind) -> Setup {
     Setup {
         options: CommitOptions {
@@ -67,6 +75,7 @@ fn setup(scripts: &'static [&'static [Script]], protocol: ProtocolKind) -> Setup
         inline: false,
         record_bytes: 4,
         gives_up: false,
+        remaps: &[],
     }
 }
 
@@ -168,6 +177,56 @@ macro_rules! explored {
             }
         }
     )*};
+}
+
+/// Workers change lanes while they have something in the old ones: at any moment, and with any outcome of what is in flight.
+/// Only with `grouped-lanes`: elsewhere lanes are fixed.
+mod remapped {
+    use super::*;
+
+    /// Begins with `first` workers per lane.
+    fn remapped(mut setup: Setup, first: usize, remaps: &'static [usize]) {
+        setup.remaps = remaps;
+        setup.options.adapt.lanes = true;
+        assert!(setup.options.moves_lanes());
+        explore(setup, &[QueueKind::LockFree], &[first]);
+    }
+
+    #[test]
+    fn apart_and_back() {
+        let kind = ProtocolKind::GroupedLanes;
+        for scripts in [PAIR, BEHIND] {
+            remapped(setup(scripts, kind), 2, &[2, 1]);
+            remapped(setup(scripts, kind), 1, &[1, 2]);
+        }
+    }
+
+    #[test]
+    fn three_together() {
+        let mut setup = setup(CHAIN, ProtocolKind::GroupedLanes);
+        setup.options.flush_unit_bytes = 24;
+        setup.inline = true;
+        remapped(setup, 3, &[3, 2]);
+        remapped(setup, 1, &[2, 3]);
+    }
+
+    /// Two of a lane that is given up; who leaves first may be the one who is asked for what the other has there.
+    #[test]
+    fn a_lane_is_given_up() {
+        let mut setup = setup(ODD, ProtocolKind::GroupedLanes);
+        setup.options.blocks_in_flight_max = 1;
+        remapped(setup, 2, &[1]);
+    }
+
+    /// Nothing is flushed but by who is idle or finds no room.
+    #[test]
+    fn crowded() {
+        let mut setup = setup(APART, ProtocolKind::GroupedLanes);
+        setup.options.flush_unit_bytes = 1 << 20;
+        setup.record_bytes = 1000;
+        remapped(setup, 2, &[2, 1]);
+        remapped(setup, 1, &[1, 2]);
+    }
 }
 
 explored! {

@@ -46,6 +46,8 @@ pub(crate) struct Setup {
     pub(crate) record_bytes: usize,
     /// Who finds no room gives up instead of waiting.
     pub(crate) gives_up: bool,
+    /// Somebody has other numbers of lanes used, one after the other, at any moment.
+    pub(crate) remaps: &'static [usize],
 }
 
 impl Setup {
@@ -176,6 +178,9 @@ pub(crate) fn run(
     let mut helpers: Vec<fn(&Arc<World>, usize)> = vec![World::complete, World::complete_beside];
     if setup.options.protocol == ProtocolKind::Pipelined {
         helpers.push(World::lead);
+    }
+    if !setup.remaps.is_empty() {
+        helpers.push(World::remap);
     }
     for (number, act) in helpers.into_iter().enumerate() {
         let world = world.clone();
@@ -319,6 +324,18 @@ impl World {
         }
     }
 
+    /// Whoever decides how many lanes are used.
+    fn remap(self: &Arc<World>, task: usize) {
+        for &lanes in self.setup.remaps {
+            if !self.explorer.wait(task, || true) {
+                return;
+            }
+            self.tell(format_args!("lanes in use: {lanes}"));
+            assert!(self.path.use_lanes(lanes), "lanes that are not fixed");
+            self.point();
+        }
+    }
+
     fn work(self: &Arc<World>, worker: usize) {
         for script in self.setup.scripts[worker] {
             let lane = self.path.lane_of(WorkerId(worker as u16));
@@ -453,7 +470,7 @@ impl World {
                 collected.cover(state.txns[writer as usize].csn, &**path);
                 if path.tracking() == Tracking::Gsn {
                     let mark = state.marks[at / CHUNK];
-                    collected.cover_chunk(mark.gsn, mark.is_local(lane, path.hardened_gsn()));
+                    collected.cover_chunk(mark.gsn, mark.is_local(lane, path.hardened_gsn()), lane);
                 }
             }
         }

@@ -19,10 +19,9 @@ pub(crate) fn cover_chunk(
 ) {
     if let Some((chunk, _)) = rows.slot(rid) {
         let mark = chunk.page_mark();
-        deps.cover_chunk(
-            mark.gsn(),
-            mark.is_local(path.lane_number_of(worker.id), path.hardened_gsn()),
-        );
+        let lane = path.lane_number_of(worker.id);
+        let local = mark.is_local(lane, path.hardened_gsn());
+        deps.cover_chunk(mark.gsn(), local, lane);
     }
 }
 

@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Awaits, CommitOptions, Engine, EngineOptions, Env, Guard, Isolation, KeyExtractor, KeyKind,
-    ProtocolKind, QueueKind, RowRef, ScanCursor, Table, Tracking, Worker,
+    Adapt, Awaits, CommitOptions, Engine, EngineOptions, Env, Guard, Isolation, KeyExtractor,
+    KeyKind, ProtocolKind, QueueKind, RowRef, ScanCursor, Table, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -76,6 +76,8 @@ pub(crate) struct Setup {
     pub(crate) short_allowance: bool,
     /// Workers write by themselves, where the model offers that.
     pub(crate) inline: bool,
+    /// The number of lanes in use changes now and then (`grouped-lanes`).
+    pub(crate) remaps: bool,
     pub(crate) dead_lane: Option<u16>,
     /// A lane that takes many times as long as the others.
     pub(crate) slow_lane: Option<u16>,
@@ -104,6 +106,8 @@ pub(crate) struct Outcomes {
     /// Transactions found waiting at a moment at which the precise graph had them wait too, and had not.
     pub(crate) true_waits: u64,
     pub(crate) false_waits: u64,
+    /// How often the number of lanes in use was set.
+    pub(crate) remaps: u64,
     pub(crate) counts: Counts,
 }
 
@@ -118,6 +122,7 @@ impl Outcomes {
         self.lost_though_hardened += other.lost_though_hardened;
         self.true_waits += other.true_waits;
         self.false_waits += other.false_waits;
+        self.remaps += other.remaps;
         self.counts.acknowledged += other.counts.acknowledged;
         self.counts.answered += other.counts.answered;
         self.counts.errors_told += other.counts.errors_told;
@@ -219,6 +224,10 @@ impl Machine {
             tracking: setup.tracking,
             queue: setup.queue,
             workers_per_lane: setup.workers_per_lane,
+            adapt: Adapt {
+                lanes: setup.remaps,
+                ..Adapt::NOTHING
+            },
             lane_buffer_bytes: LANE_BUFFER_BYTES,
             blocks_in_flight_max: setup.blocks_in_flight_max,
             flush_unit_bytes: setup.flush_unit_bytes,
@@ -524,6 +533,11 @@ impl Machine {
     }
 
     fn poll(&mut self, seats: &mut [Seat], tasks: &mut Vec<Task>, at: usize) {
+        if self.setup.remaps && self.dice.one_in(6) {
+            let lanes = 1 + self.dice.roll(self.setup.workers as u64) as usize;
+            let path = seats[0].worker.engine().commit_path().clone();
+            self.outcomes.remaps += u64::from(path.use_lanes(lanes));
+        }
         let task = &mut tasks[at];
         let seat = &mut seats[task.worker];
         seat.worker.busy();

@@ -27,11 +27,12 @@ fn from_environment(name: &str, default: u64) -> u64 {
 /// The setup of a seed: protocols and modes in turn, the rest drawn.
 fn setup(seed: u64) -> Setup {
     let mut dice = Dice::new(seed ^ 0xc0ff_ee00);
+    let protocol = ProtocolKind::ALL[seed as usize % 4];
     let workers = 1 + dice.roll(4) as usize;
     let workers_per_lane = [1, 2, workers][dice.roll(3) as usize];
     Setup {
         seed,
-        protocol: ProtocolKind::ALL[seed as usize % 4],
+        protocol,
         tracking: TRACKINGS[seed as usize / 4 % 4],
         queue: if dice.one_in(4) {
             QueueKind::Latched
@@ -51,6 +52,8 @@ fn setup(seed: u64) -> Setup {
         gather_us: [0, 0, 400][dice.roll(3) as usize],
         short_allowance: dice.one_in(4),
         inline: dice.one_in(2),
+        // Elsewhere lanes are fixed.
+        remaps: protocol == ProtocolKind::GroupedLanes && dice.one_in(2),
         dead_lane: None,
         slow_lane: None,
         crash: None,
@@ -78,6 +81,7 @@ fn what_clients_were_told_survives_any_crash() {
         assert!(all.lost > 0 && all.lost_though_hardened > 0, "{all:?}");
         assert!(all.survived_unacknowledged > 0, "{all:?}");
         assert!(all.crashes_in_recovery > 0, "{all:?}");
+        assert!(all.remaps > 0, "{all:?}");
         assert!(counts.answered > 0 && counts.errors_told > 0, "{all:?}");
         assert!(counts.large > 0 && counts.rolled_back > 0, "{all:?}");
     }

@@ -83,6 +83,12 @@ pub static TABLE: &[Setting] = &[
         "2",
         "Workers whose transactions one of them acknowledges (commit_protocol autonomous).",
     ),
+    server(
+        "adaptive",
+        Kind::Bool,
+        "on",
+        "Lanes in use, flush unit, the part of a buffer that is used, flush timeout and gather delay follow latency and load, each unless it is set, on homes whose appends take a millisecond or more; see logstead_adaptive.",
+    ),
     reported(session(
         "application_name",
         Kind::Checked(application_name),

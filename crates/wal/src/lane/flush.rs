@@ -7,6 +7,7 @@
 use super::buffer::{Building, Stolen, StolenClaims};
 use super::claims::Claim;
 use super::interleave::point;
+use super::times::append_class;
 use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
 use crate::block::Header;
 use logstead_env::{Instant, abort_on_panic};
@@ -211,6 +212,8 @@ impl Shared {
             assert!(!of_block.completed, "a block completes once");
             of_block.completed = true;
             of_block.inline = inline;
+            let took = now.as_nanos().saturating_sub(of_block.sealed_at.as_nanos());
+            state.appends[append_class(of_block.len)].add(took);
             // Later ones that have completed wait for the first that has not (T2).
             while state.in_flight.front().is_some_and(|block| block.completed) {
                 let Some(block) = state.in_flight.pop_front() else {

@@ -44,6 +44,7 @@ mod times;
 
 pub use allowance::Allowance;
 pub use errors::{LaneError, NoRoom};
+pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
 
 use crate::block::HEADER_LEN;
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
@@ -243,6 +244,8 @@ struct Shared {
     buffer_size: usize,
     /// Bytes of entries one block can hold.
     payload_size_max: usize,
+    /// Bytes of entries for which room is given: at most `payload_size_max`, and at least half of it.
+    payload_limit: AtomicUsize,
     room_size_max: u64,
     blocks_in_flight_max: usize,
     inline_offered: bool,
@@ -293,6 +296,8 @@ struct State {
     allowance_wanted: bool,
     failed: Option<Arc<LaneError>>,
     counters: LaneCounters,
+    /// Appends since somebody took them.
+    appends: AppendsBySize,
     scratch: Vec<u8>,
     head: Vec<u8>,
 }
@@ -320,6 +325,7 @@ impl State {
             allowance_wanted: false,
             failed: None,
             counters: LaneCounters::default(),
+            appends: AppendsBySize::default(),
             scratch: Vec::new(),
             head: Vec::new(),
         }
@@ -392,6 +398,7 @@ impl Lane {
             alignment: facts.block_alignment as u64,
             buffer_size: size,
             payload_size_max: size - HEADER_LEN,
+            payload_limit: AtomicUsize::new(size - HEADER_LEN),
             room_size_max: facts.room_size_bytes_max,
             blocks_in_flight_max: config.blocks_in_flight_max(&facts),
             inline_offered: facts.writes_are_short,
@@ -429,6 +436,14 @@ impl Lane {
         let _only_the_first_counts = self.shared.listener.set(listener);
     }
 
+    /// Uses only so many bytes of each buffer from now on, at most all of it and at least half, into which every entry fits:
+    /// who wants more waits until it is flushed, as if the buffer were no larger. What is there stays.
+    pub fn limit_buffer(&self, bytes: usize) {
+        let most = self.shared.payload_size_max;
+        let limit = bytes.saturating_sub(HEADER_LEN).clamp(most / 2, most);
+        self.shared.payload_limit.store(limit, Ordering::Relaxed);
+    }
+
     /// Most bytes of records that go into the lane itself; more go into a side segment first.
     pub fn inline_size_max(&self) -> usize {
         self.shared.payload_size_max / 4
@@ -453,8 +468,9 @@ impl Lane {
             }
             let building = state.building.payload_len();
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;
-            let full = building + state.reserved_bytes + need > shared.payload_size_max
-                || wanted > shared.room_size_max;
+            let limit = shared.payload_limit.load(Ordering::Relaxed);
+            let full =
+                building + state.reserved_bytes + need > limit || wanted > shared.room_size_max;
             if full || !shared.allow(&mut state, need as u64) {
                 let counters = &mut state.counters;
                 counters.refused_full += u64::from(full);
@@ -722,6 +738,11 @@ impl Lane {
         }
         shared.write_handed_off(sealed);
         FlushOutcome::Started
+    }
+
+    /// How long the appends took that have completed since the last call.
+    pub fn take_appends(&self) -> AppendsBySize {
+        std::mem::take(&mut self.shared.state.lock().appends)
     }
 
     /// Counts since the lane was opened.

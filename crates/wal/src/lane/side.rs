@@ -64,6 +64,13 @@ impl Side {
         allowance.is_some_and(|allowance| allowance.is_used_up())
     }
 
+    /// The lane it belongs to: the entry that names it goes there (T8).
+    pub fn lane(&self) -> Lane {
+        Lane {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
     /// Bytes appended so far.
     pub fn len(&self) -> u64 {
         self.at.length

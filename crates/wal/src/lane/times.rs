@@ -3,6 +3,48 @@
 use super::FlushTimes;
 use std::collections::VecDeque;
 
+/// Classes of append sizes: up to 16 KiB, and then each up to twice as much as the one before; the last has no limit.
+pub const APPEND_CLASSES: usize = 12;
+const CLASS_LOG_MIN: u32 = 14;
+
+/// The class of an append of so many bytes.
+pub fn append_class(bytes: u64) -> usize {
+    let log = bytes.max(1).next_power_of_two().trailing_zeros();
+    (log.saturating_sub(CLASS_LOG_MIN) as usize).min(APPEND_CLASSES - 1)
+}
+
+/// How long appends of one class took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appends {
+    /// How many there were.
+    pub count: u64,
+    /// From when they were sealed until they completed, all together.
+    pub ns: u64,
+    /// The slowest.
+    pub ns_max: u64,
+}
+
+impl Appends {
+    /// One more.
+    pub fn add(&mut self, ns: u64) {
+        self.add_all(&Appends {
+            count: 1,
+            ns,
+            ns_max: ns,
+        });
+    }
+
+    /// Others.
+    pub fn add_all(&mut self, others: &Appends) {
+        self.count += others.count;
+        self.ns = self.ns.saturating_add(others.ns);
+        self.ns_max = self.ns_max.max(others.ns_max);
+    }
+}
+
+/// By class.
+pub type AppendsBySize = [Appends; APPEND_CLASSES];
+
 /// How many are kept: far more than are in flight, so that who was woken by one still finds it.
 const KEPT: usize = 64;
 
@@ -39,6 +81,15 @@ mod tests {
     use super::*;
     use crate::lane::Cursor;
     use logstead_env::Instant;
+
+    #[test]
+    fn appends_are_told_apart_by_size() {
+        let classes = [1, 16 << 10, (16 << 10) + 1, 32 << 10, 512 << 10, 1 << 40];
+        assert_eq!(classes.map(append_class), [0, 0, 1, 1, 5, 11]);
+        let mut appends = Appends::default();
+        [5, 9, 1].into_iter().for_each(|ns| appends.add(ns));
+        assert_eq!((appends.count, appends.ns, appends.ns_max), (3, 15, 9));
+    }
 
     #[test]
     fn the_last_64_are_found_by_any_cursor_within_them() {

@@ -70,6 +70,30 @@ fn a_flush_asked_for_meanwhile_goes_on_by_itself() {
     assert_eq!(bench.lane.counters().entries, 3);
 }
 
+/// However little of a buffer is used: every entry finds room in an empty one, and who is refused is told of more.
+#[test]
+fn a_limited_buffer_is_a_smaller_one() {
+    let bench = bench();
+    let largest = bench.lane.inline_size_max();
+    let fill = || -> Vec<_> { std::iter::from_fn(|| bench.lane.room(1000).ok()).collect() };
+    let rooms = |bytes| {
+        bench.lane.limit_buffer(bytes);
+        fill().len()
+    };
+    let (all, half) = (rooms(usize::MAX), rooms(0));
+    assert!(half >= 1 && half < all, "{half} of {all}");
+    assert!(half.abs_diff(all / 2) <= 1, "{half} of {all}");
+    assert_eq!(rooms(BUFFER), all);
+    bench.lane.limit_buffer(0);
+    let room = bench.lane.room(largest).expect("the largest entry fits");
+    let others = fill();
+    let count = Arc::new(Count::default());
+    bench.lane.wait_room(&count.waker());
+    drop(room);
+    assert_eq!(count.get(), 1, "space has come up");
+    drop(others);
+}
+
 #[test]
 fn room_is_bounded_given_back_and_announced() {
     let bench = bench();

@@ -1,4 +1,4 @@
-//! Views of the commit path: what every lane has done, and where the time of commits goes.
+//! Views of the commit path: what every lane has done, where the time of commits goes, and what was decided about both.
 //!
 //! They read counters and copy histograms, for which they hold a worker's desk for some microseconds: whoever comes by to
 //! acknowledge meanwhile leaves a note and does not wait. Counters are read one after the other while work goes on, so figures of
@@ -8,7 +8,7 @@ use super::cells::row;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::Result;
 use crate::value::Datum;
-use logstead_engine::{CommitPath, Phase, WorkerId};
+use logstead_engine::{Adaptive, CommitPath, Phase, What, WorkerId};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -24,6 +24,10 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     }
     12901 logstead_commit_latency = latencies {
         phase TEXT, count INT8, mean_us FLOAT8, p50_us FLOAT8, p90_us FLOAT8, p99_us FLOAT8, p99_9_us FLOAT8, max_us FLOAT8,
+    }
+    12902 logstead_adaptive = adaptive {
+        decided_at TIMESTAMPTZ, what TEXT, value_before INT8, value INT8, reason TEXT, append_us FLOAT8, wait_us FLOAT8,
+        commits_per_second INT8, appends_per_second INT8, bytes_per_append INT8, busy_percent INT8,
     }
 };
 
@@ -74,6 +78,62 @@ fn lanes(cx: &VirtualContext<'_>) -> Rows {
             count(counters.refused_full),
             count(counters.refused_allowance),
             count(counters.refused_home),
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `logstead_adaptive`: what is in force, then the decisions, the newest first.
+fn adaptive(cx: &VirtualContext<'_>) -> Rows {
+    let Some(path) = path(cx) else {
+        return Ok(Vec::new());
+    };
+    let Adaptive {
+        adapt,
+        in_force,
+        measured,
+        decisions,
+    } = path.adaptive();
+    let ns = |ns: u64| ns as f64 / 1e3;
+    // In the units of the settings.
+    let unit = |what: What, value: u64| match what {
+        What::Lanes | What::FlushUnit | What::Buffer => count(value),
+        What::FlushTimeout | What::Gather => count(value / 1000),
+    };
+    let now = What::ALL.map(|what| {
+        let (value, follows) = match what {
+            What::Lanes => (in_force.lanes as u64, adapt.lanes),
+            What::FlushUnit => (in_force.flush_unit_bytes as u64, adapt.flush_unit),
+            What::Buffer => (in_force.buffer_bytes as u64, adapt.buffer),
+            What::FlushTimeout => (in_force.flush_timeout_ns, adapt.flush_timeout),
+            What::Gather => (in_force.gather_ns, adapt.gather),
+        };
+        let reason = if follows {
+            "in force; adapts"
+        } else {
+            "in force; fixed"
+        };
+        (None, what, None, value, reason.to_owned(), measured)
+    });
+    let decided = decisions.into_iter().rev().map(|kept| {
+        let of = kept.decision;
+        let (at, from) = (Some(kept.at_micros), Some(of.from));
+        (at, of.what, from, of.to, of.reason, of.measured)
+    });
+    let rows = now.into_iter().chain(decided);
+    let rows = rows.map(|(at, what, from, to, reason, measured)| {
+        row![
+            at.map_or(Datum::Null, Datum::TimestampTz),
+            what.name(),
+            from.map(|from| unit(what, from)),
+            unit(what, to),
+            reason,
+            ns(measured.append_ns),
+            ns(measured.wait_ns),
+            count(measured.commits_per_second),
+            count(measured.appends_per_second),
+            count(measured.bytes_per_append),
+            count(measured.busy_percent),
         ]
     });
     Ok(rows.collect())

@@ -1,0 +1,54 @@
+//! The numbers that are in force now: those that may change while the server runs.
+//!
+//! Each is read and written by itself: what a protocol makes of a mixture of old and new is a matter of time, never of
+//! correctness.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+use crate::protocol::Shape;
+
+/// See the module's documentation.
+pub(crate) struct Force(CachePadded<Numbers>);
+
+struct Numbers {
+    flush_unit_bytes: AtomicUsize,
+    flush_timeout_ns: AtomicU64,
+    gather_ns: AtomicU64,
+}
+
+impl Force {
+    pub(crate) fn new(shape: &Shape) -> Force {
+        Force(CachePadded::new(Numbers {
+            flush_unit_bytes: AtomicUsize::new(shape.flush_unit_bytes),
+            flush_timeout_ns: AtomicU64::new(shape.flush_timeout_ns),
+            gather_ns: AtomicU64::new(shape.gather_ns),
+        }))
+    }
+
+    /// `shape` with these numbers.
+    #[inline]
+    pub(crate) fn shape(&self, shape: &Shape) -> Shape {
+        Shape {
+            flush_unit_bytes: self.0.flush_unit_bytes.load(Ordering::Relaxed),
+            flush_timeout_ns: self.0.flush_timeout_ns.load(Ordering::Relaxed),
+            gather_ns: self.0.gather_ns.load(Ordering::Relaxed),
+            ..*shape
+        }
+    }
+
+    pub(crate) fn set_flush_unit_bytes(&self, bytes: usize) {
+        self.0
+            .flush_unit_bytes
+            .store(bytes.max(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_flush_timeout_ns(&self, ns: u64) {
+        self.0.flush_timeout_ns.store(ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_gather_ns(&self, ns: u64) {
+        self.0.gather_ns.store(ns, Ordering::Relaxed);
+    }
+}
