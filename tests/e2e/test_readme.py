@@ -59,19 +59,52 @@ def assert_output(command: str, expected: list[str], printed: str) -> None:
     assert matches(expected, found), f"{command}\n--- the README says\n" + "\n".join(expected) + f"\n--- it printed\n{printed}"
 
 
-def run_command(server: Server, command: str) -> str:
+class Bucket:
+    """`logstead dev-bucket`, once the tour has started it, on a port of the system's choice."""
+
+    def __init__(self):
+        self.process: subprocess.Popen | None = None
+        self.environment: dict[str, str] = {}
+
+    def start(self, program: str) -> str:
+        """Starts it; what it printed."""
+        command = [program, "dev-bucket", "--listen", "127.0.0.1:0"]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        printed = ""
+        for line in self.process.stdout:
+            printed += line
+            if line.startswith("export "):
+                name, _, value = line.removeprefix("export ").strip().partition("=")
+                self.environment[name] = value
+            if line.startswith("# logstead serve"):
+                return printed
+        raise AssertionError(f"dev-bucket ended\n{printed}")
+
+    def stop(self) -> None:
+        """SIGKILL: it has nothing to keep."""
+        if self.process:
+            self.process.kill()
+            self.process.wait(TIMEOUT_S)
+
+
+def run_command(server: Server, bucket: Bucket, command: str) -> str:
     """Runs a shell command of the tour; starting and stopping the server is done by the test itself."""
-    if command == "./run":
-        server.start()
+    if command == "./run" or command.startswith("./run --home "):
+        if server.name == "logstead":
+            server.start(command.split()[1:], env=bucket.environment)
+        else:
+            server.start()
         return server.output_text()
-    if command == "kill -9 $(pgrep -x logstead)":
+    if command in ("kill -9 $(pgrep -x logstead)", "kill -9 $(pgrep -f 'logstead serve')"):
         server.kill()
         return ""
-    if command == "kill -TERM $(pgrep -x logstead)":
+    if command == "logstead dev-bucket":
+        return bucket.start(server.binary())
+    if command in ("kill -TERM $(pgrep -x logstead)", "kill -TERM $(pgrep -f 'logstead serve')"):
         assert server.stop() == 0
         return ""
     command = command.replace("5433", str(server.port)).replace("logstead-data", str(server.data))
-    environment = server.environment()
+    environment = {**server.environment(), **bucket.environment}
     if server.name == "logstead":
         environment["PATH"] = f"{Path(server.binary()).resolve().parent}:{environment['PATH']}"
     done = subprocess.run(
@@ -91,7 +124,15 @@ def run_session(server: Server, statements: list[str]) -> list[str]:
     return printed.split(mark + "\n")[: len(statements)]
 
 
-def test_tour(private_server):
+@pytest.fixture
+def bucket() -> Bucket:
+    """A development bucket, not yet started."""
+    bucket = Bucket()
+    yield bucket
+    bucket.stop()
+
+
+def test_tour(private_server, bucket):
     server = private_server
     count = 0
     for kind, lines in blocks():
@@ -103,7 +144,7 @@ def test_tour(private_server):
             for command, expected in parts:
                 if command.startswith("logstead ") and server.name != "logstead":
                     continue
-                assert_output(command, expected, run_command(server, command))
+                assert_output(command, expected, run_command(server, bucket, command))
         count += len(parts)
     assert count > 30, "the tour has become short: are its blocks still found?"
 

@@ -15,9 +15,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the child process does: a suite's name, and a URL without a prefix.
 const CHILD: &str = "LOGSTEAD_TEST_SERVERS_CHILD";
+/// Generous: a suite takes seconds.
+const SUITE_SECONDS_MAX: u32 = 300;
 const KEYS: (&str, &str) = ("TESTACCESSKEY", "test-secret-key");
 
 /// A store that answers.
@@ -105,16 +108,26 @@ fn installed(name: &str, variable: &str, dir: &Path) -> Option<Store> {
 impl Store {
     /// Runs a suite against it.
     fn suite(&self, suite: &str, url: &str) {
-        let status = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--nocapture"])
             .env(CHILD, format!("{suite} {url}"))
             .envs(self.environment.iter().cloned())
             .env_remove("AWS_PROFILE")
             .env("AWS_CONFIG_FILE", "/nonexistent")
             .env("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-            .status()
+            .spawn()
             .unwrap();
-        assert!(status.success(), "{suite} {url}: {status}");
+        // A home repeats what fails without an end: a suite that hangs has failed.
+        for _ in 0..SUITE_SECONDS_MAX * 10 {
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(status.success(), "{suite} {url}: {status}");
+                return;
+            }
+            logstead_env::sleep(Duration::from_millis(100));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("{suite} {url}: not within {SUITE_SECONDS_MAX} s");
     }
 }
 
