@@ -7,8 +7,8 @@ with its latencies from the model; versitygw: plain S3), runs `logstead bench ex
 prints tables. Stores share the machine's cores with the engine: latencies of stores without a model are those of a busy machine, not of a
 cloud. Requests, and money by the price list, are exact.
 
-    eval "$(scripts/environment.sh)"          once, for the stores (or E2E_AZURITE, E2E_VERSITYGW)
-    cargo build --release && E2E_SERVER_BIN=target/release/logstead ~/.cache/logstead/venv/bin/python bench/objects.py [--seconds 1]
+    bash -c '. scripts/environment.sh; need_object_stores; need_python; cargo build --release
+             exec "$cache/venv/bin/python" bench/objects.py --seconds 1'
 """
 
 from __future__ import annotations
