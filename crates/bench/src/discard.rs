@@ -39,6 +39,7 @@ impl LogHome for DiscardHome {
     fn facts(&self) -> Facts {
         Facts {
             room_size_bytes_max: ROOM_BYTES_MAX,
+            rollover: None,
             ..self.names.facts()
         }
     }

@@ -187,6 +187,7 @@ mod tests {
         appends_in_flight_max: 2,
         append_latency_expected_us: 50,
         leased: false,
+        rollover: None,
     };
 
     #[test]

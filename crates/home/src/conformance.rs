@@ -51,6 +51,9 @@ pub fn check_stepping(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
     named_things_are_compared(home.as_ref());
     side_segments_live_and_die(home.as_ref(), step);
     segments_are_sealed_and_trimmed(home.as_ref());
+    if home.facts().rollover.is_some() {
+        copies_are_completed(home.as_ref());
+    }
 }
 
 fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
@@ -203,6 +206,38 @@ fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
         home.get_side(lane, 7, 0, &mut into),
         Err(HomeError::Missing(_))
     ));
+}
+
+/// What a copy lacks can be written into it, whole segments too.
+fn copies_are_completed(home: &dyn LogHome) {
+    let lane = LaneId(9);
+    let alignment = home.facts().block_alignment;
+    let at = Position {
+        segment: 3,
+        offset: alignment as u64 * 4,
+    };
+    for (fill, offset) in [(1, 4), (2, 6), (1, 4)] {
+        let at = Position {
+            offset: alignment as u64 * offset,
+            ..at
+        };
+        let len = alignment * 2;
+        let bytes = block(alignment, 2, fill);
+        home.rewrite_copy(0, lane, at, &bytes, len)
+            .expect("writes where nothing was");
+        let mut into = Buffer::zeroed(len);
+        assert_eq!(home.read_copy(0, lane, at, &mut into).expect("reads"), len);
+        assert_eq!(into.as_slice(), bytes.as_slice());
+    }
+    let segments = home.segments(lane).expect("lists");
+    let listed = segments.iter().find(|info| info.segment == 3);
+    let end = at.offset + alignment as u64 * 4;
+    assert!(
+        listed.is_some_and(|info| info.size_bytes >= end),
+        "a segment that was made lists"
+    );
+    home.trim(lane, 3).expect("trims");
+    assert!(home.segments(lane).expect("lists").is_empty());
 }
 
 fn segments_are_sealed_and_trimmed(home: &dyn LogHome) {

@@ -21,15 +21,17 @@ mod memory;
 mod objects;
 mod open;
 mod prices;
+mod replicated;
 pub mod simulated;
 mod usage;
 
 pub use error::{HomeError, NoRoom};
 pub use local::{LocalHome, LocalOptions, Way};
-pub use memory::MemoryHome;
+pub use memory::{MemoryHome, Presence};
 pub use objects::{ObjectHome, ObjectOptions};
 pub use open::{HomeOptions, open, open_read_only};
 pub use prices::{Listed, Price, PriceList};
+pub use replicated::{Ack, Opener, ReplicatedHome, ReplicatedOptions, Source};
 pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};
 
@@ -59,7 +61,37 @@ impl fmt::Display for Position {
     }
 }
 
-/// What a home is like; constant over its life.
+/// When a lane goes on in its next segment: with the append that would be one more than `appends_max`, or would end behind
+/// `size_bytes`. Homes with the same rule give the same appends the same places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rollover {
+    /// Most appends in a segment.
+    pub appends_max: u64,
+    /// Most bytes in a segment.
+    pub size_bytes: u64,
+}
+
+impl Rollover {
+    /// The rule that suits both.
+    pub fn min(self, other: Rollover) -> Rollover {
+        Rollover {
+            appends_max: self.appends_max.min(other.appends_max),
+            size_bytes: self.size_bytes.min(other.size_bytes),
+        }
+    }
+
+    /// The place of an append of `len` bytes in a lane whose present segment has had `appends` of them, up to `next`.
+    pub fn place(&self, next: Position, appends: u64, len: u64) -> Position {
+        let ends = next.offset.checked_add(len);
+        if appends >= self.appends_max || ends.is_none_or(|end| end > self.size_bytes) {
+            Position::start_of(next.segment + 1)
+        } else {
+            next
+        }
+    }
+}
+
+/// What a home is like; constant over its life, but for what [`LogHome::limit_segments`] changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Lengths and positions of appends are multiples of this.
@@ -76,6 +108,8 @@ pub struct Facts {
     pub append_latency_expected_us: u32,
     /// No kernel keeps other machines out: a lease in the manifest and [`LogHome::fence`] decide who writes here.
     pub leased: bool,
+    /// By what rule places follow from lengths; `None` where they hang on more (how much room a disk has).
+    pub rollover: Option<Rollover>,
 }
 
 /// A segment as it lies in the home.
@@ -190,6 +224,44 @@ pub trait LogHome: Send + Sync {
         self.read(lane, at, into)
     }
 
+    /// Ends segments by this rule from now on, so that several homes give the same places. Before the first lane is opened; the rule is
+    /// at most the home's own ([`Facts::rollover`], which it becomes).
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        if self.facts().rollover == Some(rollover) {
+            return Ok(());
+        }
+        Err(HomeError::Unsupported("segments of a given size"))
+    }
+
+    /// Can this copy be read and written now? It stays so once it cannot.
+    fn has_copy(&self, copy: usize) -> bool {
+        copy < self.copies()
+    }
+
+    /// Copies that may lack much of what others have: recovery completes them with [`rewrite_copy`](Self::rewrite_copy), block by
+    /// block. Others lack at most the end of what the last server wrote.
+    fn copies_behind(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Like [`rewrite`](Self::rewrite), in one copy.
+    fn rewrite_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let _only_one = copy;
+        self.rewrite(lane, at, block, len)
+    }
+
+    /// Recovery has completed every copy, and is about to write its mark: they count from now on.
+    fn copies_completed(&self) -> Result<(), HomeError> {
+        Ok(())
+    }
+
     /// Opens a lane for appending at the start of segment `first_segment`, which must be fresh: no segment of that or a
     /// higher number may exist. When it returns, the first segment is there; later ones are prepared in the background.
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
@@ -220,7 +292,8 @@ pub trait LogHome: Send + Sync {
 
     /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it read
     /// may come from a cache that never reached the disk, or from one copy of several: T7). Lengths and offset aligned. A
-    /// fenced lane's too: what is read there afterwards is these bytes.
+    /// fenced lane's too: what is read there afterwards is these bytes. Where a copy of several is completed, nothing need be
+    /// there, not even the segment: it is made, and lists from then on.
     fn rewrite(
         &self,
         lane: LaneId,

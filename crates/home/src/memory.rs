@@ -7,11 +7,11 @@
 //! Does not: tear or lose writes (the local home over simulated files does that).
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
+    SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -19,11 +19,24 @@ use std::sync::Arc;
 /// Block alignment of the memory home: like the local home's, so that tests see the same positions.
 const ALIGNMENT: usize = 4096;
 
+/// Whether a home answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// It does.
+    #[default]
+    Here,
+    /// Every call fails at once.
+    Refusing,
+    /// Calls that may take time wait, and appends do not complete, until it is here again.
+    Silent,
+}
+
 /// A home in memory; see the module's documentation. Clones share the memory.
 #[derive(Clone)]
 pub struct MemoryHome {
     state: Arc<Mutex<State>>,
-    segment_size_bytes: u64,
+    rollover: Arc<Mutex<Rollover>>,
+    presence: Arc<(Mutex<Presence>, Condvar)>,
 }
 
 struct State {
@@ -50,6 +63,7 @@ struct Waiting {
 struct Lane {
     segments: BTreeMap<u64, Vec<u8>>,
     next: Position,
+    appends_in_segment: u64,
     open: bool,
     listener: Option<Arc<RoomListener>>,
 }
@@ -70,7 +84,11 @@ impl MemoryHome {
         };
         MemoryHome {
             state: Arc::new(Mutex::new(state)),
-            segment_size_bytes,
+            rollover: Arc::new(Mutex::new(Rollover {
+                appends_max: u64::MAX,
+                size_bytes: segment_size_bytes,
+            })),
+            presence: Arc::default(),
         }
     }
 
@@ -87,6 +105,27 @@ impl MemoryHome {
         };
         for listener in listeners {
             listener();
+        }
+    }
+
+    /// Goes away, or comes back. Appends given to a silent home count as waiting ([`MemoryHome::complete`]).
+    pub fn set_presence(&self, presence: Presence) {
+        *self.presence.0.lock() = presence;
+        self.presence.1.notify_all();
+    }
+
+    /// Before anything that would be a request.
+    fn here(&self) -> Result<(), HomeError> {
+        let mut presence = self.presence.0.lock();
+        while *presence == Presence::Silent {
+            self.presence.1.wait(&mut presence);
+        }
+        match *presence {
+            Presence::Refusing => {
+                let error = io::Error::other("asked to be away");
+                Err(HomeError::io("a request to the memory home", error))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -175,8 +214,12 @@ impl MemoryHome {
         Ok(())
     }
 
+    fn segment_size_bytes(&self) -> u64 {
+        self.rollover.lock().size_bytes
+    }
+
     fn segment(&self) -> Vec<u8> {
-        vec![0; usize::try_from(self.segment_size_bytes).unwrap_or(usize::MAX)]
+        vec![0; usize::try_from(self.segment_size_bytes()).unwrap_or(usize::MAX)]
     }
 }
 
@@ -186,10 +229,11 @@ impl LogHome for MemoryHome {
             block_alignment: ALIGNMENT,
             block_size_preferred: 16 * 1024,
             writes_are_short: true,
-            room_size_bytes_max: self.segment_size_bytes,
+            room_size_bytes_max: self.segment_size_bytes(),
             appends_in_flight_max: 8,
             append_latency_expected_us: 1,
             leased: false,
+            rollover: Some(*self.rollover.lock()),
         }
     }
 
@@ -197,7 +241,17 @@ impl LogHome for MemoryHome {
         "memory".to_owned()
     }
 
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        let mut own = self.rollover.lock();
+        if own.min(rollover) != rollover {
+            return Err(HomeError::Unsupported("larger segments than it has"));
+        }
+        *own = rollover;
+        Ok(())
+    }
+
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        self.here()?;
         let mut state = self.state.lock();
         if state.disk_full {
             return Err(NoRoom::DiskFull);
@@ -212,6 +266,7 @@ impl LogHome for MemoryHome {
         }
         lane_state.segments.insert(first_segment, segment);
         lane_state.next = Position::start_of(first_segment);
+        lane_state.appends_in_segment = 0;
         lane_state.open = true;
         Ok(())
     }
@@ -229,13 +284,13 @@ impl LogHome for MemoryHome {
                 what: "the lane is not open",
             }));
         };
-        if bytes > self.segment_size_bytes {
+        if bytes > self.segment_size_bytes() {
             return Err(NoRoom::Failed(HomeError::Misuse {
                 lane,
                 what: "more room asked for than a segment has",
             }));
         }
-        if bytes <= self.segment_size_bytes - lane_state.next.offset
+        if bytes <= self.segment_size_bytes() - lane_state.next.offset
             || lane_state
                 .segments
                 .contains_key(&(lane_state.next.segment + 1))
@@ -259,24 +314,30 @@ impl LogHome for MemoryHome {
                 what: "the lane is not open",
             });
         };
-        if !len.is_multiple_of(ALIGNMENT as u64) || len > self.segment_size_bytes {
+        if !len.is_multiple_of(ALIGNMENT as u64) || len > self.segment_size_bytes() {
             return Err(HomeError::Misuse {
                 lane,
                 what: "length is not aligned or larger than a segment",
             });
         }
-        if len > self.segment_size_bytes - lane_state.next.offset {
-            let next = lane_state.next.segment + 1;
-            if !lane_state.segments.contains_key(&next) {
-                return Err(HomeError::Misuse {
-                    lane,
-                    what: "append without ensured room",
-                });
+        let rollover = *self.rollover.lock();
+        let at = rollover.place(lane_state.next, lane_state.appends_in_segment, len);
+        if at.segment != lane_state.next.segment {
+            lane_state.appends_in_segment = 0;
+            if !lane_state.segments.contains_key(&at.segment) {
+                if rollover.appends_max == u64::MAX {
+                    return Err(HomeError::Misuse {
+                        lane,
+                        what: "append without ensured room",
+                    });
+                }
+                // How many appends the ensured bytes come in is not known before.
+                lane_state.segments.insert(at.segment, self.segment());
             }
-            lane_state.next = Position::start_of(next);
         }
-        let at = lane_state.next;
+        lane_state.next = at;
         lane_state.next.offset += len;
+        lane_state.appends_in_segment += 1;
         Ok(at)
     }
 
@@ -284,7 +345,7 @@ impl LogHome for MemoryHome {
         {
             let mut state = self.state.lock();
             state.appends += 1;
-            if state.paused {
+            if state.paused || *self.presence.0.lock() == Presence::Silent {
                 state.waiting.push_back(Waiting {
                     lane,
                     at,
@@ -295,7 +356,7 @@ impl LogHome for MemoryHome {
                 return;
             }
         }
-        let result = self.store(lane, at, &block, len);
+        let result = self.here().and_then(|()| self.store(lane, at, &block, len));
         done(block, result);
     }
 
@@ -317,10 +378,23 @@ impl LogHome for MemoryHome {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
+        self.here()?;
+        let mut state = self.state.lock();
+        let segments = &mut state.lanes.entry(lane).or_default().segments;
+        // It may have been sealed, or never made here.
+        let end = usize::try_from(at.offset)
+            .unwrap_or(usize::MAX)
+            .saturating_add(len);
+        let segment = segments.entry(at.segment).or_default();
+        if segment.len() < end {
+            segment.resize(end, 0);
+        }
+        drop(state);
         self.store(lane, at, block, len)
     }
 
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.here()?;
         let state = self.state.lock();
         Ok(state
             .lanes
@@ -331,6 +405,7 @@ impl LogHome for MemoryHome {
     }
 
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.here()?;
         let state = self.state.lock();
         let Some(lane) = state.lanes.get(&lane) else {
             return Ok(Vec::new());
@@ -343,6 +418,7 @@ impl LogHome for MemoryHome {
     }
 
     fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.here()?;
         let state = self.state.lock();
         let Some(bytes) = state
             .lanes
@@ -360,6 +436,7 @@ impl LogHome for MemoryHome {
     }
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        self.here()?;
         let mut state = self.state.lock();
         if let Some(bytes) = state
             .lanes
@@ -372,6 +449,7 @@ impl LogHome for MemoryHome {
     }
 
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        self.here()?;
         if let Some(lane) = self.state.lock().lanes.get_mut(&lane) {
             lane.segments.remove(&segment);
         }
@@ -379,6 +457,7 @@ impl LogHome for MemoryHome {
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        self.here()?;
         Ok(self
             .state
             .lock()
@@ -388,6 +467,7 @@ impl LogHome for MemoryHome {
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.here()?;
         let mut state = self.state.lock();
         if state.names.contains_key(name) {
             return Err(HomeError::Conflict(name.to_owned()));
@@ -399,6 +479,7 @@ impl LogHome for MemoryHome {
     }
 
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.here()?;
         let mut state = self.state.lock();
         if state.names.get(name).map(|(_, tag)| *tag) != Some(expected.0) {
             return Err(HomeError::Conflict(name.to_owned()));
@@ -424,6 +505,7 @@ impl LogHome for MemoryHome {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
+        self.here()?;
         let state = self.state.lock();
         let bytes = state
             .sides
@@ -438,6 +520,7 @@ impl LogHome for MemoryHome {
     }
 
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.here()?;
         let state = self.state.lock();
         Ok(state
             .sides
@@ -448,6 +531,7 @@ impl LogHome for MemoryHome {
     }
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.here()?;
         self.state.lock().sides.remove(&(lane, id));
         Ok(())
     }
@@ -477,9 +561,12 @@ impl SideWriter for MemorySide {
     }
 
     fn finish(self: Box<Self>, done: SideCompletion) {
+        let here = self.home.here();
         let result = {
             let mut state = self.home.state.lock();
-            if state.disk_full {
+            if let Err(error) = here {
+                Err(NoRoom::Failed(error))
+            } else if state.disk_full {
                 Err(NoRoom::DiskFull)
             } else if state.failing {
                 let error = io::Error::other("asked to fail");

@@ -9,6 +9,8 @@
 //! | `s3express://BUCKET/PREFIX`, `azure://CONTAINER/PREFIX` (or `az://`) | [`ObjectHome`] of objects that are appended to; [`BucketUrl`](crate::bucket::BucketUrl) has the options |
 //! | `s3://BUCKET/PREFIX` | [`ObjectHome`] of objects that are written once |
 //!
+//! A list of URLs, with commas between them, is a [`ReplicatedHome`]; each must begin with its scheme.
+//!
 //! A file URL's path may hold percent escapes; a plain path is taken as it is, unless it begins like a URL
 //! (`scheme:`, two characters or more).
 //!
@@ -17,8 +19,8 @@
 
 use crate::bucket::{self, Bucket, BucketError, Outcome, probe};
 use crate::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions,
-    SimulatedHome,
+    Ack, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions,
+    ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
 use logstead_env::Env;
 use std::ffi::OsString;
@@ -44,6 +46,8 @@ pub struct HomeOptions {
     pub local: LocalOptions,
     /// Of homes in buckets.
     pub objects: ObjectOptions,
+    /// Of a list of homes: when an append is durable.
+    pub ack: Ack,
 }
 
 /// A URL in its parts.
@@ -179,8 +183,38 @@ impl<'u> Url<'u> {
     }
 }
 
+/// The homes of a list: with commas between them, each with its scheme.
+fn list_of(urls: &str) -> Option<Vec<&str>> {
+    let list: Vec<&str> = urls.split(',').map(str::trim).collect();
+    let each = list.iter().all(|url| Url::parse(url).scheme.is_some());
+    (list.len() > 1 && each).then_some(list)
+}
+
+fn open_list(
+    urls: &[&str],
+    env: &Env,
+    options: &HomeOptions,
+) -> Result<Arc<dyn LogHome>, HomeError> {
+    let source = |url: &&str| {
+        let (whole, env, options) = ((*url).to_owned(), env.clone(), options.clone());
+        Source {
+            url: whole.clone(),
+            open: Box::new(move || open(&whole, &env, &options)),
+        }
+    };
+    let replicated = ReplicatedOptions {
+        ack: options.ack,
+        ..ReplicatedOptions::default()
+    };
+    let sources = urls.iter().map(source).collect();
+    Ok(Arc::new(ReplicatedHome::open(sources, env, replicated)?))
+}
+
 /// Opens (or makes) the home that `url` names, for writing.
 pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHome>, HomeError> {
+    if let Some(urls) = list_of(url) {
+        return open_list(&urls, env, options);
+    }
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
@@ -218,6 +252,9 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
 /// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read.
 pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
     let parts = Url::parse(url);
+    if list_of(url).is_some() {
+        return Err(parts.wrong("a list of homes cannot be opened for reading only"));
+    }
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
         None => Ok(Arc::new(LocalHome::open_read_only(url, env)?)),
@@ -270,8 +307,13 @@ fn patiently<T>(
                 Err(error) => error,
             };
             let passes = matches!(error.outcome, Outcome::NotNow | Outcome::Unknown);
-            if !passes || attempt + 1 >= TRIES {
+            if !passes {
                 return Err(cannot(&error));
+            }
+            if attempt + 1 >= TRIES {
+                // Not wrong, but out of reach: a list of homes may do without it.
+                let what = format!("cannot open the log at \"{}\"", bucket.describe());
+                return Err(HomeError::io(what, std::io::Error::other(error)));
             }
             // Two servers that were started together do not stay in step.
             let pause = PAUSE * 2u32.pow(attempt);
@@ -358,6 +400,8 @@ mod tests {
                 "sim://?model=s3express&seed=3",
                 "a simulated s3express (seed 3)",
             ),
+            ("memory:, memory:", "memory:,memory:"),
+            ("file:///a,b", "file:///a,b"),
         ] {
             assert_eq!(opened(url).as_deref(), Ok(home), "{url}");
         }
@@ -367,6 +411,8 @@ mod tests {
     fn urls_that_name_nothing_say_why() {
         for (url, why) in [
             ("", "it is empty"),
+            ("memory:,file:///data", "no fixed size"),
+            ("memory:,sim:", "model is missing"),
             ("file://data", "absolute path"),
             ("file:///data%2", "percent escape"),
             ("file:///data%00", "percent escape"),

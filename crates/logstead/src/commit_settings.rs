@@ -132,6 +132,7 @@ mod tests {
         appends_in_flight_max: 1,
         append_latency_expected_us: 5_000,
         leased: false,
+        rollover: None,
     };
 
     fn given(pairs: &[(&str, &str)]) -> Values {

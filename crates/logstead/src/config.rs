@@ -5,7 +5,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_env::{Access, Env, OpenMode};
-use logstead_home::Way;
+use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,6 +29,8 @@ pub(crate) struct Config {
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
     pub(crate) write_way: Way,
+    /// Where the log lives in several homes: when a commit is durable.
+    pub(crate) ack: Ack,
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
@@ -265,6 +267,7 @@ impl Config {
             data_directory: PathBuf::from(value("data_directory")),
             home: Some(value("home")).filter(|url| !url.is_empty()),
             write_way: value("write_way").parse()?,
+            ack: value("ack").parse()?,
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,
             connections_max: usize::try_from(number("max_connections")?)
                 .map_err(|error| error.to_string())?,

@@ -134,6 +134,7 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> 
     };
     let options = HomeOptions {
         local,
+        ack: config.ack,
         ..HomeOptions::default()
     };
     logstead_home::open(&place(config), env, &options)

@@ -214,6 +214,7 @@ impl LogHome for ModelHome {
             appends_in_flight_max: 8,
             append_latency_expected_us: 1,
             leased: false,
+            rollover: None,
         }
     }
 

@@ -396,6 +396,7 @@ impl LogHome for LocalHome {
                 .append_latency_us()
                 .unwrap_or(APPEND_LATENCY_EXPECTED_US),
             leased: false,
+            rollover: None,
         }
     }
 

@@ -26,8 +26,8 @@ mod things;
 
 use crate::bucket::Bucket;
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, RoomListener,
-    SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, Rollover,
+    RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use append::Pending;
 use bytes::Bytes;
@@ -79,7 +79,7 @@ impl Default for ObjectOptions {
 /// A home in a bucket; see the module's documentation.
 pub struct ObjectHome {
     core: Arc<Core>,
-    limits: Limits,
+    limits: RwLock<Limits>,
     lanes: RwLock<Lanes>,
     listings: Mutex<HashMap<LaneId, Arc<Listing>>>,
     tags: Arc<things::Tags>,
@@ -100,7 +100,7 @@ impl ObjectHome {
         let core = Core::new(bucket, env, options)?;
         Ok(ObjectHome {
             core: Arc::new(core),
-            limits,
+            limits: RwLock::new(limits),
             lanes: RwLock::default(),
             listings: Mutex::default(),
             tags: Arc::default(),
@@ -116,6 +116,10 @@ impl ObjectHome {
             lane,
             what: "the lane is not open",
         })
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.read()
     }
 
     fn make(&self, lane: Arc<Lane>, segment: Option<u64>) {
@@ -185,6 +189,15 @@ fn limits(bucket: &dyn Bucket, options: &ObjectOptions) -> Result<Limits, HomeEr
     Ok(limits)
 }
 
+impl Limits {
+    fn rollover(&self) -> Rollover {
+        Rollover {
+            appends_max: self.appends,
+            size_bytes: self.bytes,
+        }
+    }
+}
+
 /// What an append takes where nobody has measured it: milliscale, section 2.2.
 fn latency_us(bucket: &dyn Bucket) -> u32 {
     match (bucket.provider(), bucket.appends()) {
@@ -198,7 +211,7 @@ impl LogHome for ObjectHome {
     fn facts(&self) -> Facts {
         let core = &self.core;
         let measured = core.options.append_latency_us;
-        let in_flight = if self.limits.appendable {
+        let in_flight = if self.limits().appendable {
             1
         } else {
             fence::IN_FLIGHT_MAX
@@ -207,11 +220,12 @@ impl LogHome for ObjectHome {
             block_alignment: 1,
             block_size_preferred: APPEND_BYTES_PREFERRED,
             writes_are_short: false,
-            room_size_bytes_max: self.limits.room,
+            room_size_bytes_max: self.limits().room,
             appends_in_flight_max: in_flight,
             append_latency_expected_us: measured
                 .unwrap_or_else(|| latency_us(core.bucket.as_ref())),
             leased: true,
+            rollover: Some(self.limits().rollover()),
         }
     }
 
@@ -220,7 +234,7 @@ impl LogHome for ObjectHome {
     }
 
     fn report(&self) -> Vec<(String, String)> {
-        let kind = if self.limits.appendable {
+        let kind = if self.limits().appendable {
             "appended to"
         } else {
             "written once"
@@ -257,6 +271,17 @@ impl LogHome for ObjectHome {
         fenced
     }
 
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        let mut limits = self.limits.write();
+        if limits.rollover().min(rollover) != rollover {
+            return Err(HomeError::Unsupported("larger segments than it has"));
+        }
+        limits.appends = rollover.appends_max;
+        limits.bytes = rollover.size_bytes;
+        limits.room = limits.room.min(limits.bytes);
+        Ok(())
+    }
+
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
         let not_fresh = HomeError::Misuse {
             lane,
@@ -273,13 +298,13 @@ impl LogHome for ObjectHome {
                 None => self.core.fenced(),
             }));
         }
-        if self.limits.appendable {
+        if self.limits().appendable {
             let core = Arc::clone(&self.core);
             self.io
                 .wait(async move { append::make_segment(&core, lane, first_segment).await })?;
         }
         self.listings.lock().remove(&lane);
-        let opened = Arc::new(Lane::new(lane, first_segment, self.limits));
+        let opened = Arc::new(Lane::new(lane, first_segment, self.limits()));
         self.lanes.write().insert(lane, opened);
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::faults::{Fault, Faults};
 use super::model::{Kind, Model, at, uniform};
 use super::store::Store;
 use super::{SideKey, SimulatedOptions};
-use crate::{HomeError, NoRoom, Position, SideCompletion, Usage};
+use crate::{HomeError, NoRoom, Position, Rollover, SideCompletion, Usage};
 use logstead_env::{Instant, Random, SimRandom};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
@@ -59,6 +59,7 @@ pub(super) struct State {
     pub(super) lanes: BTreeMap<LaneId, OpenLane>,
     pub(super) faults: Faults,
     pub(super) usage: Usage,
+    pub(super) rollover: Rollover,
     pub(super) crash_at: Option<u64>,
     pub(super) down: bool,
     pub(super) outage_until: Instant,
@@ -123,6 +124,10 @@ impl Core {
             lanes: BTreeMap::new(),
             faults: Faults::new(options.faults),
             usage: Usage::default(),
+            rollover: Rollover {
+                appends_max: options.model.appends_per_segment,
+                size_bytes: options.model.segment_size_bytes,
+            },
             crash_at: None,
             down: false,
             outage_until: Instant::default(),

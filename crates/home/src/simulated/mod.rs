@@ -28,7 +28,7 @@ pub use store::Keep;
 
 use crate::{
     Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList,
-    RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, Usage,
+    Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, Usage,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -296,15 +296,17 @@ impl LogHome for SimulatedHome {
     fn facts(&self) -> Facts {
         let model = &self.core.model;
         let preferred = model.block_size_preferred as u64;
+        let rollover = self.core.state.lock().rollover;
         Facts {
             block_alignment: model.block_alignment,
             block_size_preferred: model.block_size_preferred,
             writes_are_short: self.inline,
-            room_size_bytes_max: model.segment_size_bytes.min(ROOM_BYTES_MAX),
+            room_size_bytes_max: rollover.size_bytes.min(ROOM_BYTES_MAX),
             appends_in_flight_max: model.appends_in_flight_max,
             append_latency_expected_us: (model::at(model.append, preferred) * self.core.scale)
                 as u32,
             leased: false,
+            rollover: Some(rollover),
         }
     }
 
@@ -340,6 +342,15 @@ impl LogHome for SimulatedHome {
         }]
     }
 
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        let own = &mut self.core.state.lock().rollover;
+        if own.min(rollover) != rollover {
+            return Err(HomeError::Unsupported("larger segments than it has"));
+        }
+        *own = rollover;
+        Ok(())
+    }
+
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
         let not_fresh = HomeError::Misuse {
             lane,
@@ -365,13 +376,14 @@ impl LogHome for SimulatedHome {
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
     fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        let room_size_bytes_max = self.facts().room_size_bytes_max;
         let state = self.core.state.lock();
         if state.down {
             return Err(NoRoom::Failed(stopped()));
         }
         let what = if !state.lanes.contains_key(&lane) {
             "the lane is not open"
-        } else if bytes > self.facts().room_size_bytes_max {
+        } else if bytes > room_size_bytes_max {
             "more room asked for than an append may have"
         } else {
             return Ok(());
@@ -389,18 +401,17 @@ impl LogHome for SimulatedHome {
         let misuse = |what| HomeError::Misuse { lane, what };
         let open = state.lanes.get_mut(&lane);
         let open = open.ok_or_else(|| misuse("the lane is not open"))?;
-        if !len.is_multiple_of(model.block_alignment as u64) || len > model.segment_size_bytes {
+        let rollover = state.rollover;
+        if !len.is_multiple_of(model.block_alignment as u64) || len > rollover.size_bytes {
             return Err(misuse("length is not aligned or larger than a segment"));
         }
-        let full = open.appends_in_segment >= model.appends_per_segment
-            || len > model.segment_size_bytes - open.next.offset;
-        if full {
+        let at = rollover.place(open.next, open.appends_in_segment, len);
+        if at.segment != open.next.segment {
             // The next one was opened ahead of time.
-            open.next = Position::start_of(open.next.segment + 1);
             open.appends_in_segment = 0;
-            state.store.make_segment(lane, open.next.segment)?;
+            state.store.make_segment(lane, at.segment)?;
         }
-        let at = open.next;
+        open.next = at;
         open.next.offset += len;
         open.appends_in_segment += 1;
         Ok(at)
@@ -443,13 +454,17 @@ impl LogHome for SimulatedHome {
         len: usize,
     ) -> Result<(), HomeError> {
         let bytes = &block.as_slice()[..len];
-        match self.core.model.kind {
+        if self.core.model.kind == Kind::Objects {
             // An object's bytes are durable once they can be read.
-            Kind::Objects => self.core.call(Request::Read, 0, |_| Ok(())),
-            Kind::Blocks => self
-                .core
-                .call(Request::Write, len, |store| store.write(lane, at, bytes)),
+            let held = |store: &mut Store| store.holds(lane, at, bytes);
+            if self.core.call(Request::Read, len, held)? {
+                return Ok(());
+            }
         }
+        self.core.call(Request::Write, len, |store| {
+            store.make_segment(lane, at.segment)?;
+            store.write(lane, at, bytes)
+        })
     }
 
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {

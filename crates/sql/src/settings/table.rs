@@ -74,6 +74,12 @@ const MESSAGES: Kind = Kind::Enum(&[
 /// All settings, by name. What nobody should tune is a constant in the code, not a row here.
 pub static TABLE: &[Setting] = &[
     server(
+        "ack",
+        Kind::Enum(&["all", "majority"]),
+        "all",
+        "When a commit is durable, if home is a list of URLs: when all of them have it, or a majority.",
+    ),
+    server(
         "acknowledgment_group",
         Kind::Int {
             min: 1,
@@ -282,7 +288,7 @@ pub static TABLE: &[Setting] = &[
         "home",
         Kind::Text,
         "",
-        "URL of where the log lives: file:///dir, a block device or a preallocated file, memory:, or sim://?model=NAME. Unless set, the directory data_directory.",
+        "URL of where the log lives: file:///dir, a block device or a preallocated file, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
     ),
     session(
         "idle_in_transaction_session_timeout",

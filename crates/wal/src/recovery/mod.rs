@@ -5,7 +5,7 @@
 //! 2. Read every lane of every epoch up to its end, in parallel; settled epochs end where their mark says.
 //! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them well.
 //! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
-//!    the disk (T7).
+//!    the disk, or from one copy of several (T7). Where there are several copies, each gets what it lacks.
 //! 5. Write the recovery mark and the next epoch's lanes, in one atomic step.
 //! 6. Give back what nothing needs, open the new lanes on fresh segments.
 //! 7. Wait until a lease that was taken from a living server has run out: until then it may still answer (T15).
@@ -23,6 +23,7 @@
 //!
 //! Does not: know what records mean.
 
+mod copies;
 mod errors;
 mod merge;
 mod read;
@@ -247,6 +248,7 @@ fn open_held(
     survivors.finish()?;
     replayed.report.took.finishing = watch.lap();
     rewrite_tails(home.as_ref(), &replayed)?;
+    copies::complete(home.as_ref(), &manifest, &replayed)?;
     replayed.report.took.tails = watch.lap();
     let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, created)?;
     match lease {
@@ -328,7 +330,7 @@ fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), Recovery
         for unsure in &end.unsure {
             let len = usize::try_from(unsure.len).unwrap_or(usize::MAX);
             let mut block = Buffer::zeroed(len);
-            let count = home.read(end.lane, unsure.at, &mut block)?;
+            let count = home.read_copy(unsure.copy, end.lane, unsure.at, &mut block)?;
             if count != len {
                 let what = format!("read lane {} {}", end.lane, unsure.at);
                 return Err(HomeError::io(what, std::io::ErrorKind::UnexpectedEof.into()).into());

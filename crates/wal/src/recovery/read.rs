@@ -7,7 +7,7 @@
 //! Invariant: after a lane's end there is nothing more of it, and the end comes exactly once.
 
 use super::errors::{Corruption, RecoveryError};
-use super::scan::{LaneScan, Unsure};
+use super::scan::{self, LaneScan};
 use crate::entry::{Body, Deps, Entries, SideRef};
 use logstead_env::{Clock, spawn_scoped};
 use logstead_home::Position;
@@ -35,7 +35,10 @@ pub(crate) struct LaneEnd {
     pub(crate) end: Position,
     pub(crate) blocks: u64,
     pub(crate) last_segment: Option<u64>,
-    pub(crate) unsure: Vec<Unsure>,
+    /// Blocks that no later one says to be durable.
+    pub(crate) unsure: Vec<scan::Found>,
+    /// The last blocks, where the home has several copies.
+    pub(crate) recent: Vec<scan::Found>,
     pub(crate) corruption: Option<Corruption>,
 }
 
@@ -140,6 +143,7 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
             blocks: scan.blocks(),
             last_segment: scan.last_segment(),
             unsure: scan.unsure().to_vec(),
+            recent: scan.recent(),
         }));
     }
     batch.payloads = Arc::new(payloads);

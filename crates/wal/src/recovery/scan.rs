@@ -4,6 +4,10 @@
 //! after. That is never an error by itself. It is corruption if something proves that the missing block was durable: a
 //! later block of the same lane and epoch whose `durable_through` covers it (T2), or the recovery mark.
 //!
+//! Where the home has several copies, a block that one of them lacks, or has damaged, is looked for in the others before it is
+//! called missing (T7): the chain says which block is the next, whatever copy it comes from. What proves that a missing
+//! block was durable is looked for in all of them.
+//!
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
 use super::errors::Corruption;
@@ -12,9 +16,13 @@ use crate::block::{HEADER_LEN, Header};
 use crate::manifest::{Origin, Span};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
+use std::collections::VecDeque;
 
 /// Bytes read at once.
 const WINDOW_LEN: u64 = 1 << 20;
+/// Of a home with several copies, the places of so many bytes at the lane's end are kept: a copy that was not left behind lacks
+/// less.
+const RECENT_BYTES: u64 = 32 << 20;
 
 /// Which blocks are looked for.
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +76,13 @@ pub(crate) struct Block<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// A block that may have been read from a cache that never reached the disk.
+/// Where a block was found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unsure {
+pub(crate) struct Found {
     block: u64,
     pub(crate) at: Position,
     pub(crate) len: u64,
+    pub(crate) copy: usize,
 }
 
 /// A scan in progress.
@@ -88,7 +97,11 @@ pub(crate) struct LaneScan<'h> {
     window: Buffer,
     window_at: Option<Position>,
     window_len: usize,
-    unsure: Vec<Unsure>,
+    /// The copy that is being read.
+    copy: usize,
+    unsure: Vec<Found>,
+    recent: VecDeque<Found>,
+    recent_bytes: u64,
     /// Why the block at the end is none.
     end: Option<FormatError>,
 }
@@ -119,7 +132,10 @@ impl<'h> LaneScan<'h> {
             window: Buffer::zeroed(0),
             window_at: None,
             window_len: 0,
+            copy: 0,
             unsure: Vec::new(),
+            recent: VecDeque::new(),
+            recent_bytes: 0,
             end: None,
         }
     }
@@ -150,8 +166,18 @@ impl<'h> LaneScan<'h> {
     }
 
     /// Blocks that no later block says to be durable.
-    pub(crate) fn unsure(&self) -> &[Unsure] {
+    pub(crate) fn unsure(&self) -> &[Found] {
         &self.unsure
+    }
+
+    /// The last blocks, in order; of a home with one copy none.
+    pub(crate) fn recent(&self) -> Vec<Found> {
+        self.recent.iter().copied().collect()
+    }
+
+    /// The block read last.
+    pub(crate) fn last(&self) -> Option<Found> {
+        self.recent.back().copied()
     }
 
     /// The last segment there is.
@@ -172,11 +198,14 @@ impl<'h> LaneScan<'h> {
         if self.end.is_some() || settled.is_some_and(|settled| settled.blocks == self.next_block) {
             return Ok(None);
         }
-        let mut found = self.try_block(self.at)?;
-        if found.is_err() && self.at.offset > 0 {
-            let after = Position::start_of(self.at.segment + 1);
-            if let Ok(header) = self.try_block(after)? {
-                self.at = after;
+        let mut found = self.look()?;
+        let (first, copies) = (self.copy, self.home.copies());
+        for step in 1..copies {
+            if found.is_ok() {
+                break;
+            }
+            self.turn_to((first + step) % copies);
+            if let Ok(header) = self.look()? {
                 found = Ok(header);
             }
         }
@@ -193,13 +222,16 @@ impl<'h> LaneScan<'h> {
                 self.at.offset += len;
                 self.next_block += 1;
                 self.previous_header_crc = header_crc;
-                self.unsure.push(Unsure {
+                let found = Found {
                     block: header.block.get(),
                     at,
                     len,
-                });
+                    copy: self.copy,
+                };
+                self.unsure.push(found);
                 self.unsure
                     .retain(|unsure| unsure.block >= header.durable_through);
+                self.note_recent(found);
                 // `try_block` has left the whole block in the window.
                 let payload = self.window_bytes(at, header.block_len());
                 Ok(Some(Block {
@@ -209,6 +241,38 @@ impl<'h> LaneScan<'h> {
                 }))
             }
         }
+    }
+
+    fn note_recent(&mut self, found: Found) {
+        if self.home.copies() == 1 {
+            return;
+        }
+        self.recent.push_back(found);
+        self.recent_bytes += found.len;
+        while self.recent_bytes > RECENT_BYTES
+            && let Some(first) = self.recent.pop_front()
+        {
+            self.recent_bytes -= first.len;
+        }
+    }
+
+    /// Reads from another copy from now on.
+    fn turn_to(&mut self, copy: usize) {
+        self.copy = copy;
+        self.window_at = None;
+    }
+
+    /// The next block in this copy: where the last one ended, or at the start of the segment after.
+    fn look(&mut self) -> Result<Result<(Header, u32), FormatError>, HomeError> {
+        let mut found = self.try_block(self.at)?;
+        if found.is_err() && self.at.offset > 0 {
+            let after = Position::start_of(self.at.segment + 1);
+            if let Ok(header) = self.try_block(after)? {
+                self.at = after;
+                found = Ok(header);
+            }
+        }
+        Ok(found)
     }
 
     /// The bytes of the window from `at` on, `len` of them or as many as there are.
@@ -239,7 +303,8 @@ impl<'h> LaneScan<'h> {
                 self.window = Buffer::zeroed(wanted.next_multiple_of(alignment));
             }
             self.window_at = None;
-            self.window_len = self.home.read(self.target.lane, at, &mut self.window)?;
+            let (home, lane) = (self.home, self.target.lane);
+            self.window_len = home.read_copy(self.copy, lane, at, &mut self.window)?;
             self.window_at = Some(at);
         }
         Ok(self.window_bytes(at, len))
@@ -300,6 +365,18 @@ impl<'h> LaneScan<'h> {
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
         }
+        for copy in 0..self.home.copies() {
+            self.turn_to(copy);
+            if let Some(proof) = self.proof_of_loss()? {
+                let corruption = corruption(&self.target, self.next_block, self.at, proof);
+                return Ok(Some(corruption));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A later block in this copy that says that the missing one was durable.
+    fn proof_of_loss(&mut self) -> Result<Option<String>, HomeError> {
         let alignment = self.home.facts().block_alignment as u64;
         for (segment, size) in self.segments.clone() {
             let mut at = Position::start_of(segment).max(self.at);
@@ -311,12 +388,9 @@ impl<'h> LaneScan<'h> {
                     && header.block.get() > self.next_block
                     && header.durable_through > self.next_block
                 {
-                    let proof = format!("block {} at {at} says that it was durable", header.block);
-                    return Ok(Some(corruption(
-                        &self.target,
-                        self.next_block,
-                        self.at,
-                        proof,
+                    let block = header.block;
+                    return Ok(Some(format!(
+                        "block {block} at {at} says that it was durable"
                     )));
                 }
                 at.offset += alignment;

@@ -168,6 +168,7 @@ impl LogHome for Shelf {
             appends_in_flight_max: 1,
             append_latency_expected_us: 1,
             leased: true,
+            rollover: None,
         }
     }
 

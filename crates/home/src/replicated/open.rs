@@ -1,0 +1,504 @@
+//! Which children are members, and how lists of them change.
+//!
+//! A start opens the children of its list and reads their records. The register's value says which of them are members; a majority of the
+//! members must be in the list and answer. Until recovery has made every copy complete, the recorded members count and no
+//! others: what was acknowledged, was acknowledged by them. Then ([`Inner::settle_members`]) the list takes their place, if all
+//! of it is there; a child that cannot be reached stays a member, marked as incomplete.
+//!
+//! A child that is new, or a member again after it was taken from a list, or marked, is completed block by block by recovery
+//! before it counts. When the list changes, all children are: what was acknowledged by the members of old is then on all of the new.
+
+use super::child::{Child, Opener, Waits, ask_each, no_answer};
+use super::quorum::{Record, is_quorum};
+use super::register::{RECORD, Register, sets_of, voters_of};
+use super::state::{Ack, Kept, Member, State};
+use super::{Inner, ReplicatedHome, ReplicatedOptions};
+use crate::{Facts, HomeError, LogHome, Tag};
+use logstead_env::Env;
+use logstead_types::LaneId;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A child to be opened.
+pub struct Source {
+    /// Its URL, without credentials.
+    pub url: String,
+    /// Opens it, on a thread of its own.
+    pub open: Opener,
+}
+
+impl Source {
+    /// A home that is open.
+    pub fn of(home: Arc<dyn LogHome>) -> Source {
+        Source {
+            url: home.describe(),
+            open: Box::new(move || Ok(home)),
+        }
+    }
+}
+
+/// Who counts, as the register has it.
+pub(super) struct Membership {
+    /// The member that each child is; 0: it could not be asked.
+    ids: Vec<u64>,
+    ack: Ack,
+    members: Vec<Member>,
+    /// Named by the settings; recorded once all copies are complete.
+    ack_wanted: Ack,
+}
+
+impl Membership {
+    /// Which children are members.
+    pub(super) fn votes(&self, children: usize) -> Vec<bool> {
+        let mut votes = vec![false; children];
+        for child in voters_of(&self.members, &self.ids).into_iter().flatten() {
+            votes[child] = true;
+        }
+        votes
+    }
+
+    /// How many members make an append durable.
+    pub(super) fn needed(&self) -> usize {
+        self.ack.needed(self.members.len())
+    }
+
+    /// How many members must be fenced and read.
+    pub(super) fn readers(&self) -> usize {
+        self.members.len() - self.needed() + 1
+    }
+
+    fn is_listed(&self) -> bool {
+        let listed: BTreeSet<u64> = self.ids.iter().copied().collect();
+        listed == self.members.iter().map(|member| member.id).collect()
+    }
+}
+
+fn wrong(url: &str, what: impl Into<String>) -> HomeError {
+    HomeError::Url {
+        url: url.to_owned(),
+        what: what.into(),
+    }
+}
+
+/// Errors that another try does not cure, and that are about what was asked for.
+fn is_final(error: &HomeError) -> bool {
+    matches!(
+        error,
+        HomeError::Url { .. }
+            | HomeError::Unsupported(_)
+            | HomeError::Misuse { .. }
+            | HomeError::InUse(_)
+            | HomeError::Fenced(_)
+    )
+}
+
+/// The record of a child; one that has none and no log becomes a child with an empty record.
+fn record_of(home: &dyn LogHome, url: &str, member: u64) -> Result<Kept, HomeError> {
+    let foreign = |why| wrong(url, format!("it cannot be one of several homes: {why}"));
+    let read = || match home.get(RECORD)? {
+        Some((bytes, _)) => Kept::decode(&bytes).map(Some).map_err(foreign),
+        None => Ok(None),
+    };
+    if let Some(kept) = read()? {
+        return Ok(kept);
+    }
+    if !home.lanes()?.is_empty() {
+        return Err(foreign(
+            "it holds lanes of a log that has lost its manifest",
+        ));
+    }
+    let kept = Kept {
+        member,
+        record: Record::default(),
+    };
+    match home.put_if_absent(RECORD, &kept.encode()) {
+        Ok(_) => Ok(kept),
+        // Somebody else's was quicker, or it is ours and the answer was lost.
+        Err(HomeError::Conflict(_)) => {
+            read()?.ok_or_else(|| HomeError::Missing(format!("the record in {url}")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn common_facts(homes: &[Option<Facts>], urls: &[String], ack: Ack) -> Result<Facts, HomeError> {
+    let mut common: Option<Facts> = None;
+    for (facts, url) in homes.iter().zip(urls) {
+        let Some(facts) = facts else { continue };
+        let Some(rollover) = facts.rollover else {
+            let what = "it cannot be one of several homes: its segments have no fixed size";
+            return Err(wrong(url, what));
+        };
+        let mut both = common.unwrap_or(*facts);
+        both.rollover = both.rollover.map(|other| other.min(rollover));
+        both.block_alignment = both.block_alignment.max(facts.block_alignment);
+        both.block_size_preferred = both.block_size_preferred.max(facts.block_size_preferred);
+        both.room_size_bytes_max = both
+            .room_size_bytes_max
+            .min(facts.room_size_bytes_max)
+            .min(rollover.size_bytes);
+        common = Some(both);
+    }
+    let mut common = common.ok_or_else(|| no_answer("opening the log's homes"))?;
+    for (facts, url) in homes.iter().zip(urls) {
+        let alignment = facts.map_or(1, |facts| facts.block_alignment);
+        if !common.block_alignment.is_multiple_of(alignment) {
+            return Err(wrong(url, "its alignment does not go with the others'"));
+        }
+    }
+    // As good as `needed` of them are.
+    let mut known: Vec<Facts> = homes.iter().flatten().copied().collect();
+    let needed = ack.needed(homes.len()).clamp(1, known.len());
+    known.sort_by_key(|facts| std::cmp::Reverse(facts.appends_in_flight_max));
+    common.appends_in_flight_max = known[needed - 1].appends_in_flight_max;
+    known.sort_by_key(|facts| facts.append_latency_expected_us);
+    common.append_latency_expected_us = known[needed - 1].append_latency_expected_us;
+    common.writes_are_short = false;
+    // No kernel's lock holds all of them, and numbers of segments must not come twice after a child was away.
+    common.leased = true;
+    Ok(common)
+}
+
+impl ReplicatedHome {
+    /// Opens the children, and joins them. With `all` every child must be there; else a majority of the members.
+    pub fn open(
+        sources: Vec<Source>,
+        env: &Env,
+        options: ReplicatedOptions,
+    ) -> Result<ReplicatedHome, HomeError> {
+        let urls: Vec<String> = sources.iter().map(|source| source.url.clone()).collect();
+        let list = urls.join(",");
+        if sources.len() < 2 {
+            return Err(wrong(&list, "several homes are two or more"));
+        }
+        let child = |url: &String| Child::new(url.clone(), env, options.threads).map(Arc::new);
+        let children: Vec<Arc<Child>> = urls.iter().map(child).collect::<Result<_, _>>()?;
+        let openers: Vec<_> = sources
+            .into_iter()
+            .map(|source| Mutex::new(Some(source.open)))
+            .collect();
+        // On its own thread each: opened, limited, its record read or made.
+        let opened: Arc<Mutex<BTreeMap<usize, Arc<dyn LogHome>>>> = Arc::default();
+        // Also the slow ones: who is left out now stays so.
+        let waits = Waits {
+            patience: options.patience,
+            grace: options.patience,
+        };
+        let answers = ask_each(&children, env, waits, &|_| false, &|index| {
+            let open = openers[index].lock().take()?;
+            let (opened, url) = (Arc::clone(&opened), urls[index].clone());
+            let member = env.random.u64().max(1);
+            Some(Box::new(move || {
+                let home = open()?;
+                if home.facts().rollover.is_none() {
+                    let what = "it cannot be one of several homes: its segments have no fixed size";
+                    return Err(wrong(&url, what));
+                }
+                let kept = record_of(home.as_ref(), &url, member)?;
+                opened.lock().insert(index, home);
+                Ok(kept)
+            }))
+        });
+        let mut kept: Vec<Option<Kept>> = Vec::new();
+        for (index, answer) in answers.into_iter().enumerate() {
+            let answer = answer.unwrap_or_else(|| Err(no_answer("opening it")));
+            match answer {
+                Ok(record) => {
+                    if let Some(home) = opened.lock().get(&index) {
+                        children[index].opened(Arc::clone(home));
+                    }
+                    kept.push(Some(record));
+                }
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) if options.ack == Ack::All => {
+                    let what = format!(
+                        "with ack = all every one of its homes must answer, and {} does not: {error}",
+                        urls[index]
+                    );
+                    return Err(wrong(&list, what));
+                }
+                Err(error) => {
+                    children[index].take_down(error.to_string());
+                    kept.push(None);
+                }
+            }
+        }
+        let facts: Vec<Option<Facts>> = children
+            .iter()
+            .map(|child| child.home().map(|home| home.facts()))
+            .collect();
+        let common = common_facts(&facts, &urls, options.ack)?;
+        for child in &children {
+            if let (Some(home), Some(rollover)) = (child.home(), common.rollover) {
+                home.limit_segments(rollover)?;
+            }
+        }
+        let ids: Vec<u64> = kept
+            .iter()
+            .map(|kept| kept.as_ref().map_or(0, |kept| kept.member))
+            .collect();
+        no_place_twice(&ids, &urls)?;
+        let records: Vec<_> = kept
+            .into_iter()
+            .map(|kept| kept.map(|k| k.record))
+            .collect();
+        enough_members(&records, &ids, &urls)?;
+        let mut register = Register::new(
+            children.clone(),
+            &ids,
+            env.clone(),
+            options.patience,
+            options.threads,
+        );
+        let state = first_state(&mut register, &ids, &urls, env, options.ack)?;
+        let membership = Membership {
+            ids,
+            ack: state.ack,
+            members: state.members,
+            ack_wanted: options.ack,
+        };
+        let in_flight_max = facts
+            .iter()
+            .map(|facts| facts.map_or(1, |facts| facts.appends_in_flight_max))
+            .collect();
+        let inner = Inner {
+            env: env.clone(),
+            children,
+            facts: common,
+            in_flight_max,
+            membership: Mutex::new(membership),
+            register: Mutex::new(register),
+            lanes: RwLock::default(),
+            dropping: Mutex::default(),
+            options,
+        };
+        Ok(ReplicatedHome {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+fn no_place_twice(ids: &[u64], urls: &[String]) -> Result<(), HomeError> {
+    for (index, id) in ids.iter().enumerate() {
+        let before = ids[..index].iter().position(|other| other == id);
+        if let Some(before) = before.filter(|_| *id != 0) {
+            let what = format!("it is the same place as {}", urls[before]);
+            return Err(wrong(&urls[index], what));
+        }
+    }
+    Ok(())
+}
+
+/// Do the records belong together, and are they enough?
+fn enough_members(
+    records: &[Option<Record<State>>],
+    ids: &[u64],
+    urls: &[String],
+) -> Result<(), HomeError> {
+    let list = urls.join(",");
+    let accepted = |index: usize| records[index].as_ref()?.accepted.as_ref();
+    let newest = (0..records.len())
+        .filter_map(accepted)
+        .max_by_key(|(ballot, _)| *ballot);
+    let Some((_, newest)) = newest else {
+        if ids.contains(&0) {
+            let what = "a new log needs all of its homes, and not all of them answer";
+            return Err(wrong(&list, what));
+        }
+        return Ok(());
+    };
+    for (index, url) in urls.iter().enumerate() {
+        if accepted(index).is_some_and(|(_, state)| state.home != newest.home) {
+            let what = "it belongs to another log than the others";
+            return Err(wrong(url, what));
+        }
+    }
+    if !is_quorum(&sets_of(newest, ids), &|_| true) {
+        let members: Vec<_> = newest.members.iter().map(|m| m.url.as_str()).collect();
+        let what = format!(
+            "a majority of the log's homes ({}) must be among them and answer",
+            members.join(", ")
+        );
+        return Err(wrong(&list, what));
+    }
+    Ok(())
+}
+
+/// The register's value; makes the first, or ends a change of the list that somebody began.
+fn first_state(
+    register: &mut Register,
+    ids: &[u64],
+    urls: &[String],
+    env: &Env,
+    ack: Ack,
+) -> Result<State, HomeError> {
+    let members = ids.iter().zip(urls).map(|(&id, url)| Member {
+        id,
+        complete: true,
+        url: url.clone(),
+    });
+    let first = State {
+        home: env.random.u64(),
+        ack,
+        members: members.collect(),
+        leaving: Vec::new(),
+        names: BTreeMap::new(),
+    };
+    let missing = || HomeError::Missing("the list of members".to_owned());
+    let state = match register.get()? {
+        Some(state) => state,
+        None => {
+            let make = |state: Option<&State>| state.is_none().then(|| first.clone());
+            register.propose(&make)?.ok_or_else(missing)?
+        }
+    };
+    if state.leaving.is_empty() {
+        return Ok(state);
+    }
+    // `get` has seen to it that this value is chosen: the second step may follow.
+    finish_change(register, &state.members)
+}
+
+/// The second step of a change of the list, after the first was chosen.
+fn finish_change(register: &mut Register, members: &[Member]) -> Result<State, HomeError> {
+    let chosen = register.propose(&|state| {
+        let mut state = state?.clone();
+        let same = state
+            .members
+            .iter()
+            .map(|m| m.id)
+            .eq(members.iter().map(|m| m.id));
+        if !same || state.leaving.is_empty() {
+            return None;
+        }
+        state.leaving.clear();
+        Some(state)
+    })?;
+    chosen.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))
+}
+
+impl Inner {
+    /// Children that recovery must compare block by block.
+    pub(super) fn behind(&self) -> Vec<usize> {
+        let membership = self.membership.lock();
+        let more_wanted = membership.ack_wanted == Ack::All && membership.ack == Ack::Majority;
+        let all = more_wanted || !membership.is_listed() && !membership.ids.contains(&0);
+        let behind = |&child: &usize| {
+            let id = membership.ids[child];
+            let member = membership.members.iter().find(|member| member.id == id);
+            self.up(child).is_some() && (all || member.is_none_or(|member| !member.complete))
+        };
+        (0..self.children.len()).filter(behind).collect()
+    }
+
+    /// All copies that are up are complete: side segments too, and then the list becomes the members.
+    pub(super) fn settle_members(&self) -> Result<(), HomeError> {
+        self.complete_sides()?;
+        let up: Vec<bool> = (0..self.children.len())
+            .map(|child| self.up(child).is_some())
+            .collect();
+        let mut membership = self.membership.lock();
+        let all_up = up.iter().all(|up| *up);
+        if membership.ack_wanted == Ack::All && !all_up {
+            let what = "with ack = all every one of the log's homes must answer";
+            return Err(no_answer(what));
+        }
+        let complete = |id: u64| {
+            let child = membership.ids.iter().position(|other| *other == id);
+            child.is_some_and(|child| up[child])
+        };
+        let members: Vec<Member> = if all_up {
+            let listed = membership.ids.iter().zip(&self.children);
+            let member = |(&id, child): (&u64, &Arc<Child>)| Member {
+                id,
+                complete: true,
+                url: child.url.clone(),
+            };
+            listed.map(member).collect()
+        } else {
+            let recorded = membership.members.iter().cloned();
+            let marked = |member: Member| Member {
+                complete: complete(member.id),
+                ..member
+            };
+            recorded.map(marked).collect()
+        };
+        let ack = membership.ack_wanted;
+        // Each child that is up has whatever recovery wrote.
+        if members.iter().filter(|member| member.complete).count() < ack.needed(members.len()) {
+            return Err(no_answer("completing enough of the log's homes"));
+        }
+        if membership.members == members && membership.ack == ack {
+            return Ok(());
+        }
+        let moves = !membership.is_listed() && all_up;
+        let before = membership.members.clone();
+        let mut register = self.register.lock();
+        let chosen = register.propose(&|state| {
+            let mut state = state?.clone();
+            if state.members != before {
+                // Another server was quicker, or this was.
+                return None;
+            }
+            state.members.clone_from(&members);
+            state.ack = ack;
+            if moves {
+                state.leaving.clone_from(&before);
+            }
+            Some(state)
+        })?;
+        let chosen = chosen.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))?;
+        if chosen.members != members || chosen.ack != ack {
+            return Err(HomeError::Conflict(
+                "the list of the log's homes".to_owned(),
+            ));
+        }
+        if moves {
+            finish_change(&mut register, &members)?;
+        }
+        membership.members = members;
+        membership.ack = ack;
+        Ok(())
+    }
+
+    /// Sets a named thing, and notes which members have been left out meanwhile.
+    pub(super) fn set(
+        &self,
+        name: &str,
+        expected: Option<Tag>,
+        bytes: &[u8],
+    ) -> Result<Tag, HomeError> {
+        let out: Vec<u64> = {
+            let membership = self.membership.lock();
+            let down = |child: &usize| self.up(*child).is_none();
+            let children = (0..self.children.len()).filter(down);
+            children.map(|child| membership.ids[child]).collect()
+        };
+        let amend = |state: &mut State| {
+            for member in &mut state.members {
+                member.complete &= !out.contains(&member.id);
+            }
+        };
+        self.register.lock().set(name, expected, bytes, &amend)
+    }
+
+    /// Copies side segments that are whole somewhere to where they are not.
+    fn complete_sides(&self) -> Result<(), HomeError> {
+        let lanes = self.list("listing lanes", |home| home.lanes())?;
+        let lanes: BTreeSet<LaneId> = lanes.into_iter().flat_map(|(_, lanes)| lanes).collect();
+        for lane in lanes {
+            let listed = self.list("listing side segments", move |home| home.sides(lane))?;
+            let all: BTreeSet<u64> = listed.iter().flat_map(|(_, ids)| ids).copied().collect();
+            for (child, ids) in &listed {
+                for id in all.iter().filter(|id| !ids.contains(id)) {
+                    let holder = listed.iter().find(|(_, ids)| ids.contains(id));
+                    if let Some((from, _)) = holder {
+                        self.copy_side(*from, *child, lane, *id)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! Drives the register of [`quorum`](super::quorum): its actions are requests to the children, their answers its events.
+//!
+//! The children's records lie under the name `manifest`, where a home of one child has its manifest: so neither is taken for
+//! the other. One proposal at a time; requests that an earlier one has left open are heard when they are answered.
+
+use super::child::{Child, no_answer};
+use super::quorum::{Action, Event, Outcome, Proposer, Rules, Voters, is_quorum};
+use super::state::{Kept, Member, Named, State};
+use crate::{HomeError, Tag};
+use logstead_env::Env;
+use std::cell::Cell;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// Name of the record in each child.
+pub(super) const RECORD: &str = "manifest";
+/// Between two attempts of racing servers: up to this, drawn.
+const PAUSE_MAX_MS: u64 = 50;
+
+enum Answer {
+    Read(Result<Option<(Vec<u8>, Tag)>, HomeError>),
+    Written(Result<Tag, HomeError>),
+}
+
+/// See the module's documentation.
+pub(super) struct Register {
+    children: Vec<Arc<Child>>,
+    env: Env,
+    patience: Duration,
+    threads: bool,
+    /// The member that each child is, and the tag of its record as last read or written.
+    seen: Vec<(u64, Option<Tag>)>,
+    proposer: Proposer<State>,
+    tell: mpsc::Sender<(usize, Answer)>,
+    told: mpsc::Receiver<(usize, Answer)>,
+}
+
+/// The members as the proposer's children.
+pub(super) fn voters_of(members: &[Member], ids: &[u64]) -> Voters {
+    let index = |member: &Member| ids.iter().position(|id| *id == member.id);
+    members.iter().map(index).collect()
+}
+
+/// The sets of voters that a state names.
+pub(super) fn sets_of(state: &State, ids: &[u64]) -> Vec<Voters> {
+    let mut sets = vec![voters_of(&state.members, ids)];
+    if !state.leaving.is_empty() {
+        sets.push(voters_of(&state.leaving, ids));
+    }
+    sets
+}
+
+struct Change<'c> {
+    ids: Vec<u64>,
+    change: &'c dyn Fn(Option<&State>) -> Option<State>,
+}
+
+impl Rules<State> for Change<'_> {
+    fn voters(&self, value: Option<&State>) -> Vec<Voters> {
+        match value {
+            Some(state) => sets_of(state, &self.ids),
+            // The first value takes them all: so no child comes into two homes.
+            None => (0..self.ids.len()).map(|child| vec![Some(child)]).collect(),
+        }
+    }
+
+    fn change(&self, value: Option<&State>) -> Option<State> {
+        (self.change)(value)
+    }
+}
+
+impl Register {
+    /// `ids`: the members that the children are; 0 for one that could not be opened.
+    pub(super) fn new(
+        children: Vec<Arc<Child>>,
+        ids: &[u64],
+        env: Env,
+        patience: Duration,
+        threads: bool,
+    ) -> Register {
+        let (tell, told) = mpsc::channel();
+        Register {
+            proposer: Proposer::new(env.random.u64(), children.len()),
+            seen: ids.iter().map(|&id| (id, None)).collect(),
+            children,
+            env,
+            patience,
+            threads,
+            tell,
+            told,
+        }
+    }
+
+    fn ids(&self) -> Vec<u64> {
+        self.seen.iter().map(|&(id, _)| id).collect()
+    }
+
+    /// Begins what is to be done; answers at once only if the child is not there.
+    fn perform(&self, action: Action<State>) -> Option<Event<State>> {
+        let (Action::Read(index) | Action::Write(index, _)) = action;
+        let (member, tag) = self.seen[index];
+        let child = &self.children[index];
+        let Some(home) = child.home().cloned().filter(|_| member != 0) else {
+            return Some(Event::Failed(index));
+        };
+        let tell = self.tell.clone();
+        child.run(move || {
+            let answer = match action {
+                Action::Read(_) => Answer::Read(home.get(RECORD)),
+                Action::Write(_, record) => {
+                    let bytes = Kept { member, record }.encode();
+                    Answer::Written(match tag {
+                        Some(tag) => home.compare_and_swap(RECORD, tag, &bytes),
+                        None => home.put_if_absent(RECORD, &bytes),
+                    })
+                }
+            };
+            // The register may be gone.
+            let _heard = tell.send((index, answer));
+        });
+        None
+    }
+
+    fn event(&mut self, index: usize, answer: Answer) -> Event<State> {
+        let (member, seen) = &mut self.seen[index];
+        match answer {
+            Answer::Written(Ok(tag)) => {
+                *seen = Some(tag);
+                Event::Written(index)
+            }
+            Answer::Written(Err(_)) => Event::Unwritten(index),
+            Answer::Read(Ok(Some((bytes, tag)))) => match Kept::decode(&bytes) {
+                Ok(kept) if kept.member == *member => {
+                    *seen = Some(tag);
+                    Event::Read(index, kept.record)
+                }
+                _ => Event::Failed(index),
+            },
+            // A member always has a record: this is not the bucket it was.
+            Answer::Read(Ok(None)) | Answer::Read(Err(_)) => Event::Failed(index),
+        }
+    }
+
+    fn attempt(&mut self, rules: &Change<'_>) -> Outcome<State> {
+        while let Ok((index, answer)) = self.told.try_recv() {
+            let event = self.event(index, answer);
+            let _idle = self.proposer.event(event, rules);
+        }
+        let begun = self.env.clock.monotonic();
+        let (mut actions, mut outcome) = self.proposer.start(rules);
+        loop {
+            // All of them, also when it has ended: the proposer waits for their answers.
+            let begin = |action| self.perform(action);
+            let mut events: Vec<_> = actions.drain(..).filter_map(begin).collect();
+            if events.is_empty() {
+                if let Some(outcome) = outcome {
+                    return outcome;
+                }
+                let passed = self.env.clock.monotonic().since(begun);
+                let left = self.patience.saturating_sub(passed);
+                match self
+                    .told
+                    .try_recv()
+                    .or_else(|_| self.told.recv_timeout(left))
+                {
+                    Ok((index, answer)) => events.push(self.event(index, answer)),
+                    Err(_) => (actions, outcome) = self.proposer.give_up(rules),
+                }
+            }
+            for event in events {
+                let (more, ended) = self.proposer.event(event, rules);
+                actions.extend(more);
+                outcome = outcome.or(ended);
+            }
+        }
+    }
+
+    /// Makes a change, of whatever is there: back comes what is chosen then.
+    pub(super) fn propose(
+        &mut self,
+        change: &dyn Fn(Option<&State>) -> Option<State>,
+    ) -> Result<Option<State>, HomeError> {
+        let ids = self.ids();
+        let rules = Change { ids, change };
+        let begun = self.env.clock.monotonic();
+        loop {
+            match self.attempt(&rules) {
+                Outcome::Chosen(state) => return Ok(state),
+                Outcome::Preempted if self.env.clock.monotonic().since(begun) < self.patience => {
+                    if self.threads {
+                        let millis = self.env.random.u64() % PAUSE_MAX_MS;
+                        logstead_env::sleep(Duration::from_millis(millis));
+                    }
+                }
+                Outcome::Preempted | Outcome::Unreachable => {
+                    return Err(no_answer("asking a majority of the log's homes"));
+                }
+            }
+        }
+    }
+
+    /// The value. One read per child where they agree; else the newest is made to be chosen first.
+    pub(super) fn get(&mut self) -> Result<Option<State>, HomeError> {
+        let ids = self.ids();
+        let answers = super::child::ask_each(
+            &self.children,
+            &self.env,
+            super::child::Waits {
+                patience: self.patience,
+                grace: Duration::ZERO,
+            },
+            &|answers| agreed(answers, &ids).is_some(),
+            &|index| {
+                let home = Arc::clone(self.children[index].home()?);
+                let member = ids[index];
+                let read = move || match home.get(RECORD)? {
+                    Some((bytes, _)) => match Kept::decode(&bytes) {
+                        Ok(kept) if kept.member == member => Ok(kept),
+                        _ => Err(HomeError::Missing("the record of a member".to_owned())),
+                    },
+                    None => Err(HomeError::Missing("the record of a member".to_owned())),
+                };
+                (member != 0).then_some(Box::new(read) as _)
+            },
+        );
+        if let Some(state) = agreed(&answers, &ids) {
+            return Ok(Some(state));
+        }
+        self.propose(&|_| None)
+    }
+
+    /// Replaces a named thing in the state `expected` (`None`: absent). `amend` sees every state that is proposed.
+    pub(super) fn set(
+        &mut self,
+        name: &str,
+        expected: Option<Tag>,
+        bytes: &[u8],
+        amend: &dyn Fn(&mut State),
+    ) -> Result<Tag, HomeError> {
+        let tag = self.env.random.u64();
+        let missing = Cell::new(false);
+        let chosen = self.propose(&|state| {
+            let mut state = match state {
+                Some(state) => state.clone(),
+                None => {
+                    missing.set(true);
+                    return None;
+                }
+            };
+            let present = state.names.get(name).map(|named| Tag(named.tag));
+            if present != expected {
+                return None;
+            }
+            let bytes = bytes.to_vec();
+            state.names.insert(name.to_owned(), Named { tag, bytes });
+            amend(&mut state);
+            Some(state)
+        })?;
+        if missing.get() {
+            return Err(HomeError::Missing("the list of members".to_owned()));
+        }
+        let now = chosen.as_ref().and_then(|state| state.names.get(name));
+        match now.is_some_and(|named| named.tag == tag) {
+            true => Ok(Tag(tag)),
+            false => Err(HomeError::Conflict(name.to_owned())),
+        }
+    }
+}
+
+/// The newest accepted value, if a quorum of its voters has it at the same ballot.
+fn agreed(answers: &super::child::Answers<Kept>, ids: &[u64]) -> Option<State> {
+    let records = || answers.iter().flatten().flatten().map(|kept| &kept.record);
+    let newest = records().max_by_key(|record| record.accepted_at())?;
+    let (ballot, state) = newest.accepted.as_ref()?;
+    let has = |child: usize| match &answers[child] {
+        Some(Ok(kept)) => kept.record.accepted_at() == *ballot,
+        _ => false,
+    };
+    is_quorum(&sets_of(state, ids), &has).then(|| state.clone())
+}

@@ -1,0 +1,217 @@
+//! Side segments on several children: each has a writer of its own; done when `needed` members are.
+//!
+//! Invariant: who waits is told once, `Ok` only when `needed` members have all of it.
+
+use super::Inner;
+use super::child::no_answer;
+use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
+use logstead_types::LaneId;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+/// Bytes of a side segment that are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Bytes that a copy in progress may have under way.
+const BACKLOG_BYTES_MAX: usize = 16 << 20;
+
+struct ReplicatedSide {
+    inner: Arc<Inner>,
+    /// By child.
+    writers: Vec<(usize, Box<dyn SideWriter>)>,
+    needed: usize,
+    votes: Vec<bool>,
+}
+
+/// Counts the answers of the children.
+struct Answers {
+    inner: Arc<Inner>,
+    votes: Vec<bool>,
+    needed: usize,
+    waiting: usize,
+    stored: usize,
+    failed: Vec<(usize, NoRoom)>,
+    done: Option<SideCompletion>,
+}
+
+pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    let needed = inner.membership.lock().needed();
+    let writer = |child: usize| Some((child, inner.up(child)?.begin_side(lane, id)));
+    Box::new(ReplicatedSide {
+        writers: (0..inner.children.len()).filter_map(writer).collect(),
+        needed,
+        votes: inner.votes(),
+        inner: Arc::clone(inner),
+    })
+}
+
+impl SideWriter for ReplicatedSide {
+    fn append(&mut self, piece: Vec<u8>) {
+        let inner = Arc::clone(&self.inner);
+        // One that cannot follow must not take all memory.
+        self.writers.retain(|(child, writer)| {
+            writer.backlog_bytes() as u64 <= inner.options.lag_bytes_max
+                || !inner.do_without(*child, "it cannot follow with a large transaction")
+        });
+        for (_, writer) in &mut self.writers {
+            writer.append(piece.clone());
+        }
+    }
+
+    fn backlog_bytes(&self) -> usize {
+        let voters = self.writers.iter().filter(|(child, _)| self.votes[*child]);
+        let mut backlogs: Vec<usize> = voters.map(|(_, writer)| writer.backlog_bytes()).collect();
+        backlogs.sort_unstable();
+        let index = self.needed.min(backlogs.len()).saturating_sub(1);
+        backlogs.get(index).copied().unwrap_or(0)
+    }
+
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn finish(self: Box<Self>, done: SideCompletion) {
+        let answers = Arc::new(Mutex::new(Answers {
+            inner: self.inner,
+            votes: self.votes,
+            needed: self.needed,
+            waiting: self.writers.len(),
+            stored: 0,
+            failed: Vec::new(),
+            done: Some(done),
+        }));
+        if self.writers.is_empty() {
+            answered(&answers, None);
+        }
+        for (child, writer) in self.writers {
+            let answers = Arc::clone(&answers);
+            writer.finish(Box::new(move |result| {
+                answered(&answers, Some((child, result)));
+            }));
+        }
+    }
+}
+
+fn answered(answers: &Mutex<Answers>, answer: Option<(usize, Result<(), NoRoom>)>) {
+    let mut state = answers.lock();
+    if let Some((child, result)) = answer {
+        state.waiting -= 1;
+        match result {
+            Ok(()) => state.stored += usize::from(state.votes[child]),
+            Err(error) => state.failed.push((child, error)),
+        }
+    }
+    let inner = Arc::clone(&state.inner);
+    if state.stored >= state.needed {
+        let done = state.done.take();
+        let failed = std::mem::take(&mut state.failed);
+        drop(state);
+        // It lacks what the others have.
+        for (child, error) in failed {
+            inner.leave_out(child, format!("a large transaction: {error}"));
+        }
+        if let Some(done) = done {
+            done(Ok(()));
+        }
+    } else if state.waiting == 0 {
+        let done = state.done.take();
+        let error = state.failed.pop().map(|(_, error)| error);
+        drop(state);
+        let nobody = || NoRoom::Failed(no_answer("storing a large transaction"));
+        if let Some(done) = done {
+            done(Err(error.unwrap_or_else(nobody)));
+        }
+    }
+}
+
+impl Inner {
+    /// Reads a side segment where it is. Missing only if enough members say so.
+    pub(super) fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let len = into.len();
+        for child in 0..self.children.len() {
+            if self.up(child).is_none() {
+                continue;
+            }
+            let answers = self.ask_one(child, move |home| {
+                let mut bytes = vec![0; len];
+                let count = home.get_side(lane, id, offset, &mut bytes)?;
+                bytes.truncate(count);
+                Ok(bytes)
+            });
+            match answers {
+                Ok(bytes) => {
+                    into[..bytes.len()].copy_from_slice(&bytes);
+                    return Ok(bytes.len());
+                }
+                Err(HomeError::Missing(_)) => {}
+                Err(error) => self.leave_out(child, format!("reading a side segment: {error}")),
+            }
+        }
+        self.enough_to_judge()?;
+        Err(HomeError::Missing(format!(
+            "side segment {id} of lane {lane}"
+        )))
+    }
+
+    /// Asks one child that is up.
+    pub(super) fn ask_one<T: Send + 'static>(
+        &self,
+        child: usize,
+        ask: impl FnOnce(&dyn LogHome) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let (tell, told) = mpsc::channel();
+        let Some(home) = self.up(child).cloned() else {
+            return Err(no_answer("asking a home that is left out"));
+        };
+        self.children[child].run(move || drop(tell.send(ask(home.as_ref()))));
+        let answer = told.try_recv().ok();
+        let answer = answer.or_else(|| told.recv_timeout(self.options.patience).ok());
+        answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes")))
+    }
+
+    /// Copies a side segment from one child to another.
+    pub(super) fn copy_side(
+        &self,
+        from: usize,
+        to: usize,
+        lane: LaneId,
+        id: u64,
+    ) -> Result<(), HomeError> {
+        let Some(target) = self.up(to) else {
+            return Ok(());
+        };
+        let mut writer = target.begin_side(lane, id);
+        let mut offset = 0;
+        loop {
+            let piece = self.ask_one(from, move |home| {
+                let mut bytes = vec![0; PIECE_BYTES];
+                let count = home.get_side(lane, id, offset, &mut bytes)?;
+                bytes.truncate(count);
+                Ok(bytes)
+            })?;
+            if piece.is_empty() {
+                break;
+            }
+            offset += piece.len() as u64;
+            while self.options.threads && writer.backlog_bytes() > BACKLOG_BYTES_MAX {
+                logstead_env::sleep(std::time::Duration::from_millis(1));
+            }
+            writer.append(piece);
+        }
+        let (tell, told) = mpsc::channel();
+        writer.finish(Box::new(move |result| drop(tell.send(result))));
+        let answer = told.try_recv().ok();
+        match answer.or_else(|| told.recv_timeout(self.options.patience).ok()) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => self.leave_out(to, format!("completing it: {error}")),
+            None => self.leave_out(to, "completing it: no answer in time".to_owned()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! What the register of a replicated home holds, and how a child keeps its part of it.
+//!
+//! ```text
+//! logstead replica 1\n            so that nobody takes it for the manifest of a home of its own
+//! u64 member                      drawn when the child became one; never changes
+//! u64 u64 promised                counter, proposer
+//! u64 u64 accepted                zeros: nothing yet, and the record ends here
+//! u64 home                        drawn with the first value; the same in every member
+//! u8 ack                          0 all, 1 majority
+//! u32 count, members              each u64 member, u8 complete, text URL
+//! u32 count, members              those of the list that is being left, while the list changes
+//! u32 count, names                each text name, u64 tag, u32 length, bytes
+//! u32 crc                         CRC-32C of everything before it
+//! ```
+//! Numbers are little endian, a text is its length (u32) and UTF-8.
+//!
+//! Does not: know which values may follow one another ([`quorum`](super::quorum)).
+
+use super::quorum::{Ballot, Record};
+use std::collections::BTreeMap;
+
+const MAGIC: &[u8] = b"logstead replica 1\n";
+
+/// When an append is durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ack {
+    /// When every member has it.
+    #[default]
+    All,
+    /// When a majority of the members has it.
+    Majority,
+}
+
+impl std::str::FromStr for Ack {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ack, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "all" => Ok(Ack::All),
+            "majority" => Ok(Ack::Majority),
+            _ => Err(format!("\"{text}\" is neither all nor majority")),
+        }
+    }
+}
+
+impl Ack {
+    /// How many of so many members must have an append.
+    pub(super) fn needed(self, members: usize) -> usize {
+        match self {
+            Ack::All => members,
+            Ack::Majority => members / 2 + 1,
+        }
+    }
+}
+
+/// A member, as the register has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    pub(super) id: u64,
+    /// It has every block that was acknowledged, but for the end of what the last server wrote.
+    pub(super) complete: bool,
+    /// For people.
+    pub(super) url: String,
+}
+
+/// A named thing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Named {
+    /// Drawn anew with each state.
+    pub(super) tag: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The register's value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) home: u64,
+    pub(super) ack: Ack,
+    pub(super) members: Vec<Member>,
+    /// The members before, while the list changes; else empty.
+    pub(super) leaving: Vec<Member>,
+    pub(super) names: BTreeMap<String, Named>,
+}
+
+/// What a child keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) member: u64,
+    pub(super) record: Record<State>,
+}
+
+impl Kept {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        let mut number = |number: u64| out.extend_from_slice(&number.to_le_bytes());
+        number(self.member);
+        let accepted = self.record.accepted_at();
+        for ballot in [self.record.promised, accepted] {
+            number(ballot.counter);
+            number(ballot.proposer);
+        }
+        if let Some((_, state)) = &self.record.accepted {
+            state.encode(&mut out);
+        }
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// `Err` says what is wrong with it.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Kept, &'static str> {
+        if !bytes.starts_with(MAGIC) {
+            return Err("it holds a log of its own, or something else");
+        }
+        let split = bytes.len().checked_sub(4).ok_or("its record is cut")?;
+        let (body, crc) = bytes.split_at(split);
+        if crc != crc32c::crc32c(body).to_le_bytes() {
+            return Err("its record has a wrong checksum");
+        }
+        let mut from = Reader(body.get(MAGIC.len()..).unwrap_or(&[]));
+        from.kept().ok_or("its record is malformed")
+    }
+}
+
+impl State {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let text = |out: &mut Vec<u8>, bytes: &[u8]| {
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        };
+        out.extend_from_slice(&self.home.to_le_bytes());
+        out.push(u8::from(self.ack == Ack::Majority));
+        for members in [&self.members, &self.leaving] {
+            out.extend_from_slice(&(members.len() as u32).to_le_bytes());
+            for member in members {
+                out.extend_from_slice(&member.id.to_le_bytes());
+                out.push(u8::from(member.complete));
+                text(out, member.url.as_bytes());
+            }
+        }
+        out.extend_from_slice(&(self.names.len() as u32).to_le_bytes());
+        for (name, named) in &self.names {
+            text(out, name.as_bytes());
+            out.extend_from_slice(&named.tag.to_le_bytes());
+            text(out, &named.bytes);
+        }
+    }
+}
+
+/// Takes a record apart; `None` where it ends too early or is none.
+struct Reader<'b>(&'b [u8]);
+
+impl<'b> Reader<'b> {
+    fn take(&mut self, len: usize) -> Option<&'b [u8]> {
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.take(1)? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
+    }
+
+    fn bytes(&mut self) -> Option<&'b [u8]> {
+        let len = usize::try_from(self.u32()?).ok()?;
+        self.take(len)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?.to_vec()).ok()
+    }
+
+    fn ballot(&mut self) -> Option<Ballot> {
+        let counter = self.u64()?;
+        let proposer = self.u64()?;
+        Some(Ballot { counter, proposer })
+    }
+
+    fn members(&mut self) -> Option<Vec<Member>> {
+        let count = self.u32()?;
+        let mut members = Vec::new();
+        for _ in 0..count {
+            members.push(Member {
+                id: self.u64()?,
+                complete: self.flag()?,
+                url: self.text()?,
+            });
+        }
+        Some(members)
+    }
+
+    fn state(&mut self) -> Option<State> {
+        let mut state = State {
+            home: self.u64()?,
+            ack: match self.flag()? {
+                true => Ack::Majority,
+                false => Ack::All,
+            },
+            members: self.members()?,
+            leaving: self.members()?,
+            names: BTreeMap::new(),
+        };
+        for _ in 0..self.u32()? {
+            let name = self.text()?;
+            let tag = self.u64()?;
+            let bytes = self.bytes()?.to_vec();
+            state.names.insert(name, Named { tag, bytes });
+        }
+        Some(state)
+    }
+
+    fn kept(&mut self) -> Option<Kept> {
+        let member = self.u64()?;
+        let promised = self.ballot()?;
+        let accepted = self.ballot()?;
+        let accepted = match accepted == Ballot::default() {
+            true => None,
+            false => Some((accepted, self.state()?)),
+        };
+        let record = Record { promised, accepted };
+        self.0.is_empty().then_some(Kept { member, record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> Kept {
+        let member = |id, complete| Member {
+            id,
+            complete,
+            url: format!("s3://bucket/{id}"),
+        };
+        let named = Named {
+            tag: 77,
+            bytes: b"bytes".to_vec(),
+        };
+        let state = State {
+            home: 5,
+            ack: Ack::Majority,
+            members: vec![member(1, true), member(2, false)],
+            leaving: vec![member(3, true)],
+            names: BTreeMap::from([("manifest".to_owned(), named)]),
+        };
+        let ballot = |counter| Ballot {
+            counter,
+            proposer: 9,
+        };
+        Kept {
+            member: 2,
+            record: Record {
+                promised: ballot(4),
+                accepted: Some((ballot(3), state)),
+            },
+        }
+    }
+
+    #[test]
+    fn records_read_back() {
+        let empty = Kept {
+            member: 4,
+            record: Record::default(),
+        };
+        for kept in [kept(), empty] {
+            assert_eq!(Kept::decode(&kept.encode()), Ok(kept));
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_shows() {
+        let bytes = kept().encode();
+        for at in 0..bytes.len() {
+            assert!(Kept::decode(&bytes[..at]).is_err(), "cut at {at}");
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(Kept::decode(&changed).is_err(), "changed at {at}");
+        }
+        assert!(Kept::decode(b"logstead manifest 1\n").is_err());
+    }
+}

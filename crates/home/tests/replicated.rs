@@ -1,0 +1,409 @@
+//! The home of homes: the conformance suite over children of every kind, what is acknowledged when, and who may be a member.
+
+use logstead_env::{Buffer, Clock, Env, SimClock};
+use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
+use logstead_home::{
+    Ack, HomeError, LogHome, MemoryHome, Position, Presence, ReplicatedHome, ReplicatedOptions,
+    SimulatedHome, Source, conformance,
+};
+use logstead_types::LaneId;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+const LANE: LaneId = LaneId(0);
+
+fn memories(count: usize) -> Vec<MemoryHome> {
+    (0..count).map(|_| MemoryHome::new(64 << 10)).collect()
+}
+
+fn options(ack: Ack) -> ReplicatedOptions {
+    ReplicatedOptions {
+        ack,
+        threads: false,
+        ..ReplicatedOptions::default()
+    }
+}
+
+fn sources(homes: &[MemoryHome]) -> Vec<Source> {
+    let source = |home: &MemoryHome| Source::of(Arc::new(home.clone()));
+    homes.iter().map(source).collect()
+}
+
+fn open_with(
+    homes: &[MemoryHome],
+    options: ReplicatedOptions,
+) -> Result<ReplicatedHome, HomeError> {
+    ReplicatedHome::open(sources(homes), &Env::real(), options)
+}
+
+fn open(homes: &[MemoryHome], ack: Ack) -> Result<ReplicatedHome, HomeError> {
+    open_with(homes, options(ack))
+}
+
+fn refused(homes: &[MemoryHome], ack: Ack) -> String {
+    match open(homes, ack) {
+        Ok(_) => panic!("opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn block(fill: u8) -> Buffer {
+    let mut block = Buffer::zeroed(4096);
+    block.as_mut_slice().fill(fill);
+    block
+}
+
+type Answers = mpsc::Receiver<Result<(), HomeError>>;
+
+fn append(home: &ReplicatedHome, fill: u8) -> (Position, Answers) {
+    home.ensure_room(LANE, 4096).expect("room");
+    let at = home.place(LANE, 4096).expect("a place");
+    let (tell, told) = mpsc::channel();
+    let done = Box::new(move |_, result| drop(tell.send(result)));
+    home.append(LANE, at, block(fill), 4096, done);
+    (at, told)
+}
+
+fn is_durable(told: &Answers) -> bool {
+    told.try_recv().is_ok_and(|result| result.is_ok())
+}
+
+/// What a child holds at a place.
+fn holds(home: &MemoryHome, at: Position, fill: u8) -> bool {
+    let mut into = Buffer::zeroed(4096);
+    home.read(LANE, at, &mut into).expect("reads") == 4096
+        && into.as_slice().iter().all(|&byte| byte == fill)
+}
+
+fn state_of(home: &ReplicatedHome, child: usize) -> String {
+    let name = format!("replica {child} state");
+    let report = home.report();
+    let found = report.into_iter().find(|(what, _)| *what == name);
+    found.expect("reported").1
+}
+
+#[test]
+fn conforms_over_memory() {
+    for ack in [Ack::All, Ack::Majority] {
+        for threads in [false, true] {
+            let options = ReplicatedOptions {
+                threads,
+                ..options(ack)
+            };
+            let home = open_with(&memories(3), options).expect("opens");
+            let home: Arc<dyn LogHome> = Arc::new(home);
+            conformance::check(&home);
+        }
+    }
+}
+
+#[test]
+fn conforms_over_different_services_with_faults() {
+    for seed in 0..10 {
+        for ack in [Ack::All, Ack::Majority] {
+            let clock = Arc::new(SimClock::new());
+            let (env, _) = Env::simulated(seed);
+            let env = Env {
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                ..env
+            };
+            let mut steps = Vec::new();
+            let mut sources = Vec::new();
+            for (number, name) in ["s3express", "gp3", "s3express"].iter().enumerate() {
+                let mut model = Model::named(name).expect("known");
+                model.segment_size_bytes = (64 - 8 * number as u64) << 10;
+                model.appends_per_segment = model.appends_per_segment.min(9);
+                let mut options = SimulatedOptions::new(model, seed + number as u64);
+                if *name == "s3express" && seed > 0 {
+                    options.faults = FaultRates::default()
+                        .with(Fault::LostReply, 0.05)
+                        .with(Fault::Delay, 0.05)
+                        .with(Fault::Transient, 0.05)
+                        .with(Fault::Outage, 0.01);
+                }
+                let home = SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock));
+                let home = home.expect("opens");
+                steps.push(home.clone());
+                sources.push(Source::of(Arc::new(home)));
+            }
+            let home = ReplicatedHome::open(sources, &env, options(ack)).expect("opens");
+            assert_eq!(home.facts().block_alignment, 4096);
+            let home: Arc<dyn LogHome> = Arc::new(home);
+            // The child that is due first goes on.
+            conformance::check_stepping(&home, &|| {
+                let next = steps
+                    .iter()
+                    .min_by_key(|home| home.next_event().map_or(u64::MAX, |due| due.as_nanos()));
+                next.is_some_and(|home| home.step())
+            });
+        }
+    }
+}
+
+#[test]
+fn all_waits_for_every_child_and_majority_for_enough() {
+    for (ack, enough) in [(Ack::All, 3), (Ack::Majority, 2)] {
+        let children = memories(3);
+        let home = open(&children, ack).expect("opens");
+        home.open_lane(LANE, 0).expect("opens");
+        for child in &children {
+            child.set_paused(true);
+        }
+        let (at, told) = append(&home, 1);
+        for (number, child) in children.iter().enumerate() {
+            assert!(!is_durable(&told) || number >= enough);
+            assert!(child.complete());
+            assert!(holds(child, at, 1));
+            if number + 1 == enough {
+                assert!(is_durable(&told), "{ack:?} with {enough}");
+            }
+        }
+    }
+}
+
+/// T2, for each child: what it has behind a hole does not count.
+#[test]
+fn a_child_counts_only_for_what_it_has_from_the_beginning() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    for child in &children {
+        child.set_paused(true);
+    }
+    let (_, first) = append(&home, 1);
+    let (_, second) = append(&home, 2);
+    // The first child has both, the second child only the second block, the third only the first one.
+    assert!(children[0].complete() && children[0].complete());
+    assert!(children[1].complete_at(1));
+    assert!(!is_durable(&first) && !is_durable(&second));
+    assert!(children[2].complete());
+    assert!(is_durable(&first));
+    assert!(!is_durable(&second), "one child has all up to the second");
+    assert!(children[1].complete());
+    assert!(is_durable(&second));
+}
+
+#[test]
+fn a_child_that_never_answers_does_not_stop_a_majority() {
+    let children = memories(3);
+    let options = ReplicatedOptions {
+        threads: true,
+        lag_bytes_max: 40 << 10,
+        patience: Duration::from_millis(200),
+        ..options(Ack::Majority)
+    };
+    let home = open_with(&children, options.clone()).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    let mut tag = home.put_if_absent("thing", b"0").expect("puts");
+    children[2].set_presence(Presence::Silent);
+    for number in 1..100u8 {
+        let (_, told) = append(&home, number);
+        told.recv().expect("told").expect("durable");
+        if number % 10 == 0 {
+            tag = home
+                .compare_and_swap("thing", tag, &[number])
+                .expect("swaps");
+            assert_eq!(home.get("thing").expect("reads"), Some((vec![number], tag)));
+        }
+    }
+    assert!(state_of(&home, 2).starts_with("left out: it cannot follow"));
+    drop(home);
+    // Nor does it stop the next start, its fences and its reading.
+    for child in &children {
+        child.crash();
+    }
+    let home = open_with(&children, options).expect("opens");
+    home.fence(LANE, 0, "the test").expect("fences");
+    let mut into = Buffer::zeroed(4096);
+    let at = Position::start_of(0);
+    assert_eq!(home.read(LANE, at, &mut into).expect("reads"), 4096);
+    assert_eq!(into.as_slice()[0], 1);
+    assert_eq!(home.get("thing").expect("reads").expect("is there").0, [90]);
+    assert!(state_of(&home, 2).starts_with("left out"));
+    children[2].set_presence(Presence::Here);
+}
+
+#[test]
+fn errors_leave_one_child_out_and_stop_the_lane_when_too_many() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    children[0].set_presence(Presence::Refusing);
+    let (at, told) = append(&home, 1);
+    assert!(is_durable(&told));
+    assert!(holds(&children[1], at, 1) && holds(&children[2], at, 1));
+    assert!(state_of(&home, 0).starts_with("left out"));
+    children[1].set_presence(Presence::Refusing);
+    let (_, told) = append(&home, 2);
+    assert!(matches!(told.try_recv(), Ok(Err(HomeError::Io { .. }))));
+    assert!(home.place(LANE, 4096).is_err(), "the lane has failed");
+
+    let children = memories(3);
+    let home = open(&children, Ack::All).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    children[2].set_presence(Presence::Refusing);
+    let (_, told) = append(&home, 1);
+    assert!(matches!(told.try_recv(), Ok(Err(HomeError::Io { .. }))));
+}
+
+#[test]
+fn reading_fails_rather_than_judge_by_too_few() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    let (at, told) = append(&home, 1);
+    assert!(is_durable(&told));
+    let mut into = Buffer::zeroed(4096);
+    children[0].set_presence(Presence::Refusing);
+    assert_eq!(home.read_copy(0, LANE, at, &mut into).expect("enough"), 0);
+    children[1].set_presence(Presence::Refusing);
+    assert!(home.read_copy(1, LANE, at, &mut into).is_err());
+    assert!(home.read(LANE, at, &mut into).is_err());
+}
+
+#[test]
+fn two_servers_race_for_a_named_thing_and_one_wins() {
+    let children = memories(3);
+    let first = open(&children, Ack::Majority).expect("opens");
+    let second = open(&children, Ack::Majority).expect("opens");
+    let old = first.put_if_absent("thing", b"one").expect("puts");
+    assert_eq!(
+        second.get("thing").expect("reads"),
+        Some((b"one".to_vec(), old))
+    );
+    let new = second
+        .compare_and_swap("thing", old, b"two")
+        .expect("swaps");
+    assert!(matches!(
+        first.compare_and_swap("thing", old, b"three"),
+        Err(HomeError::Conflict(_))
+    ));
+    assert!(matches!(
+        first.put_if_absent("thing", b"three"),
+        Err(HomeError::Conflict(_))
+    ));
+    // Any majority has it.
+    for away in 0..3 {
+        children[away].set_presence(Presence::Refusing);
+        assert_eq!(
+            first.get("thing").expect("reads"),
+            Some((b"two".to_vec(), new))
+        );
+        children[away].set_presence(Presence::Here);
+    }
+    children[0].set_presence(Presence::Refusing);
+    children[1].set_presence(Presence::Refusing);
+    assert!(first.get("thing").is_err(), "a minority says nothing");
+    assert!(first.compare_and_swap("thing", new, b"x").is_err());
+}
+
+#[test]
+fn lists_that_do_not_fit_are_refused_with_the_reason() {
+    let children = memories(5);
+    drop(open(&children[..3], Ack::Majority).expect("opens"));
+    let list = |of: &[usize]| of.iter().map(|&i| children[i].clone()).collect::<Vec<_>>();
+    assert!(refused(&list(&[0]), Ack::All).contains("two or more"));
+    assert!(refused(&list(&[0, 1, 1]), Ack::All).contains("the same place"));
+    assert!(refused(&list(&[0, 3, 4]), Ack::Majority).contains("a majority"));
+    let others = memories(3);
+    drop(open(&others, Ack::All).expect("opens"));
+    let mut mixed = list(&[0, 1]);
+    mixed.push(others[2].clone());
+    assert!(refused(&mixed, Ack::Majority).contains("another log"));
+    let alone = MemoryHome::new(64 << 10);
+    alone
+        .put_if_absent("manifest", b"logstead manifest 1\n")
+        .expect("puts");
+    mixed[2] = alone;
+    assert!(refused(&mixed, Ack::Majority).contains("a log of its own"));
+    // With `all` each must answer; a new log needs all.
+    children[2].set_presence(Presence::Refusing);
+    assert!(refused(&list(&[0, 1, 2]), Ack::All).contains("must answer"));
+    open(&list(&[0, 1, 2]), Ack::Majority).expect("two of three");
+    let fresh = memories(3);
+    fresh[1].set_presence(Presence::Refusing);
+    assert!(refused(&fresh, Ack::Majority).contains("a new log needs all"));
+}
+
+#[test]
+fn a_member_is_replaced_and_the_old_list_is_refused() {
+    let children = memories(4);
+    let list = |of: [usize; 3]| of.map(|i| children[i].clone());
+    let home = open(&list([0, 1, 2]), Ack::Majority).expect("opens");
+    assert!(home.copies_behind().is_empty());
+    home.put_if_absent("thing", b"one").expect("puts");
+    home.open_lane(LANE, 0).expect("opens");
+    let mut side = home.begin_side(LANE, 7);
+    side.append(b"a large transaction".to_vec());
+    side.finish(Box::new(|stored| stored.expect("stores")));
+    drop(home);
+    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    assert_eq!(
+        home.copies_behind(),
+        [0, 1, 2],
+        "whatever the old members had"
+    );
+    assert_eq!(state_of(&home, 2), "not counted yet");
+    home.copies_completed().expect("settles");
+    assert_eq!(state_of(&home, 2), "member");
+    assert_eq!(children[3].sides(LANE).expect("lists"), [7]);
+    drop(home);
+    assert!(refused(&list([2, 0, 2]), Ack::Majority).contains("the same place"));
+    children[0].set_presence(Presence::Refusing);
+    // The one that went is no member, however new its record is.
+    assert!(refused(&list([0, 2, 3]), Ack::Majority).contains("a majority"));
+    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    assert_eq!(
+        home.get("thing").expect("reads").expect("is there").0,
+        b"one"
+    );
+    home.copies_completed().expect("settles");
+    drop(home);
+    // What was away is marked, and completed when it is back.
+    children[0].set_presence(Presence::Here);
+    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    assert_eq!(home.copies_behind(), [0]);
+    home.copies_completed().expect("settles");
+    drop(home);
+    let home = open(&list([0, 1, 3]), Ack::All).expect("opens");
+    assert_eq!(
+        home.copies_behind(),
+        [0, 1, 2],
+        "all must have what a majority has"
+    );
+}
+
+#[test]
+fn a_steady_state_costs_one_write_per_child() {
+    let clock = Arc::new(SimClock::new());
+    let (env, _) = Env::simulated(1);
+    let env = Env {
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ..env
+    };
+    let simulated = || {
+        let model = Model::named("s3express").expect("known");
+        let options = SimulatedOptions::new(model, 1);
+        SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock)).expect("opens")
+    };
+    let children = [simulated(), simulated(), simulated()];
+    let sources = children
+        .iter()
+        .map(|home| Source::of(Arc::new(home.clone())));
+    let home = ReplicatedHome::open(sources.collect(), &env, options(Ack::All)).expect("opens");
+    let mut tag = home.put_if_absent("manifest", b"0").expect("puts");
+    for number in 0..10 {
+        tag = home
+            .compare_and_swap("manifest", tag, &[number])
+            .expect("swaps");
+    }
+    let before: Vec<_> = children.iter().map(SimulatedHome::requests).collect();
+    for number in 0..10 {
+        tag = home
+            .compare_and_swap("manifest", tag, &[number])
+            .expect("swaps");
+    }
+    for (child, before) in children.iter().zip(before) {
+        assert_eq!(child.requests() - before, 10);
+    }
+}

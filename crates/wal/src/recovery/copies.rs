@@ -1,0 +1,153 @@
+//! Completes the copies of a home that has several: each gets the blocks that it lacks and that recovery builds on.
+//!
+//! A copy that the home says to be behind, or that is new, is compared block by block. Of any other one only the end of what the last
+//! server wrote may be missing: it is compared from there backwards, until so many blocks in a row are there as can be under way together.
+//!
+//! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery mark.
+//!
+//! Does not: touch side segments, which are whole or absent: the home copies them.
+
+use super::errors::RecoveryError;
+use super::from_home;
+use super::read::LaneEnd;
+use super::replay::Replayed;
+use super::scan::{Found, LaneScan, Target};
+use crate::manifest::Manifest;
+use logstead_home::{Buffer, HomeError, LogHome, Position};
+use logstead_types::LaneId;
+
+/// More appends of one lane than any home has in flight together.
+const IN_FLIGHT_MAX: usize = 64;
+/// Missing blocks that follow one another are written together, up to about this much.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Completes every copy, and tells the home so.
+pub(super) fn complete(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    replayed: &Replayed,
+) -> Result<(), RecoveryError> {
+    let behind = home.copies_behind();
+    for copy in 0..home.copies() {
+        if home.copies() == 1 || !home.has_copy(copy) {
+            continue;
+        }
+        if behind.contains(&copy) {
+            for mark in &manifest.marks {
+                for span in &mark.spans {
+                    compare(
+                        home,
+                        copy,
+                        Target::of_span(manifest.database, mark.epoch, span),
+                    )?;
+                }
+            }
+        }
+        for end in &replayed.last_ends {
+            if behind.contains(&copy) || !complete_end(home, copy, end)? {
+                let of_lane = |origin: &&crate::manifest::Origin| origin.lane == end.lane;
+                if let Some(origin) = manifest.lanes.iter().find(of_lane) {
+                    let target = Target::of_origin(manifest.database, manifest.epoch, origin);
+                    compare(home, copy, target)?;
+                }
+            }
+        }
+    }
+    home.copies_completed()
+        .map_err(|error| from_home(home, error))
+}
+
+/// The bytes of a block, from the copy where it was found.
+fn bytes_of(home: &dyn LogHome, lane: LaneId, found: &Found) -> Result<Buffer, HomeError> {
+    let len = usize::try_from(found.len).unwrap_or(usize::MAX);
+    let mut block = Buffer::zeroed(len);
+    let count = home.read_copy(found.copy, lane, found.at, &mut block)?;
+    if count != len {
+        let what = format!("read lane {lane} {}", found.at);
+        return Err(HomeError::io(
+            what,
+            std::io::ErrorKind::UnexpectedEof.into(),
+        ));
+    }
+    Ok(block)
+}
+
+fn has(
+    home: &dyn LogHome,
+    copy: usize,
+    lane: LaneId,
+    found: &Found,
+    block: &Buffer,
+) -> Result<bool, HomeError> {
+    if found.copy == copy {
+        return Ok(true);
+    }
+    let mut there = Buffer::zeroed(block.capacity());
+    let count = home.read_copy(copy, lane, found.at, &mut there)?;
+    Ok(count == block.capacity() && there.as_slice() == block.as_slice())
+}
+
+/// Writes what is missing at the lane's end. False if more than the end may be.
+fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, RecoveryError> {
+    let mut in_a_row = 0;
+    for found in end.recent.iter().rev() {
+        let block = bytes_of(home, end.lane, found)?;
+        if has(home, copy, end.lane, found, &block)? {
+            in_a_row += 1;
+            if in_a_row == IN_FLIGHT_MAX {
+                return Ok(true);
+            }
+            continue;
+        }
+        in_a_row = 0;
+        home.rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
+            .map_err(|error| from_home(home, error))?;
+    }
+    Ok(end.recent.len() as u64 == end.blocks)
+}
+
+/// Blocks that follow one another and are missing.
+struct Missing {
+    at: Position,
+    bytes: Vec<u8>,
+}
+
+/// Compares a lane block by block, and writes what is missing.
+fn compare(home: &dyn LogHome, copy: usize, target: Target) -> Result<(), RecoveryError> {
+    let lane = target.lane;
+    let mut scan = LaneScan::new(home, target)?;
+    let mut missing: Option<Missing> = None;
+    let write = |missing: Option<Missing>| -> Result<(), RecoveryError> {
+        let Some(Missing { at, bytes }) = missing else {
+            return Ok(());
+        };
+        let mut block = Buffer::zeroed(bytes.len());
+        block.as_mut_slice().copy_from_slice(&bytes);
+        home.rewrite_copy(copy, lane, at, &block, bytes.len())
+            .map_err(|error| from_home(home, error))
+    };
+    while scan.next()?.is_some() {
+        let Some(found) = scan.last() else { break };
+        let block = bytes_of(home, lane, &found)?;
+        if has(home, copy, lane, &found, &block)? {
+            write(missing.take())?;
+            continue;
+        }
+        let follows = |missing: &Missing| {
+            missing.at.segment == found.at.segment
+                && missing.at.offset + missing.bytes.len() as u64 == found.at.offset
+                && missing.bytes.len() < PIECE_BYTES
+        };
+        match missing.as_mut().filter(|missing| follows(missing)) {
+            Some(missing) => missing.bytes.extend_from_slice(block.as_slice()),
+            None => {
+                let next = Missing {
+                    at: found.at,
+                    bytes: block.as_slice().to_vec(),
+                };
+                write(missing.replace(next))?;
+            }
+        }
+    }
+    write(missing)
+}

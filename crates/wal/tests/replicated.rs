@@ -1,0 +1,277 @@
+//! Recovery from several copies: what one of them lacks comes from another, and what was adopted is on enough of them.
+
+mod rig;
+
+use logstead_env::{Buffer, Clock, Env, SimClock, SimRandom};
+use logstead_home::{
+    Ack, LogHome, MemoryHome, Position, Presence, ReplicatedHome, ReplicatedOptions, Source,
+};
+use logstead_types::{Csn, LaneId};
+use logstead_wal::FlushMode;
+use logstead_wal::lease::LeaseOptions;
+use logstead_wal::recovery::{self, Options, RecoveryError};
+use rig::{Server, options, row_of};
+use std::sync::Arc;
+
+struct Cluster {
+    children: Vec<MemoryHome>,
+    env: Env,
+    clock: Arc<SimClock>,
+}
+
+fn memory() -> MemoryHome {
+    MemoryHome::new(64 << 10)
+}
+
+impl Cluster {
+    fn new(children: usize, seed: u64) -> Cluster {
+        let clock = Arc::new(SimClock::new());
+        let (env, _) = Env::simulated(seed);
+        Cluster {
+            children: (0..children).map(|_| memory()).collect(),
+            env: Env {
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                ..env
+            },
+            clock,
+        }
+    }
+
+    fn start(&self, list: &[usize], ack: Ack) -> Result<Server, RecoveryError> {
+        let source = |&child: &usize| Source::of(Arc::new(self.children[child].clone()));
+        let replicated = ReplicatedOptions {
+            ack,
+            threads: false,
+            ..ReplicatedOptions::default()
+        };
+        let sources = list.iter().map(source).collect();
+        let home = ReplicatedHome::open(sources, &self.env, replicated)?;
+        let home: Arc<dyn LogHome> = Arc::new(home);
+        let clock = Arc::clone(&self.clock);
+        let options = Options {
+            lease: LeaseOptions {
+                take_over: true,
+                threads: false,
+                pause: Arc::new(move |time| clock.advance(time)),
+                ..LeaseOptions::default()
+            },
+            ..options()
+        };
+        let mut survivors = Vec::new();
+        let log = recovery::open(&home, &self.env, &options, &mut |csn, records| {
+            assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
+            survivors.push(csn.get());
+            Ok(())
+        })?;
+        Ok(Server {
+            log,
+            survivors,
+            home,
+        })
+    }
+
+    fn crash(&self, server: Server) {
+        for child in &self.children {
+            child.crash();
+        }
+        drop(server);
+    }
+
+    fn pause(&self, paused: bool) {
+        for child in &self.children {
+            child.set_paused(paused);
+        }
+    }
+}
+
+/// Pushes a transaction and hands what is buffered to the home.
+fn write(server: &Server, csn: u64) -> bool {
+    let pushed = server.push(0, csn);
+    let _outcome = server.lane(0).flush(FlushMode::Handoff);
+    pushed
+}
+
+fn is_durable(server: &Server, csn: u64) -> bool {
+    server.lane(0).first_not_durable() > Csn(csn)
+}
+
+fn upto(last: u64) -> Vec<u64> {
+    (1..=last).collect()
+}
+
+/// T7: recovery builds on a block that one replica of three holds; the replica is gone at the next recovery.
+#[test]
+fn a_block_on_one_replica_is_adopted_and_outlives_that_replica() {
+    for holder in 0..3 {
+        let cluster = Cluster::new(3, 1);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert!(write(&server, 1) && is_durable(&server, 1));
+        cluster.pause(true);
+        assert!(write(&server, 2));
+        assert!(cluster.children[holder].complete());
+        assert!(!is_durable(&server, 2));
+        cluster.crash(server);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert_eq!(server.survivors, upto(2));
+        assert!(write(&server, 3) && is_durable(&server, 3));
+        cluster.crash(server);
+        cluster.children[holder].set_presence(Presence::Refusing);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert_eq!(server.survivors, upto(3), "held by {holder}");
+    }
+}
+
+/// A copy with a damaged block in the middle is read around, and mended.
+#[test]
+fn damage_of_one_copy_is_read_around() {
+    let cluster = Cluster::new(3, 2);
+    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    for csn in 1..=20 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    let lane = LaneId(0);
+    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    cluster.crash(server);
+    for (child, offset) in [(0, 4096 * 3), (1, 4096 * 7), (0, 4096 * 19)] {
+        let at = Position { segment, offset };
+        let zeros = Buffer::zeroed(4096);
+        cluster.children[child]
+            .rewrite(lane, at, &zeros, 4096)
+            .unwrap();
+    }
+    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    assert_eq!(server.survivors, upto(20));
+}
+
+/// A new member gets everything before it counts; so does one that was away.
+#[test]
+fn members_that_are_new_or_were_away_are_completed() {
+    let cluster = Cluster::new(4, 3);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    for csn in 1..=40 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    cluster.crash(server);
+    // 2 misses a life.
+    cluster.children[2].set_presence(Presence::Refusing);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    for csn in 41..=60 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    cluster.crash(server);
+    // And another one, that writes nothing.
+    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
+    cluster.children[2].set_presence(Presence::Here);
+    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
+    cluster.children[0].set_presence(Presence::Refusing);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    assert_eq!(server.survivors, upto(60), "from 1 and 2");
+    cluster.crash(server);
+    // 0 is lost for good; 3 takes its place.
+    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    assert_eq!(server.survivors, upto(60));
+    cluster.crash(server);
+    cluster.children[1].set_presence(Presence::Refusing);
+    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    assert_eq!(server.survivors, upto(60), "from 2 and 3");
+    let lane = LaneId(0);
+    for info in cluster.children[2].segments(lane).unwrap() {
+        let mut bytes = [2, 3].map(|child: usize| {
+            let mut into = Buffer::zeroed(64 << 10);
+            let at = Position::start_of(info.segment);
+            let count = cluster.children[child].read(lane, at, &mut into).unwrap();
+            into.as_slice()[..count].to_vec()
+        });
+        for bytes in &mut bytes {
+            bytes.truncate(
+                bytes
+                    .iter()
+                    .rposition(|&byte| byte != 0)
+                    .map_or(0, |at| at + 1),
+            );
+        }
+        assert!(bytes[0] == bytes[1], "segment {}", info.segment);
+    }
+}
+
+/// Children that are slow, fail, go away and come back, one lost for good, and servers that crash at any moment and come back
+/// with other children in reach: what was acknowledged survives, and what has survived once stays.
+#[test]
+fn whatever_was_acknowledged_survives_whoever_is_left() {
+    let mut adopted = 0;
+    for seed in 0..150 {
+        adopted += run(seed);
+    }
+    assert!(
+        adopted > 50,
+        "blocks that were not acknowledged come back too: {adopted}"
+    );
+}
+
+fn run(seed: u64) -> u64 {
+    let random = SimRandom::new(seed);
+    let mut cluster = Cluster::new(3, seed);
+    let ack = [Ack::Majority, Ack::Majority, Ack::All][random.below(3) as usize];
+    // What was handed over once, and what was acknowledged since.
+    let mut expected: Vec<u64> = Vec::new();
+    let mut adopted = 0;
+    let mut list = vec![0, 1, 2];
+    for life in 0..8 {
+        let all: Vec<usize> = list.clone();
+        for &child in &all {
+            cluster.children[child].set_presence(Presence::Here);
+        }
+        if life == 4 {
+            // One is lost for good, and replaced.
+            list[random.below(3) as usize] = cluster.children.len();
+            cluster.children.push(memory());
+        } else if life > 0 && ack == Ack::Majority && random.below(2) == 0 {
+            let away = list[random.below(3) as usize];
+            cluster.children[away].set_presence(Presence::Refusing);
+        }
+        let server = cluster
+            .start(&list, ack)
+            .unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}"));
+        let found = &server.survivors;
+        assert!(
+            found.starts_with(&expected),
+            "seed {seed}, life {life}: {expected:?} became {found:?}"
+        );
+        adopted += u64::from(found.len() > expected.len());
+        expected = found.clone();
+        cluster.pause(true);
+        let first = server.log.next_csn.get();
+        let mut csn = first;
+        for _ in 0..random.below(60) {
+            match random.below(8) {
+                0..3 => {
+                    if write(&server, csn) {
+                        csn += 1;
+                    }
+                }
+                3..7 => {
+                    let child = &cluster.children[list[random.below(3) as usize]];
+                    let waiting = child.waiting() as u64;
+                    if waiting > 0 {
+                        child.complete_at(random.below(waiting.min(8)) as usize);
+                    }
+                }
+                _ if random.below(6) == 0 => {
+                    let child = &cluster.children[list[random.below(3) as usize]];
+                    child.set_presence(Presence::Refusing);
+                }
+                _ => {}
+            }
+        }
+        let durable = server.lane(0).first_not_durable().get().min(csn);
+        expected.extend(first..durable);
+        // What is under way arrives, or not.
+        for &child in &list {
+            for _ in 0..random.below(3) {
+                cluster.children[child].complete();
+            }
+        }
+        cluster.crash(server);
+    }
+    adopted
+}
