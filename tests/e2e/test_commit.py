@@ -65,11 +65,18 @@ def test_settings_show_what_is_in_force(private_server):
         connection.execute("SET commit_protocol = 'group'")
     assert server.stop() == 0
     # What suits another home.
-    server.start(arguments=["--home", SLOW_HOME.format(dir=server.root / "objects")], env={"LOGSTEAD_WORKERS": "3"})
+    home = ["--home", SLOW_HOME.format(dir=server.root / "objects")]
+    server.start(arguments=home, env={"LOGSTEAD_WORKERS": "3"})
     assert server.execute("SHOW workers_per_lane") == [("2",)]
     assert server.execute("SHOW flush_unit") == [("512kB",)]
     assert server.execute("SHOW logstead.write_way") == [("",)]
+    assert server.execute("SELECT workers FROM logstead_commit ORDER BY lane") == [(2,), (1,), (0,)], "two of three lanes are in use"
+    in_force = "SELECT value, reason FROM logstead_adaptive WHERE what = 'lanes' AND decided_at IS NULL"
+    assert server.execute(in_force) == [(2, "in force; adapts")]
+    assert server.stop() == 0
+    server.start(arguments=[*home, "--adaptive", "off"], env={"LOGSTEAD_WORKERS": "3"})
     assert server.execute("SELECT workers FROM logstead_commit ORDER BY lane") == [(2,), (1,)]
+    assert server.execute(in_force) == [(2, "in force; fixed")]
 
 
 @pytest.mark.parametrize(
