@@ -12,6 +12,7 @@ use crate::{
 };
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -324,7 +325,7 @@ impl LogHome for MemoryHome {
         let at = rollover.place(lane_state.next, lane_state.appends_in_segment, len);
         if at.segment != lane_state.next.segment {
             lane_state.appends_in_segment = 0;
-            if !lane_state.segments.contains_key(&at.segment) {
+            if let Entry::Vacant(missing) = lane_state.segments.entry(at.segment) {
                 if rollover.appends_max == u64::MAX {
                     return Err(HomeError::Misuse {
                         lane,
@@ -332,7 +333,7 @@ impl LogHome for MemoryHome {
                     });
                 }
                 // How many appends the ensured bytes come in is not known before.
-                lane_state.segments.insert(at.segment, self.segment());
+                missing.insert(self.segment());
             }
         }
         lane_state.next = at;

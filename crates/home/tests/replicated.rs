@@ -283,13 +283,13 @@ fn two_servers_race_for_a_named_thing_and_one_wins() {
         Err(HomeError::Conflict(_))
     ));
     // Any majority has it.
-    for away in 0..3 {
-        children[away].set_presence(Presence::Refusing);
+    for away in &children {
+        away.set_presence(Presence::Refusing);
         assert_eq!(
             first.get("thing").expect("reads"),
             Some((b"two".to_vec(), new))
         );
-        children[away].set_presence(Presence::Here);
+        away.set_presence(Presence::Here);
     }
     children[0].set_presence(Presence::Refusing);
     children[1].set_presence(Presence::Refusing);

@@ -133,6 +133,9 @@ pub(super) fn no_answer(what: &str) -> HomeError {
     HomeError::io(what, why)
 }
 
+/// What a child is asked, on a thread of its own.
+pub(super) type Request<T> = Box<dyn FnOnce() -> Result<T, HomeError> + Send>;
+
 /// How long children are waited for.
 #[derive(Clone, Copy)]
 pub(super) struct Waits {
@@ -148,7 +151,7 @@ pub(super) fn ask_each<T: Send + 'static>(
     env: &Env,
     waits: Waits,
     enough: &dyn Fn(&Answers<T>) -> bool,
-    ask: &dyn Fn(usize) -> Option<Box<dyn FnOnce() -> Result<T, HomeError> + Send>>,
+    ask: &dyn Fn(usize) -> Option<Request<T>>,
 ) -> Answers<T> {
     let (tell, told) = mpsc::channel();
     let mut answers: Answers<T> = children.iter().map(|_| None).collect();
