@@ -288,7 +288,7 @@ pub static TABLE: &[Setting] = &[
         "home",
         Kind::Text,
         "",
-        "URL of where the log lives: file:///dir, a block device or a preallocated file, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
+        "URL of where the log lives: file:///dir, a block device or a preallocated file, s3express://BUCKET/PREFIX, s3://BUCKET/PREFIX, azure://CONTAINER/PREFIX, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
     ),
     session(
         "idle_in_transaction_session_timeout",
