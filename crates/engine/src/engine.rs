@@ -82,6 +82,16 @@ pub(crate) struct EngineInner {
     account: Account,
 }
 
+/// A log that is open for writing.
+pub(crate) struct OpenLog {
+    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) lanes: Vec<Lane>,
+    /// The right to write, where no kernel's lock gives it.
+    pub(crate) lease: Option<Arc<Lease>>,
+    /// The first CSN to be drawn.
+    pub(crate) next: Csn,
+}
+
 /// The engine. Clones are the same engine.
 #[derive(Clone)]
 pub struct Engine(Arc<EngineInner>);
@@ -121,17 +131,21 @@ impl Engine {
         crate::replay::open(options, home, env)
     }
 
-    /// An engine over open lanes, drawing CSNs from `next` on.
+    /// An engine over an open log.
     pub(crate) fn with_lanes(
         options: &EngineOptions,
-        (home, lanes): (Arc<dyn LogHome>, Vec<Lane>),
-        lease: Option<Arc<Lease>>,
-        next: Csn,
+        log: OpenLog,
         tables: HashMap<TableId, Arc<Table>, FixedState>,
         account: Account,
         buffers: Charge,
         env: &Env,
     ) -> std::io::Result<Engine> {
+        let OpenLog {
+            home,
+            lanes,
+            lease,
+            next,
+        } = log;
         let workers = options.workers;
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {

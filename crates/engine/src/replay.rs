@@ -22,7 +22,7 @@ use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
 use logstead_wal::{Allowance, LaneConfig, Records};
 
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
 use crate::version::{CHUNK_SLOTS, Guard};
@@ -321,9 +321,12 @@ pub(crate) fn open(
     })?;
     let engine = Engine::with_lanes(
         &options,
-        (home, recovered.lanes),
-        recovered.lease,
-        recovered.next_csn,
+        OpenLog {
+            home,
+            lanes: recovered.lanes,
+            lease: recovered.lease,
+            next: recovered.next_csn,
+        },
         shared.tables.into_inner(),
         account,
         buffers,
