@@ -18,6 +18,7 @@ def pytest_addoption(parser):
     parser.addoption("--fast", action="store_true", help="leave out what takes more than a few seconds")
     parser.addoption("--seed", type=int, default=None, help="seed of the random tests (printed by each)")
     parser.addoption("--crash-rounds", type=int, default=200, help="rounds of the crash test")
+    parser.addoption("--fault-rounds", type=int, default=12, help="kills in the long test of transfers through faults, per store")
 
 
 def pytest_collection_modifyitems(config, items):
