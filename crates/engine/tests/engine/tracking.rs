@@ -218,7 +218,8 @@ fn workers_set_free_together_share_the_next_append() {
         commit: CommitOptions {
             workers_per_lane: 2,
             blocks_in_flight_max: 1,
-            gather: Duration::from_millis(1),
+            // Never over before the second one is there, however slow the machine.
+            gather: Duration::from_secs(600),
             ..CommitOptions::default()
         },
         ..EngineOptions::default()
