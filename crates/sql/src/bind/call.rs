@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
-use crate::value::{SqlType, oid};
+use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -50,6 +50,13 @@ impl Binder<'_> {
         }
         if matches!(resolved.function.body, Body::Set(_)) {
             return self.set_call(resolved.function, coerced, resolved.result, at);
+        }
+        // A NULL tells nothing about its column, the column's declaration does.
+        if resolved.function.name == "pg_typeof"
+            && let [Expr::Column(_, ty) | Expr::Outer { ty, .. } | Expr::Param(_, ty)] =
+                coerced.as_slice()
+        {
+            return Ok(Expr::Const(Datum::Oid(ty.oid), resolved.result));
         }
         self.call(resolved.function, coerced, resolved.result)
     }

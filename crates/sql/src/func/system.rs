@@ -57,7 +57,7 @@ pub(super) fn backend_pid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(cx.backend_pid()))
 }
 
-/// `pg_typeof`, as far as a value tells its type: the binder knows better and folds the call
+/// `pg_typeof`, as far as a value tells its type: of columns the binder knows better and folds the call
 pub(super) fn typeof_value(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Oid(type_of(&a[0]).oid))
 }
