@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import objectstores
 import pytest
 from test_operation import refused
 
@@ -39,6 +40,30 @@ def test_commits_are_counted_and_priced(private_server):
     server.start()
     assert server.execute("SELECT sum(requests) FROM logstead_cost WHERE kind = 'append'")[0][0] < more_requests
     assert server.execute("SELECT requests, bytes FROM logstead_cost WHERE kind = 'get'")[0] > (0, 0)
+
+
+@pytest.mark.parametrize("name", ["dev-bucket", "dev-bucket-s3"])
+def test_requests_on_the_wire_are_counted(private_server, tmp_path, name):
+    server = private_server
+    with objectstores.start(name, tmp_path) as store:
+        server.start(arguments=["--home", store.url("log"), "--workers", "1"], env=store.environment)
+        server.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        # Where there are no appends, a block is an object of its own.
+        kind = "append" if store.scheme == "s3express" else "put"
+        price = {"append": 1.13e-6, "put": 5e-6}[kind]
+        look = f"SELECT requests, dollars FROM logstead_cost WHERE kind = '{kind}' AND provider = '{store.scheme}'"
+        requests, dollars = server.execute(look)[0]
+        for number in range(20):
+            server.execute(f"INSERT INTO t VALUES ({number})")
+        more_requests, more_dollars = server.execute(look)[0]
+        assert more_requests - requests >= 20
+        assert more_dollars - dollars >= 20 * price
+        # The start probes and reads the bucket; the lease is renewed every third of ten seconds, whoever does anything.
+        others = "SELECT kind FROM logstead_cost WHERE requests > 0"
+        assert {("put",), ("get",), ("list",)} <= set(server.execute(others))
+        idle = server.execute("SELECT idle_dollars_per_month FROM logstead_cost_summary")[0][0]
+        assert idle == pytest.approx(730 * 3600 / (10 / 3) * {"append": 1.13e-6, "put": 5e-6}[kind])
+        assert server.stop() == 0
 
 
 def test_prices_are_the_users(private_server):
