@@ -223,6 +223,7 @@ def test_stopped_server_that_wakes_up(pair, seed):
         asleep = [Ask(connections[0], "SELECT v FROM value"), Ask(connections[1], "UPDATE value SET v = 1000 RETURNING v")]
         second.start(arguments=["--take-over"])
         bank.ended(pid)
+        bank.give_up(pid)
         second.execute(f"UPDATE value SET v = {number}")
         go_on(second, bank, 20)
         os.kill(pid, signal.SIGCONT)
@@ -261,6 +262,7 @@ def test_server_that_is_cut_off(pair, seed, delivers):
         # No `--take-over`: it starts when the lease has run out.
         second.start()
         bank.ended(pid)
+        bank.give_up(pid)
         second.execute(f"UPDATE value SET v = {number}")
         assert first.running(), f"it ended, though nobody told it\n{first.output_text()[-3000:]}"
         asked = [Ask(connections[0], "SELECT v FROM value"), Ask(connections[1], "UPDATE value SET v = 1000"), Ask(connections[2], "SELECT 1")]
@@ -312,12 +314,16 @@ def test_take_overs_of_every_kind(pair, seed):
             elif event == "sleep":
                 os.kill(pid, signal.SIGSTOP)
                 second.start(arguments=["--take-over"])
+                bank.ended(pid)
+                bank.give_up(pid)
                 go_on(second, bank, rng.randrange(1, 20))
                 os.kill(pid, signal.SIGCONT)
                 ends_fenced(first)
             elif event == "cut":
                 ways[first].cut("hold")
                 second.start(arguments=rng.choice([[], ["--take-over"]]))
+                bank.ended(pid)
+                bank.give_up(pid)
                 go_on(second, bank, rng.randrange(1, 20))
                 ways[first].mend(deliver=rng.random() < 0.5)
                 ends_fenced(first)

@@ -12,7 +12,9 @@ to be missing has come back, and the balances follow from the ledger.
 
 from __future__ import annotations
 
+import os
 import random
+import socket
 import threading
 import time
 from collections import Counter
@@ -68,6 +70,8 @@ class Bank:
         self.threads: list[threading.Thread] = []
         self.stopping = threading.Event()
         self.dead: set[int] = set()
+        # Which connection to which process each client and reader has.
+        self.connections: dict[str, tuple[psycopg.Connection, int]] = {}
 
     def open(self, server: Server) -> "Bank":
         """Makes the tables."""
@@ -124,6 +128,8 @@ class Bank:
             with connection:
                 if not pid or server.process.pid != pid:
                     continue  # Which process this is cannot be said.
+                with self.lock:
+                    self.connections[f"{job.__name__} {number}"] = (connection, pid)
                 try:
                     job(number, connection, pid, rng)
                     return
@@ -205,6 +211,15 @@ class Bank:
                 else:
                     continue
                 del books.doubtful[transfer]
+
+    def give_up(self, pid: int) -> None:
+        """Every other client and reader of a process that does not answer closes its connection and turns to another server. The
+        rest go on waiting for their answers."""
+        with self.lock:
+            for name, (connection, owner) in self.connections.items():
+                if owner == pid and int(name.split()[1]) % 2 == 0 and not connection.closed:
+                    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+                        line.shutdown(socket.SHUT_RDWR)
 
     def ended(self, *pids: int) -> None:
         """These processes are gone, or can change nothing any more: what a later one does not show never was."""
