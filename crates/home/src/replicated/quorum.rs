@@ -180,6 +180,8 @@ impl<V: Clone + PartialEq> Proposer<V> {
         let value = value.and_then(|(child, _)| child.known.as_ref()?.accepted.as_ref());
         let prepared = value
             .is_some_and(|(_, value)| is_quorum(&rules.voters(Some(value)), &|child| owned[child]));
+        // A ballot has one value: one that an attempt had already, whatever became of it, is not used again.
+        let prepared = prepared && next > Some(self.ballot);
         match next {
             Some(next) if prepared => self.ballot = next,
             _ => {
@@ -278,14 +280,22 @@ impl<V: Clone + PartialEq> Proposer<V> {
             self.ballot = highest.map_or(self.ballot, |highest| highest.after(self.id));
         }
         let (ballot, next) = (self.ballot, self.ballot.after(self.id));
-        let accepting = matches!(self.phase, Phase::Accepting { .. });
+        let proposed = match &self.phase {
+            Phase::Accepting { value, .. } => Some(value),
+            _ => None,
+        };
         for child in &mut self.children {
             let Some(record) = child.known.as_ref().filter(|_| child.pending.is_none()) else {
                 continue;
             };
             if record.promised == ballot {
                 child.promised = true;
-            } else if accepting && record.promised == next && record.accepted_at() == ballot {
+            } else if record.promised == next
+                && proposed.is_some_and(|value| {
+                    let accepted = record.accepted.as_ref();
+                    accepted.is_some_and(|(at, there)| *at == ballot && there == value)
+                })
+            {
                 child.accepted = true;
             } else if record.promised > ballot {
                 child.out = Some(Outcome::Preempted);
