@@ -374,6 +374,78 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
 }
 
 #[test]
+fn who_has_lost_the_lease_does_not_change_the_members() {
+    let children = memories(4);
+    let list = |of: [usize; 3]| of.map(|i| children[i].clone());
+    let first = open(&list([0, 1, 2]), Ack::Majority).expect("opens");
+    let tag = first.put_if_absent("manifest", b"first").expect("puts");
+    let second = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    let tag = second
+        .compare_and_swap("manifest", tag, b"second")
+        .expect("claims");
+    let taken = first
+        .compare_and_swap("manifest", tag, b"first again")
+        .expect("claims");
+    // It may well have seen so.
+    assert_eq!(
+        second.get("manifest").expect("reads").expect("there").1,
+        taken
+    );
+    assert!(matches!(
+        second.copies_completed(),
+        Err(HomeError::Fenced(_))
+    ));
+    first.copies_completed().expect("settles");
+    drop((first, second));
+    open(&list([1, 2, 3]), Ack::Majority).expect("0, 1 and 2 are still the members");
+    assert!(refused(&list([0, 3, 3]), Ack::Majority).contains("the same place"));
+    children[1].set_presence(Presence::Refusing);
+    assert!(refused(&list([0, 1, 3]), Ack::Majority).contains("a majority"));
+}
+
+#[test]
+fn members_that_changed_before_the_lease_was_claimed_are_noticed() {
+    let children = memories(4);
+    let list = |of: [usize; 3]| of.map(|i| children[i].clone());
+    for with_fence in [true, false] {
+        let (old, new) = match with_fence {
+            true => ([0, 1, 2], [0, 1, 3]),
+            false => ([0, 1, 3], [0, 1, 2]),
+        };
+        let waiting = open(&list(old), Ack::Majority).expect("opens");
+        let quick = open(&list(new), Ack::Majority).expect("opens");
+        let tag = quick.get("manifest").expect("reads").map(|(_, tag)| tag);
+        let tag = match tag {
+            Some(tag) => quick.compare_and_swap("manifest", tag, b"quick"),
+            None => quick.put_if_absent("manifest", b"quick"),
+        };
+        let tag = tag.expect("claims");
+        quick.copies_completed().expect("settles");
+        waiting
+            .compare_and_swap("manifest", tag, b"waiting")
+            .expect("claims");
+        let result = match with_fence {
+            true => waiting.fence(LANE, 0, "the test"),
+            false => waiting.copies_completed(),
+        };
+        assert!(matches!(result, Err(HomeError::Conflict(_))), "{result:?}");
+    }
+}
+
+#[test]
+fn a_mark_made_with_the_lease_is_no_other_list() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    children[2].set_presence(Presence::Refusing);
+    let (_, told) = append(&home, 1);
+    assert!(is_durable(&told));
+    home.put_if_absent("manifest", b"claimed").expect("puts");
+    home.fence(LANE, 0, "the test").expect("fences");
+    home.copies_completed().expect("settles");
+}
+
+#[test]
 fn a_steady_state_costs_one_write_per_child() {
     let clock = Arc::new(SimClock::new());
     let (env, _) = Env::simulated(1);

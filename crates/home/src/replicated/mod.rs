@@ -64,6 +64,7 @@ use register::Register;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How a replicated home is made.
@@ -111,6 +112,8 @@ struct Inner {
     in_flight_max: Vec<usize>,
     membership: Mutex<Membership>,
     register: Mutex<Register>,
+    /// The members have been read again since the lease was claimed.
+    members_checked: AtomicBool,
     lanes: RwLock<BTreeMap<LaneId, Arc<OpenLane>>>,
     /// Held while it is decided whether a child can be done without.
     dropping: Mutex<()>,
@@ -479,6 +482,7 @@ impl LogHome for ReplicatedHome {
     }
 
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        self.inner.check_members()?;
         let wanted = self.inner.membership.lock().readers();
         self.inner.must("fencing a lane", wanted, &|_| {
             let by = by.to_owned();

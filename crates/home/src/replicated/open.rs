@@ -19,6 +19,7 @@ use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A child to be opened.
 pub struct Source {
@@ -269,6 +270,7 @@ impl ReplicatedHome {
             in_flight_max,
             membership: Mutex::new(membership),
             register: Mutex::new(register),
+            members_checked: AtomicBool::new(false),
             lanes: RwLock::default(),
             dropping: Mutex::default(),
             options,
@@ -378,7 +380,34 @@ fn finish_change(register: &mut Register, members: &[Member]) -> Result<State, H
     chosen.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))
 }
 
+/// Are they the same, whatever marks they have?
+fn same_members(some: &[Member], others: &[Member]) -> bool {
+    some.iter().map(|m| m.id).eq(others.iter().map(|m| m.id))
+}
+
 impl Inner {
+    /// Who opened this has the lease now: are the members still those that were read before?
+    pub(super) fn check_members(&self) -> Result<(), HomeError> {
+        if self.members_checked.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let state = self.register.lock().get()?;
+        let state = state.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))?;
+        let mut membership = self.membership.lock();
+        if !same_members(&state.members, &membership.members)
+            || state.ack != membership.ack
+            || !state.leaving.is_empty()
+        {
+            return Err(HomeError::Conflict(
+                "the list of the log's homes".to_owned(),
+            ));
+        }
+        // Who is marked has to be completed.
+        membership.members = state.members;
+        self.members_checked.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// Children that recovery must compare block by block.
     pub(super) fn behind(&self) -> Vec<usize> {
         let membership = self.membership.lock();
@@ -429,16 +458,19 @@ impl Inner {
         if members.iter().filter(|member| member.complete).count() < ack.needed(members.len()) {
             return Err(no_answer("completing enough of the log's homes"));
         }
-        if membership.members == members && membership.ack == ack {
-            return Ok(());
-        }
         let moves = !membership.is_listed() && all_up;
         let before = membership.members.clone();
+        let ack_before = membership.ack;
         let mut register = self.register.lock();
-        let chosen = register.propose(&|state| {
+        // Also where nothing is to change: that what was read at the start is still so, only the register knows.
+        let chosen = register.propose_leased(&|state| {
             let mut state = state?.clone();
-            if state.members != before {
-                // Another server was quicker, or this was.
+            // Marks may have come with a change of the lease; an earlier attempt of this may be what is there.
+            if !same_members(&state.members, &before)
+                || state.ack != ack_before
+                || !state.leaving.is_empty()
+                || state.members == members && state.ack == ack
+            {
                 return None;
             }
             state.members.clone_from(&members);

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Name of the record in each child.
 pub(super) const RECORD: &str = "manifest";
+/// The named thing that holds the lease.
+const LEASE: &str = "manifest";
 /// Between two attempts of racing servers: up to this, drawn.
 const PAUSE_MAX_MS: u64 = 50;
 
@@ -31,6 +33,9 @@ pub(super) struct Register {
     /// The member that each child is, and the tag of its record as last read or written.
     seen: Vec<(u64, Option<Tag>)>,
     proposer: Proposer<State>,
+    /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What was read
+    /// does not count: it may be another server's.
+    lease_tags: Vec<u64>,
     tell: mpsc::Sender<(usize, Answer)>,
     told: mpsc::Receiver<(usize, Answer)>,
 }
@@ -82,6 +87,7 @@ impl Register {
         Register {
             proposer: Proposer::new(env.random.u64(), children.len()),
             seen: ids.iter().map(|&id| (id, None)).collect(),
+            lease_tags: Vec::new(),
             children,
             env,
             patience,
@@ -229,6 +235,28 @@ impl Register {
         self.propose(&|_| None)
     }
 
+    /// A change that only who has the lease may make: nobody has changed it since we did.
+    pub(super) fn propose_leased(
+        &mut self,
+        change: &dyn Fn(Option<&State>) -> Option<State>,
+    ) -> Result<Option<State>, HomeError> {
+        let ours = self.lease_tags.clone();
+        let lost = Cell::new(false);
+        let chosen = self.propose(&|state| {
+            let lease = state.and_then(|state| state.names.get(LEASE));
+            // Nobody has taken it yet: a log that is being made.
+            lost.set(lease.map_or(!ours.is_empty(), |named| !ours.contains(&named.tag)));
+            if lost.get() {
+                return None;
+            }
+            change(state)
+        })?;
+        match lost.get() {
+            true => Err(HomeError::Fenced("the log's lease".to_owned())),
+            false => Ok(chosen),
+        }
+    }
+
     /// Replaces a named thing in the state `expected` (`None`: absent). `amend` sees every state that is proposed.
     pub(super) fn set(
         &mut self,
@@ -238,6 +266,9 @@ impl Register {
         amend: &dyn Fn(&mut State),
     ) -> Result<Tag, HomeError> {
         let tag = self.env.random.u64();
+        if name == LEASE {
+            self.lease_tags.push(tag);
+        }
         let missing = Cell::new(false);
         let chosen = self.propose(&|state| {
             let mut state = match state {
@@ -261,7 +292,12 @@ impl Register {
         }
         let now = chosen.as_ref().and_then(|state| state.names.get(name));
         match now.is_some_and(|named| named.tag == tag) {
-            true => Ok(Tag(tag)),
+            true => {
+                if name == LEASE {
+                    self.lease_tags = vec![tag];
+                }
+                Ok(Tag(tag))
+            }
             false => Err(HomeError::Conflict(name.to_owned())),
         }
     }
