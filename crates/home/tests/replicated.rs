@@ -246,6 +246,29 @@ fn errors_leave_one_child_out_and_stop_the_lane_when_too_many() {
     assert!(matches!(told.try_recv(), Ok(Err(HomeError::Io { .. }))));
 }
 
+/// Whatever they are left out for: waiting for ever is no answer.
+#[test]
+fn a_lane_fails_when_reading_has_left_too_many_out() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    let (at, told) = append(&home, 1);
+    assert!(is_durable(&told));
+    for child in &children {
+        child.set_paused(true);
+    }
+    let (_, told) = append(&home, 2);
+    let mut into = Buffer::zeroed(4096);
+    for child in [0, 1] {
+        children[child].set_presence(Presence::Refusing);
+        assert_eq!(told.try_recv().err(), Some(mpsc::TryRecvError::Empty));
+        let _left_out = home.read_copy(child, LANE, at, &mut into);
+    }
+    let error = told.try_recv().expect("told").expect_err("too few");
+    assert!(error.to_string().contains("too few"), "{error}");
+    assert!(home.place(LANE, 4096).is_err(), "the lane has failed");
+}
+
 #[test]
 fn reading_fails_rather_than_judge_by_too_few() {
     let children = memories(3);

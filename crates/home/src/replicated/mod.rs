@@ -210,8 +210,28 @@ impl Inner {
 
     /// A child is not used any more in this life.
     fn leave_out(&self, child: usize, why: String) {
-        if self.children[child].take_down(why) {
+        let one_at_a_time = self.dropping.lock();
+        let was_up = self.children[child].take_down(why.clone());
+        drop(one_at_a_time);
+        if was_up {
             self.drop_from_lanes(child);
+            self.fail_without_enough(&why);
+        }
+    }
+
+    /// With fewer members than an append needs, nobody would ever hear of one again: the lanes fail.
+    fn fail_without_enough(&self, why: &str) {
+        let needed = self.membership.lock().needed();
+        if self.voters_up() >= needed {
+            return;
+        }
+        let error = HomeError::io(
+            "too few of the log's homes are left to store anything",
+            std::io::Error::other(why.to_owned()),
+        );
+        let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
+        for lane in lanes {
+            self.fail_lane(&lane, error.clone());
         }
     }
 
