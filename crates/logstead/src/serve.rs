@@ -96,7 +96,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok(started) => started,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
     };
-    match runtime.block_on(accept(&config, listener, &instance, workers)) {
+    match runtime.block_on(accept(&config, &env, listener, &instance, workers)) {
         Ok(()) => {}
         Err(error) => return fail(EXIT_FAILURE, &error),
     }
@@ -216,7 +216,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         std::process::exit(EXIT_LOG_FAILED);
     }));
     let store = CatalogStore::open(&engine).map_err(|error| {
-        release(&engine);
+        release(&engine, env, config.lease_duration);
         (EXIT_FAILURE, format!("the catalog: {error}"))
     })?;
     store.set_tariff(Tariff {
@@ -267,10 +267,25 @@ fn say(event: &LeaseEvent) {
     }
 }
 
-/// Gives the log back: the next server need not wait.
-fn release(engine: &Engine) {
-    if let Some(lease) = engine.lease() {
+/// Gives the log back: the next server need not wait. If the home does not answer for as long as the lease lasts, it has run out
+/// by itself.
+fn release(engine: &Engine, env: &Env, lease_duration: Duration) {
+    let Some(lease) = engine.lease().cloned() else {
+        return;
+    };
+    let (done, told) = std::sync::mpsc::channel();
+    let released = env.spawn("release", None, move || {
         lease.release();
+        // The process may have gone on.
+        let _waited_for = done.send(());
+    });
+    match released {
+        Ok(_) => {
+            if told.recv_timeout(lease_duration).is_err() {
+                warn!("the lease could not be given back: it runs out by itself");
+            }
+        }
+        Err(error) => warn!("the lease could not be given back: {error}"),
     }
 }
 
@@ -295,6 +310,7 @@ fn start_workers(config: &Config, env: &Env, instance: &Arc<Instance>) -> std::i
 /// Accepts until a signal comes, then stops everything.
 async fn accept(
     config: &Config,
+    env: &Env,
     listener: std::net::TcpListener,
     instance: &Arc<Instance>,
     workers: Vec<Arc<Inbox>>,
@@ -336,12 +352,22 @@ async fn accept(
         instance.terminate_all();
         gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
     }
-    instance
-        .engine
-        .flush_all_and_wait()
-        .await
-        .map_err(|error| format!("the last flush failed: {error}"))?;
-    release(&instance.engine);
+    // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
+    let cut_short = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::select! {
+        flushed = instance.engine.flush_all_and_wait() => {
+            flushed.map_err(|error| format!("the last flush failed: {error}"))?;
+        }
+        () = cut_short => {
+            return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
+        }
+    }
+    release(&instance.engine, env, config.lease_duration);
     workers.iter().for_each(|worker| worker.close());
     Ok(())
 }

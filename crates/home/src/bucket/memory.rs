@@ -66,6 +66,8 @@ pub enum Fault {
     Full,
     /// The provider will not.
     Refused,
+    /// Nothing happens, and something in front of the store says that there is no such object.
+    Absent,
 }
 
 /// How often requests go wrong, of a thousand each.
@@ -414,6 +416,10 @@ impl MemoryBucket {
             Some(Fault::Vanishes) => return Err(Outcome::Unknown),
             Some(Fault::Full) => return Err(Outcome::Full),
             Some(Fault::Refused) => return Err(Outcome::Refused),
+            Some(Fault::Absent) if request.action.kind() == Kind::Stat => {
+                return Ok(Found::Stat(None));
+            }
+            Some(Fault::Absent) => return Err(Outcome::Absent),
             Some(Fault::LostReply | Fault::Truncated) => {
                 let mut store = shared.store.lock();
                 let _lost = shared.act(&mut store, &request);

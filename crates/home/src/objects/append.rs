@@ -254,6 +254,8 @@ impl Target<'_> {
         let stat = core.ask(|| core.bucket.stat(&self.name)).await;
         match stat.map_err(|error| failed(&error))? {
             None => return Ok(Found::Foreign),
+            // A tombstone.
+            Some(stat) if stat.len < names::HEAD_LEN => return Ok(Found::Foreign),
             Some(stat) if stat.len < offset => return Err(lost(self.lane, self.at)),
             Some(stat) if stat.len == offset => return Ok(Found::Free),
             Some(stat) if stat.len < offset + len => return Ok(Found::Foreign),

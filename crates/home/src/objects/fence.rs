@@ -110,6 +110,14 @@ async fn objects(
     Ok(())
 }
 
+/// Is an object that was listed not there any more, so that nobody can append to it either? One answer does not prove it: what
+/// stands before a store may answer in its name.
+async fn is_gone(core: &Core, lane: LaneId, segment: u64) -> Result<bool, HomeError> {
+    let listing = Listing::of(core, lane).await?;
+    let objects = listing.segments.get(&segment);
+    Ok(objects.is_none_or(|objects| objects.whole.is_none()))
+}
+
 /// Appends the fence to an object, wherever that ends.
 async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result<(), HomeError> {
     let name = names::segment(lane, segment);
@@ -117,8 +125,12 @@ async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result
     loop {
         let stat = core.ask(|| core.bucket.stat(&name)).await;
         let Some(stat) = stat.map_err(|error| failed(&error))? else {
-            // Nobody can append to it either.
-            return Ok(());
+            if is_gone(core, lane, segment).await? {
+                return Ok(());
+            }
+            core.pause(attempts).await;
+            attempts += 1;
+            continue;
         };
         let offset = stat.len;
         let ours = async |at: u64| {
@@ -139,8 +151,14 @@ async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result
         match core.bucket.append(&name, offset, fence.clone()).await {
             Ok(()) => return Ok(()),
             Err(error) => match error.outcome {
-                // No appends at all, by anyone, or no object.
-                Outcome::Full | Outcome::Absent => return Ok(()),
+                // No appends at all, by anyone.
+                Outcome::Full => return Ok(()),
+                Outcome::Absent => {
+                    if is_gone(core, lane, segment).await? {
+                        return Ok(());
+                    }
+                    core.pause(attempts).await;
+                }
                 Outcome::NotNow
                 | Outcome::Unknown
                 | Outcome::WrongOffset

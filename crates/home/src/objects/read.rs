@@ -4,7 +4,8 @@
 //! - A patch is preferred to what lies below it.
 //! - A fence is no data: in a plain lane its object is left out, and a segment of nothing but a fence is none.
 //! - Fences are never removed, also not with their segment: a writer that was shut out and slept meanwhile must still meet them.
-//!   An appendable segment takes its fence along, since what is gone cannot be appended to.
+//!   An appendable segment that was written to takes its fence along: its writer knows that it was made, so it never makes it again,
+//!   and what is gone cannot be appended to. Of one that was never written to, a tombstone stays.
 
 use super::io::{Core, failed};
 use super::names::{self, Part};
@@ -17,6 +18,8 @@ use std::io;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
+/// An object with more fences than that has met as many servers that died taking over from each other; it is not looked at.
+const FENCES_MAX: u64 = 1024;
 /// Objects that are asked for together.
 const TOGETHER: usize = 16;
 /// An answer that is shorter than the object is asked for again so often.
@@ -308,7 +311,8 @@ pub(super) async fn read(
                 }
                 pieces.end = got.max(known);
             }
-            Err(error) if error.outcome == Outcome::Absent => {}
+            // An object that was listed is there, whatever an answer without it says: a lane must not end early for it.
+            Err(error) if error.outcome == Outcome::Absent && objects.whole.is_none() => {}
             Err(error) => return Err(failed(&error)),
         }
     } else {
@@ -392,8 +396,41 @@ pub(super) async fn trim(core: &Arc<Core>, lane: LaneId, segment: u64) -> Result
     let mut wanted: Vec<String> = patches.collect();
     let blocks = objects.blocks.keys();
     wanted.extend(blocks.map(|&offset| names::block(lane, segment, offset)));
-    if objects.whole.is_some_and(|len| len >= names::HEAD_LEN) {
-        wanted.push(names::segment(lane, segment));
+    if let Some(len) = objects.whole.filter(|&len| len >= names::HEAD_LEN) {
+        let name = names::segment(lane, segment);
+        match only_fence(core, lane, &name, len).await? {
+            Some(fence) => {
+                let put = core.ask(|| core.bucket.put(&name, fence.clone())).await;
+                put.map_err(|error| failed(&error))?;
+            }
+            None => wanted.push(name),
+        }
     }
     delete_all(core, wanted).await
+}
+
+/// The fence of an object that holds nothing else behind its head. Its writer may never have heard that it was made, and would make
+/// it again, without the fence, if its name were free: so the fence stays there, as a tombstone.
+async fn only_fence(
+    core: &Core,
+    lane: LaneId,
+    name: &str,
+    len: u64,
+) -> Result<Option<Bytes>, HomeError> {
+    let behind = len - names::HEAD_LEN;
+    if !(1..=FENCES_MAX * names::FENCE_LEN).contains(&behind)
+        || !behind.is_multiple_of(names::FENCE_LEN)
+    {
+        return Ok(None);
+    }
+    let ask = || core.bucket.get_range(name, names::HEAD_LEN, behind);
+    match core.ask(ask).await {
+        Ok(bytes) => {
+            let mut fences = bytes.chunks(names::FENCE_LEN as usize);
+            let all = fences.all(|fence| names::is_fence(fence, lane));
+            Ok(all.then(|| bytes.slice(..names::FENCE_LEN as usize)))
+        }
+        Err(error) if error.outcome == Outcome::Absent => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
 }

@@ -48,6 +48,22 @@ fn reads_that_fail_are_tried_again() {
     }
 }
 
+/// A lane must not end early because something in front of the store says that a listed object is not there.
+#[test]
+fn t7_an_answer_that_denies_a_listed_object_is_no_end() {
+    for bucket in rig::every_kind() {
+        let home = rig::open(&bucket);
+        let mut writer = Writer::open(&home, 1, FIRST);
+        writer.write_all(3);
+        assert_eq!(home.segments(LANE).expect("lists").len(), 1);
+        bucket.plan(Kind::GetRange, "lane-0000", Fault::Absent);
+        let mut into = Buffer::zeroed(100);
+        home.read(LANE, Position::start_of(FIRST), &mut into)
+            .expect_err("it is there");
+        assert_eq!(bucket.plans(), 0);
+    }
+}
+
 #[test]
 fn what_another_process_appends_is_read_although_it_was_not_listed() {
     for bucket in rig::every_kind() {

@@ -283,10 +283,15 @@ impl Lease {
                 }
                 (Err(_), ..) => Err(None),
             }
+            // It counts from when it was sent: one that took its time is soon due again.
+            .map(|event| {
+                let since = self.clock.boot_time().since(state.renewed);
+                (event, self.renewed_every().saturating_sub(since))
+            })
         };
         self.tell_loss();
         let (event, pause) = match result {
-            Ok(event) => (event, self.renewed_every()),
+            Ok(renewed) => renewed,
             Err(event) => (event, self.options.duration / AGAIN_PART),
         };
         if let Some(event) = event {
