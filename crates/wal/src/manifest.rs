@@ -37,6 +37,9 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// The name under which the home keeps the manifest.
 pub const NAME: &str = "manifest";
+/// How often a manifest that does not decode is read again before it counts as damaged: an answer that something in between cut
+/// short looks the same.
+pub(crate) const LOOKS: u32 = 4;
 
 /// Where a lane begins in the present epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

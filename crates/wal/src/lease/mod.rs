@@ -396,19 +396,24 @@ impl Lease {
             Err(error) => error,
         };
         // What came of it, or of an attempt before, is told by what is there.
-        let Some((there, tag)) = self.home.get(manifest::NAME)? else {
-            return Err(self.lose("the manifest is gone"));
-        };
-        if there == bytes {
-            self.stored(state, next, tag, asked, duration);
-            return Ok(());
-        }
-        if tag == state.tag {
-            return Err(error);
-        }
-        let found = match Manifest::decode(&there) {
-            Ok(found) => found,
-            Err(error) => return Err(self.lose(&format!("the manifest was damaged: {error}"))),
+        let mut looks = 0;
+        let (found, tag) = loop {
+            let Some((there, tag)) = self.home.get(manifest::NAME)? else {
+                return Err(self.lose("the manifest is gone"));
+            };
+            if there == bytes {
+                self.stored(state, next, tag, asked, duration);
+                return Ok(());
+            }
+            if tag == state.tag {
+                return Err(error);
+            }
+            match Manifest::decode(&there) {
+                Ok(found) => break (found, tag),
+                // It may have been cut short on its way.
+                Err(_) if looks < manifest::LOOKS => looks += 1,
+                Err(why) => return Err(self.lose(&format!("the manifest was damaged: {why}"))),
+            }
         };
         match &found.holder {
             // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for it.

@@ -109,14 +109,23 @@ impl Replayed {
 
 /// The manifest and its tag, if there is one.
 pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
-    let Some((bytes, tag)) = home.get(manifest::NAME)? else {
-        return Ok(None);
-    };
-    let bad = |error: crate::FormatError| RecoveryError::BadManifest {
-        home: home.describe(),
-        what: error.to_string(),
-    };
-    Ok(Some((Manifest::decode(&bytes).map_err(bad)?, tag)))
+    let mut looks = 0;
+    loop {
+        let Some((bytes, tag)) = home.get(manifest::NAME)? else {
+            return Ok(None);
+        };
+        match Manifest::decode(&bytes) {
+            Ok(manifest) => return Ok(Some((manifest, tag))),
+            // It may have been cut short on its way.
+            Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(error) => {
+                return Err(RecoveryError::BadManifest {
+                    home: home.describe(),
+                    what: error.to_string(),
+                });
+            }
+        }
+    }
 }
 
 /// How a log is read.
