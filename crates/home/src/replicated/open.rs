@@ -524,10 +524,9 @@ impl Inner {
             let all: BTreeSet<u64> = listed.iter().flat_map(|(_, ids)| ids).copied().collect();
             for (child, ids) in &listed {
                 for id in all.iter().filter(|id| !ids.contains(id)) {
-                    let holder = listed.iter().find(|(_, ids)| ids.contains(id));
-                    if let Some((from, _)) = holder {
-                        self.copy_side(*from, *child, lane, *id)?;
-                    }
+                    let holders = listed.iter().filter(|(_, ids)| ids.contains(id));
+                    let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
+                    self.copy_side(&holders, *child, lane, *id)?;
                 }
             }
         }

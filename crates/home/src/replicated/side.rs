@@ -175,10 +175,10 @@ impl Inner {
         answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes")))
     }
 
-    /// Copies a side segment from one child to another.
+    /// Copies a side segment to a child from the first of its holders that can be read. A child that fails is left out.
     pub(super) fn copy_side(
         &self,
-        from: usize,
+        holders: &[usize],
         to: usize,
         lane: LaneId,
         id: u64,
@@ -187,20 +187,37 @@ impl Inner {
             return Ok(());
         };
         let mut writer = target.begin_side(lane, id);
+        let mut holders = holders.iter().filter(|from| self.up(**from).is_some());
+        let mut from = holders.next();
         let mut offset = 0;
         loop {
-            let piece = self.ask_one(from, move |home| {
+            let Some(&holder) = from else {
+                return Err(HomeError::Missing(format!(
+                    "side segment {id} of lane {lane}"
+                )));
+            };
+            let piece = self.ask_one(holder, move |home| {
                 let mut bytes = vec![0; PIECE_BYTES];
                 let count = home.get_side(lane, id, offset, &mut bytes)?;
                 bytes.truncate(count);
                 Ok(bytes)
-            })?;
+            });
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => {
+                    // All hold the same: the next one goes on where this one ended.
+                    self.leave_out(holder, format!("reading a side segment: {error}"));
+                    from = holders.next();
+                    continue;
+                }
+            };
             if piece.is_empty() {
                 break;
             }
             offset += piece.len() as u64;
-            while self.options.threads && writer.backlog_bytes() > BACKLOG_BYTES_MAX {
-                logstead_env::sleep(std::time::Duration::from_millis(1));
+            if self.options.threads && !self.has_room(writer.as_ref()) {
+                self.leave_out(to, "completing it: no answer in time".to_owned());
+                return Ok(());
             }
             writer.append(piece);
         }
@@ -213,5 +230,83 @@ impl Inner {
             None => self.leave_out(to, "completing it: no answer in time".to_owned()),
         }
         Ok(())
+    }
+
+    /// Waits until a copy may go on; false if nothing is stored for so long that nobody waits any more.
+    fn has_room(&self, writer: &dyn SideWriter) -> bool {
+        let mut least = usize::MAX;
+        let mut since = self.env.clock.monotonic();
+        loop {
+            let backlog = writer.backlog_bytes();
+            let now = self.env.clock.monotonic();
+            if backlog <= BACKLOG_BYTES_MAX {
+                return true;
+            }
+            if backlog < least {
+                (least, since) = (backlog, now);
+            } else if now.since(since) >= self.options.patience {
+                return false;
+            }
+            logstead_env::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ack, MemoryHome, Presence, ReplicatedHome, ReplicatedOptions, Source};
+    use logstead_env::Env;
+    use std::time::Duration;
+
+    const LANE: LaneId = LaneId(0);
+
+    fn three(threads: bool) -> (Vec<MemoryHome>, ReplicatedHome) {
+        let children: Vec<_> = (0..3).map(|_| MemoryHome::new(64 << 10)).collect();
+        let sources = children.iter().map(|c| Source::of(Arc::new(c.clone())));
+        let options = ReplicatedOptions {
+            ack: Ack::Majority,
+            threads,
+            patience: Duration::from_millis(50),
+            ..ReplicatedOptions::default()
+        };
+        let home = ReplicatedHome::open(sources.collect(), &Env::real(), options);
+        (children, home.expect("opens"))
+    }
+
+    #[test]
+    fn a_holder_that_cannot_be_read_is_passed_over() {
+        let (children, home) = three(false);
+        for child in &children[..2] {
+            let mut side = child.begin_side(LANE, 7);
+            side.append(b"a large transaction".to_vec());
+            side.finish(Box::new(|stored| stored.expect("stores")));
+        }
+        children[0].set_presence(Presence::Refusing);
+        home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
+        assert_eq!(children[2].sides(LANE).expect("lists"), [7]);
+        assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());
+    }
+
+    struct Stuck;
+
+    impl SideWriter for Stuck {
+        fn append(&mut self, _piece: Vec<u8>) {}
+
+        fn backlog_bytes(&self) -> usize {
+            BACKLOG_BYTES_MAX + 1
+        }
+
+        fn spare(&mut self) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn finish(self: Box<Self>, _done: SideCompletion) {}
+    }
+
+    #[test]
+    fn a_copy_that_gets_nowhere_is_not_waited_for() {
+        let (_children, home) = three(true);
+        assert!(!home.inner.has_room(&Stuck));
     }
 }
