@@ -16,15 +16,27 @@ from harness import KINDS, Server  # noqa: E402
 def pytest_addoption(parser):
     parser.addoption("--server", default="logstead", choices=sorted(KINDS), help="what to run the tests against")
     parser.addoption("--fast", action="store_true", help="leave out what takes more than a few seconds")
+    parser.addoption("--long", action="store_true", help="also what takes minutes, and faults on every object store")
     parser.addoption("--seed", type=int, default=None, help="seed of the random tests (printed by each)")
     parser.addoption("--crash-rounds", type=int, default=200, help="rounds of the crash test")
     parser.addoption("--fault-rounds", type=int, default=12, help="kills in the long test of transfers through faults, per store")
+
+
+def param(item, name):
+    """What a test is parametrized with."""
+    callspec = getattr(item, "callspec", None)
+    return callspec and callspec.params.get(name)
 
 
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if config.getoption("--fast") and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="--fast"))
+        if not config.getoption("--long"):
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: --long"))
+            elif item.get_closest_marker("two_stores") and param(item, "store") in ("versitygw", "moto"):
+                item.add_marker(pytest.mark.skip(reason="on two kinds of stores; the others with --long"))
         if config.getoption("--server") != "logstead" and item.get_closest_marker("logstead_only"):
             item.add_marker(pytest.mark.skip(reason="about Logstead only"))
 

@@ -220,6 +220,7 @@ def transfers_through_faults(server, store, proxy, bank, rng, kills: int, transf
     print(f"{store.name}: {bank}; {kills} kills; of {proxy.counts()['requests']} requests: {injured(proxy)}")
 
 
+@pytest.mark.two_stores
 @pytest.mark.timeout(900)
 def test_transfers_through_faults(store, serve, proxied, seed):
     """Everything at once, for a short time."""
@@ -228,7 +229,7 @@ def test_transfers_through_faults(store, serve, proxied, seed):
     assert sum(injured(proxied).values()) > 30, injured(proxied)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_transfers_through_faults_for_minutes(store, serve, proxied, seed, request):
     server = serve(home(store, proxy=proxied, **IMPATIENT), store)
@@ -240,6 +241,7 @@ def test_transfers_through_faults_for_minutes(store, serve, proxied, seed, reque
 
 
 # Truncation needs reads: it has its own test. One store that appends and one that does not.
+@pytest.mark.two_stores
 @pytest.mark.parametrize("store", ["dev-bucket", "versitygw"], indirect=True)
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in ("truncate", "expired", "timeout")])
 def test_one_kind_of_fault_at_every_third_request(store, serve, proxied, seed, fault):
@@ -261,6 +263,7 @@ def test_one_kind_of_fault_at_every_third_request(store, serve, proxied, seed, f
     assert bank.check(server) == there
 
 
+@pytest.mark.two_stores
 def test_recovery_through_faults(store, serve, proxied, seed):
     """Reading the log with bodies cut short, time-outs and throttling: what is read is right, or read again."""
     server = serve(home(store, proxy=proxied, **IMPATIENT), store)
@@ -280,6 +283,7 @@ def test_recovery_through_faults(store, serve, proxied, seed):
     assert proxied.counts()["truncate"] > 0
 
 
+@pytest.mark.two_stores
 def test_expired_credentials_recover(store, serve, proxied, seed):
     """Everything is refused for a while; commits wait, and go on with the next credentials."""
     server = serve(home(store, proxy=proxied, **IMPATIENT), store)
@@ -299,6 +303,7 @@ def test_expired_credentials_recover(store, serve, proxied, seed):
     assert bank.check(server) == there
 
 
+@pytest.mark.two_stores
 def test_store_that_is_away_and_comes_back(store, serve, proxied, seed):
     """Commits wait, whatever way it is away, and nobody is told of it."""
     server = serve(home(store, proxy=proxied, **IMPATIENT), store, "--lease-duration", "60s")

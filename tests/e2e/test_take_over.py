@@ -21,7 +21,7 @@ from objectserver import ObjectServer, go_on, home, store  # noqa: F401 a fixtur
 from test_operation import refused
 from transfers import GOING, Bank
 
-pytestmark = pytest.mark.logstead_only
+pytestmark = [pytest.mark.logstead_only, pytest.mark.two_stores]
 
 # What a server ends with that was replaced.
 FENCED = 74
@@ -283,7 +283,7 @@ def test_server_that_is_cut_off(pair, seed, delivers):
 # -- many of these ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_take_overs_of_every_kind(pair, seed):
     """Whatever happens to the one, the other goes on: stops, kills, sleep, cuts, take-overs that are killed half-way."""
