@@ -89,7 +89,7 @@ def test_settings_show_what_is_in_force(private_server):
         (["--flush-unit", "2MB", "--lane-buffer-size", "1MB"], "flush_unit"),
         (["--log-allocation-limit", "1MB", "--lane-buffer-size", "2MB"], "log_allocation_limit"),
         (["--write-way", "magic"], "uring"),
-        (["--home", "s3://bucket/log"], "s3: are not supported"),
+        (["--home", "ftp://bucket/log"], "ftp: are not supported"),
         (["--home", "sim://?model=tape"], "tape"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -34,16 +34,6 @@ fn is_amazon(endpoint: &str) -> bool {
         .is_some_and(|host| host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
 }
 
-/// True if the server is one whose prices are known.
-pub(super) fn is_a_clouds_own(endpoint: &str) -> bool {
-    let url = reqwest::Url::parse(endpoint).ok();
-    let azure = url
-        .as_ref()
-        .and_then(|url| url.host_str())
-        .is_some_and(|host| host.ends_with(".core.windows.net"));
-    azure || is_amazon(endpoint)
-}
-
 /// True if the server is this machine.
 pub(super) fn is_loopback(endpoint: &str) -> bool {
     let url = reqwest::Url::parse(endpoint).ok();

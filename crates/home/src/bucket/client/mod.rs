@@ -101,9 +101,8 @@ pub fn open_with(
     );
     let context = OperationContext::new().with_http_transport(HttpTransporter::new(meter));
     let provider = match parsed.service {
-        _ if !config::is_a_clouds_own(&parts.endpoint) => "self-hosted",
         Service::S3Express => "s3express",
-        Service::S3 => "s3standard",
+        Service::S3 => "s3",
         Service::Azure => "azure",
     };
     let named = BucketUrl {
