@@ -7,7 +7,9 @@
 //!
 //! Plain: a fence under the first free name of every segment that the old writer's appends in flight may lie in, and of the one
 //! behind them. Its first missing append in order has one of these names and fails, and every later one with it, whether or
-//! not its own object comes to be.
+//! not its own object comes to be. The name of its next append is known only when the one before is there, so a busy writer may be
+//! faster each time; but segments begin at names that anyone knows. So the first fence goes there, further ahead each time that it
+//! comes too late, and what is left to the old writer is finite.
 //!
 //! May be repeated by anyone; each appends a fence of its own, since bytes that look like a fence at the end of an object prove
 //! nothing: a row may hold them.
@@ -23,6 +25,8 @@ use std::ops::RangeInclusive;
 
 /// Plain: most appends that a writer has in flight in one lane, and so most segments before the last that may have holes.
 pub(super) const IN_FLIGHT_MAX: usize = 4;
+/// Plain: how far ahead the goal is put at most, in segments, as a power of two.
+const AHEAD_BITS_MAX: u32 = 16;
 
 /// Fences a lane from a segment on.
 pub(super) async fn run(
@@ -37,7 +41,10 @@ pub(super) async fn run(
     if core.bucket.appends().is_some() {
         objects(core, lane, first_segment, &fence).await?;
     } else {
-        while !places(core, lane, first_segment, &fence).await? {}
+        let mut rounds = 0;
+        while !places(core, lane, first_segment, &fence, rounds).await? {
+            rounds += 1;
+        }
     }
     Counts::add(&core.counts.fences);
     Ok(())
@@ -179,25 +186,32 @@ async fn places(
     lane: LaneId,
     first_segment: u64,
     fence: &Bytes,
+    rounds: u32,
 ) -> Result<bool, HomeError> {
     let listing = Listing::of(core, lane).await?;
-    let last = listing
-        .segments
-        .range(same_epoch(first_segment))
-        .next_back();
-    let last = last.map_or(first_segment, |(&segment, _)| segment);
-    let mut segment = last.saturating_sub(IN_FLIGHT_MAX as u64).max(first_segment);
-    loop {
+    let there = listing.segments.range(same_epoch(first_segment));
+    let used = there.filter(|(_, objects)| !objects.blocks.is_empty());
+    let used = used.map(|(&segment, _)| segment).next_back();
+    let is_shut = |segment: u64| {
         let objects = listing.segments.get(&segment);
-        let end = objects.map_or(0, |objects| objects.contiguous_end());
-        if !objects.is_some_and(|objects| objects.fences.contains(&end))
-            && !put(core, &names::block(lane, segment, end), fence).await?
-        {
+        objects.is_some_and(|objects| objects.fences.contains(&objects.contiguous_end()))
+    };
+    let last = used.map_or(first_segment, |last| last + 1);
+    // Where the old writer ends in any case, before it is chased.
+    let ahead = (1u64 << rounds.min(AHEAD_BITS_MAX)) - 1;
+    let goal = last + ahead;
+    let goal_shut = (last..=goal).any(is_shut);
+    if !goal_shut && !put(core, &names::block(lane, goal, 0), fence).await? {
+        return Ok(false);
+    }
+    let from = last.saturating_sub(IN_FLIGHT_MAX as u64 + 1);
+    for segment in from.max(first_segment)..=last {
+        let done = is_shut(segment) || !goal_shut && segment == goal;
+        let end = listing.segments.get(&segment);
+        let end = end.map_or(0, |objects| objects.contiguous_end());
+        if !done && !put(core, &names::block(lane, segment, end), fence).await? {
             return Ok(false);
         }
-        if end == 0 && segment >= last {
-            return Ok(true);
-        }
-        segment += 1;
     }
+    Ok(true)
 }

@@ -364,6 +364,10 @@ fn t2_holes_in_plain_lanes_hold_back_what_lies_behind_them() {
             let mut told = Vec::new();
             for number in 0..4 {
                 if number == hole {
+                    // Not one of those before, which may still be on their way.
+                    while (bucket.objects().len() as u64) < stored as u64 + number {
+                        std::thread::yield_now();
+                    }
                     bucket.plan(Kind::PutIfAbsent, "lane-0000", Fault::Hold);
                 }
                 let (at, answer) = old.begin(100).expect("a place");
