@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, Position, RoomListener,
-    SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, ObjectId, ObjectInfo,
+    Position, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -21,15 +21,15 @@ const ROOM_BYTES_MAX: u64 = 64 << 20;
 
 /// See the module's documentation.
 pub(crate) struct DiscardHome {
-    /// Keeps the few named things.
-    names: MemoryHome,
+    /// Keeps the few named things, and objects: a checkpoint that is gone would be no checkpoint.
+    kept: MemoryHome,
     lanes: Mutex<BTreeMap<LaneId, Position>>,
 }
 
 impl Default for DiscardHome {
     fn default() -> DiscardHome {
         DiscardHome {
-            names: MemoryHome::new(4 << 20),
+            kept: MemoryHome::new(4 << 20),
             lanes: Mutex::default(),
         }
     }
@@ -40,7 +40,7 @@ impl LogHome for DiscardHome {
         Facts {
             room_size_bytes_max: ROOM_BYTES_MAX,
             rollover: None,
-            ..self.names.facts()
+            ..self.kept.facts()
         }
     }
 
@@ -109,15 +109,15 @@ impl LogHome for DiscardHome {
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        self.names.get(name)
+        self.kept.get(name)
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.names.put_if_absent(name, bytes)
+        self.kept.put_if_absent(name, bytes)
     }
 
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.names.compare_and_swap(name, expected, bytes)
+        self.kept.compare_and_swap(name, expected, bytes)
     }
 
     fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
@@ -134,6 +134,22 @@ impl LogHome for DiscardHome {
 
     fn remove_side(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.kept.put_object(id, bytes)
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.kept.read_object(id, offset, into)
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.kept.objects()
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.kept.remove_object(id)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Does not: test crashes; those need a home that can crash and stand with it.
 
-use crate::{Buffer, HomeError, LogHome, NoRoom, Position};
-use logstead_types::LaneId;
+use crate::{Buffer, HomeError, LogHome, NoRoom, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, Position};
+use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -206,6 +206,138 @@ fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
         home.get_side(lane, 7, 0, &mut into),
         Err(HomeError::Missing(_))
     ));
+}
+
+/// Bytes of a length that differ from place to place.
+fn object_bytes(len: usize, seed: u8) -> Vec<u8> {
+    let byte = |at: usize| (at % 251) as u8 ^ (at / 4096) as u8 ^ seed;
+    (0..len).map(byte).collect()
+}
+
+/// Everything that is promised of immutable objects, but for crashes; the largest one has `largest` bytes.
+pub fn check_objects(home: &dyn LogHome, largest: usize) {
+    assert_eq!(home.objects().expect("lists"), [], "a fresh home");
+    let id = |counter| ObjectId::new(Epoch(3), counter);
+    let mut into = vec![0xaa; 10];
+    assert!(matches!(
+        home.read_object(id(1), 0, &mut into),
+        Err(HomeError::Missing(_))
+    ));
+    home.remove_object(id(1))
+        .expect("removing a missing one is fine");
+    // Of an earlier epoch, a later one, and each length that is a border somewhere.
+    let of_others = [
+        ObjectId::new(Epoch(2), u32::MAX),
+        ObjectId::new(Epoch(4), 0),
+    ];
+    let lengths = [0, 1, 4095, 4096, 4097, 100_000, (1 << 20) + 1, largest];
+    let ids = (1..).map(id).take(lengths.len() - of_others.len());
+    let mut ids: Vec<_> = ids.chain(of_others).collect();
+    ids.sort_unstable();
+    let info = |(&id, &len): (&ObjectId, &usize)| ObjectInfo {
+        id,
+        size_bytes: len as u64,
+    };
+    let infos: Vec<_> = ids.iter().zip(&lengths).map(info).collect();
+    for (seed, info) in infos.iter().enumerate() {
+        let bytes = object_bytes(info.size_bytes as usize, seed as u8);
+        home.put_object(info.id, &bytes).expect("puts");
+        home.put_object(info.id, &bytes)
+            .expect("the same bytes again are fine");
+        let mut others = bytes.clone();
+        others.push(0);
+        let conflict = home.put_object(info.id, &others);
+        let refused = match conflict {
+            Err(HomeError::Conflict(_)) => true,
+            // Before anybody looks.
+            Err(HomeError::Unsupported(_)) => others.len() > OBJECT_BYTES_MAX,
+            _ => false,
+        };
+        assert!(refused, "longer");
+        others.truncate(bytes.len());
+        if let Some(last) = others.last_mut() {
+            *last ^= 1;
+            let conflict = home.put_object(info.id, &others);
+            assert!(matches!(conflict, Err(HomeError::Conflict(_))), "different");
+            let conflict = home.put_object(info.id, &bytes[1..]);
+            assert!(matches!(conflict, Err(HomeError::Conflict(_))), "shorter");
+        }
+    }
+    assert_eq!(home.objects().expect("lists"), infos);
+    for (seed, info) in infos.iter().enumerate() {
+        let len = info.size_bytes as usize;
+        let bytes = object_bytes(len, seed as u8);
+        let mut into = vec![0xaa; len + 10];
+        let read = |offset: usize, into: &mut [u8]| {
+            let read = home.read_object(info.id, offset as u64, into);
+            read.expect("reads")
+        };
+        assert_eq!(read(0, &mut into), len, "all of it, and no more");
+        assert!(into[..len] == bytes, "a conflict changes nothing");
+        for offset in [len / 3, len.saturating_sub(5)] {
+            let into = &mut into[..10];
+            let count = read(offset, into);
+            assert_eq!(count, (len - offset).min(10));
+            assert_eq!(into[..count], bytes[offset..offset + count]);
+        }
+        for behind in [len, len + 1, usize::MAX] {
+            assert_eq!(read(behind, &mut into[..10]), 0, "nothing lies behind it");
+        }
+        assert_eq!(read(0, &mut []), 0, "nothing is asked for");
+    }
+    let too_large = vec![0; OBJECT_BYTES_MAX + 1];
+    assert!(home.put_object(id(99), &too_large).is_err());
+    many_at_once(home);
+    for (number, info) in infos.iter().enumerate() {
+        home.remove_object(info.id).expect("removes");
+        home.remove_object(info.id).expect("and again");
+        assert!(matches!(
+            home.read_object(info.id, 0, &mut [0]),
+            Err(HomeError::Missing(_))
+        ));
+        assert_eq!(home.objects().expect("lists"), infos[number + 1..]);
+    }
+    // A number that was removed is free, though nobody uses one twice.
+    let again = object_bytes(5000, 99);
+    home.put_object(id(1), &again).expect("puts");
+    let mut into = vec![0; 5000];
+    assert_eq!(home.read_object(id(1), 0, &mut into).expect("reads"), 5000);
+    assert!(into == again);
+    home.remove_object(id(1)).expect("removes");
+}
+
+/// Several threads put, read and remove; where all put the same number, one of them wins.
+fn many_at_once(home: &dyn LogHome) {
+    let before = home.objects().expect("lists");
+    let contested = ObjectId::new(Epoch(9), 0);
+    let of_thread = |thread: u8| {
+        let bytes = object_bytes(20_000, thread);
+        for counter in 0..5 {
+            let own = ObjectId::new(Epoch(9), u32::from(thread) << 8 | counter);
+            home.put_object(own, &bytes).expect("puts");
+            let mut into = vec![0; bytes.len()];
+            let count = home.read_object(own, 0, &mut into).expect("reads");
+            assert!(count == bytes.len() && into == bytes);
+            home.remove_object(own).expect("removes");
+        }
+        match home.put_object(contested, &bytes) {
+            Ok(()) => Some(bytes),
+            Err(HomeError::Conflict(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let winners: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..5)
+            .map(|thread| scope.spawn(move || of_thread(thread)))
+            .collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.filter_map(|won| won.expect("no panic")).collect()
+    });
+    let mut into = vec![0; 20_000];
+    home.read_object(contested, 0, &mut into).expect("reads");
+    assert!(winners == [into], "one wins, and its bytes are there");
+    home.remove_object(contested).expect("removes");
+    assert_eq!(home.objects().expect("lists"), before);
 }
 
 /// What a copy lacks can be written into it, whole segments too.

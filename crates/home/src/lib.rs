@@ -1,4 +1,4 @@
-//! The homes of the log: where lanes, side segments and small named things live.
+//! The homes of the log: where lanes, side segments, small named things and immutable objects live.
 //!
 //! A *home* stores bytes and promises what happens to them when the machine stops. It knows positions and lengths, and
 //! nothing of blocks, entries or transactions: that is the `wal` crate's. [`LogHome`] is the whole interface; each home
@@ -16,6 +16,7 @@
 pub mod bucket;
 pub mod conformance;
 mod error;
+mod immutable;
 mod local;
 mod memory;
 mod objects;
@@ -26,6 +27,7 @@ pub mod simulated;
 mod usage;
 
 pub use error::{HomeError, NoRoom};
+pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::{MemoryHome, Presence};
 pub use objects::{ObjectHome, ObjectOptions};
@@ -158,7 +160,8 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 /// claimed or in flight together; those may be given and complete in any order. Nothing relates appends of different lanes.
 ///
 /// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. Nothing
-/// but a crash changes what lies behind the last append of a segment (see below). `put_if_absent`, `compare_and_swap` and side segments are atomic and durable when they report success.
+/// but a crash changes what lies behind the last append of a segment (see below). `put_if_absent`, `compare_and_swap`, side segments and objects are
+/// atomic and durable when they report success.
 ///
 /// **Recycled segments.** Behind the last append of a segment lie zeros, or bytes that were appended earlier to a segment of
 /// the same lane that has been trimmed since. Who reads must tell such stale bytes from appended ones by what they say. The
@@ -173,8 +176,8 @@ pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 /// another one does. Where [`Facts::leased`], opening says nothing: the manifest, taken by compare and swap, says who may write, and
 /// whoever takes over fences every lane before it reads it (T3). An append by a process that lost the home fails with [`HomeError::Fenced`].
 ///
-/// **Failure.** A full home shows in `ensure_room` and at the end of a side segment only ([`NoRoom::DiskFull`]), before anything depends on
-/// it, and passes when space is freed. An append within ensured room is never refused for lack of space.
+/// **Failure.** A full home shows in `ensure_room`, at the end of a side segment ([`NoRoom::DiskFull`]) and in `put_object`
+/// ([`HomeError::is_disk_full`]) only, before anything depends on it, and passes when space is freed. An append within ensured room is never refused for lack of space.
 pub trait LogHome: Send + Sync {
     /// What this home is like.
     fn facts(&self) -> Facts;
@@ -314,7 +317,8 @@ pub trait LogHome: Send + Sync {
     /// Gives back the unused end of a segment that will never be appended to again: bytes from `at` on. Durable.
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
 
-    /// Removes a whole segment. Removing a missing one is fine.
+    /// Removes a whole segment. Removing a missing one is fine. Of a lane that is open, any segment before the one that the next
+    /// append goes to may be removed once every append to it has completed; the appends that follow do not notice.
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
 
     /// A small named thing and the tag of its present state.
@@ -345,4 +349,19 @@ pub trait LogHome: Send + Sync {
 
     /// Removes a side segment. Removing a missing one is fine.
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
+
+    /// Stores an immutable object of up to [`OBJECT_BYTES_MAX`] bytes; it is whole and durable when this returns. One that is
+    /// there with the same bytes is fine, with others it is a [`HomeError::Conflict`]. After another error, or a crash, it may be
+    /// there, whole, or not, and may still come up later where requests can be delayed; never a part of it. Any number of threads.
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError>;
+
+    /// Reads `into.len()` bytes of an object from `offset`; less only at its end, 0 behind it. [`HomeError::Missing`] if there is
+    /// none. Any number of threads.
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+
+    /// The objects, by number. What is put or removed meanwhile may or may not be among them.
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
+
+    /// Removes an object. Removing a missing one is fine. A crash may bring back what was removed shortly before.
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
 }

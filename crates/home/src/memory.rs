@@ -7,8 +7,8 @@
 //! Does not: tear or lose writes (the local home over simulated files does that).
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
-    SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, immutable,
 };
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
@@ -44,6 +44,7 @@ struct State {
     lanes: BTreeMap<LaneId, Lane>,
     names: BTreeMap<String, (Vec<u8>, u64)>,
     sides: BTreeMap<(LaneId, u64), Vec<u8>>,
+    objects: BTreeMap<ObjectId, Arc<[u8]>>,
     tags: u64,
     disk_full: bool,
     failing: bool,
@@ -76,6 +77,7 @@ impl MemoryHome {
             lanes: BTreeMap::new(),
             names: BTreeMap::new(),
             sides: BTreeMap::new(),
+            objects: BTreeMap::new(),
             tags: 0,
             disk_full: false,
             failing: false,
@@ -130,7 +132,7 @@ impl MemoryHome {
         }
     }
 
-    /// Every append from now on fails with an I/O error (or succeeds again).
+    /// Every append, side segment and object from now on fails with an I/O error (or succeeds again).
     pub fn set_failing(&self, failing: bool) {
         self.state.lock().failing = failing;
     }
@@ -534,6 +536,47 @@ impl LogHome for MemoryHome {
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.here()?;
         self.state.lock().sides.remove(&(lane, id));
+        Ok(())
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        immutable::check_size(bytes)?;
+        self.here()?;
+        let mut state = self.state.lock();
+        let failed = |source| Err(HomeError::io("object in the memory home", source));
+        if state.disk_full {
+            return failed(io::ErrorKind::StorageFull.into());
+        }
+        if state.failing {
+            return failed(io::Error::other("asked to fail"));
+        }
+        let there = state.objects.get(&id).map(|bytes| &bytes[..]);
+        if immutable::is_new(there, id, bytes)? {
+            state.objects.insert(id, Arc::from(bytes));
+        }
+        Ok(())
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.here()?;
+        let found = self.state.lock().objects.get(&id).cloned();
+        let bytes = found.ok_or_else(|| immutable::missing(id))?;
+        Ok(immutable::copy_from(&bytes, offset, into))
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.here()?;
+        let state = self.state.lock();
+        let info = |(&id, bytes): (&ObjectId, &Arc<[u8]>)| ObjectInfo {
+            id,
+            size_bytes: bytes.len() as u64,
+        };
+        Ok(state.objects.iter().map(info).collect())
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.here()?;
+        self.state.lock().objects.remove(&id);
         Ok(())
     }
 }

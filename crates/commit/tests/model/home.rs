@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use logstead_env::{Buffer, Env};
 use logstead_home::{
-    Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo, SideWriter,
-    Tag,
+    Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
+    SegmentInfo, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use logstead_wal::recovery::{self, Options, Recovered};
@@ -370,6 +370,22 @@ impl LogHome for ModelHome {
     }
 
     fn remove_side(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
+        Ok(())
+    }
+
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+        Err(HomeError::Missing(format!("object {id}")))
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        Ok(Vec::new())
+    }
+
+    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! DIR/log/lane-0000/000000000000.seg   segments, filled with zeros ahead of time
 //! DIR/log/lane-0000/000000000000.free  segments that nobody needs, to become others
 //! DIR/log/lane-0000/side-….rec         records of large transactions
+//! DIR/objects/000000070000002a      immutable objects, of checkpoints
 //! ```
 //!
 //! DIR may also be a block device or a preallocated file, with the same files inside it (`device`).
@@ -21,6 +22,7 @@
 
 mod device;
 mod lane;
+mod objects;
 mod paths;
 mod queue;
 mod segments;
@@ -30,8 +32,8 @@ mod ways;
 pub use ways::Way;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use device::DeviceFiles;
 use lane::{Append, LaneFiles};
@@ -110,6 +112,7 @@ struct Shared {
     spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
     readers: Mutex<BTreeMap<LaneId, Reader>>,
+    objects: objects::Objects,
 }
 
 /// A segment's number and file.
@@ -130,8 +133,10 @@ impl LocalHome {
     ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
         let env = &within(env, paths.dir(), false)?;
-        let made = env.files.create_dir(&paths.log());
-        made.map_err(|e| HomeError::io(format!("make directory {}", paths.log().display()), e))?;
+        for dir in [paths.log(), paths.objects()] {
+            let made = env.files.create_dir(&dir);
+            made.map_err(|e| HomeError::io(format!("make directory {}", dir.display()), e))?;
+        }
         LocalHome::lock(paths, env, options, false)
     }
 
@@ -182,6 +187,7 @@ impl LocalHome {
             options,
             read_only,
             readers: Mutex::new(BTreeMap::new()),
+            objects: objects::Objects::default(),
             _lock: lock,
         };
         if !read_only {
@@ -290,7 +296,7 @@ impl Shared {
 
     /// Removes what an interrupted preparation left.
     fn remove_unfinished(&self) -> Result<(), HomeError> {
-        let mut dirs = vec![self.paths.dir().to_owned()];
+        let mut dirs = vec![self.paths.dir().to_owned(), self.paths.objects()];
         dirs.extend(
             self.lane_ids()?
                 .into_iter()
@@ -662,5 +668,21 @@ impl LogHome for LocalHome {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => self.shared.io("remove", &path, other),
         }
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.shared.put_object(id, bytes)
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.shared.read_object(id, offset, into)
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.shared.list_objects()
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.shared.remove_object(id)
     }
 }

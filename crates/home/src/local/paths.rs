@@ -1,5 +1,6 @@
 //! Names of the files in a local home; the only place that spells them.
 
+use crate::ObjectId;
 use logstead_types::LaneId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,19 @@ impl Paths {
 
     pub(super) fn parse_side(name: &str) -> Option<u64> {
         u64::from_str_radix(name.strip_prefix("side-")?.strip_suffix(SIDE)?, 16).ok()
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        self.dir.join("objects")
+    }
+
+    pub(super) fn object(&self, id: ObjectId) -> PathBuf {
+        self.objects().join(id.to_string())
+    }
+
+    /// The name under which an object is made; several attempts may go on at once.
+    pub(super) fn unfinished_object(&self, id: ObjectId, attempt: u64) -> PathBuf {
+        Paths::unfinished(&self.objects().join(format!("{id}.{attempt}")))
     }
 
     /// The name under which a file is made, before it is renamed to `path`.

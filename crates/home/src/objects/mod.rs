@@ -26,8 +26,8 @@ mod things;
 
 use crate::bucket::Bucket;
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, Rollover,
-    RoomListener, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use append::Pending;
 use bytes::Bytes;
@@ -488,5 +488,21 @@ impl LogHome for ObjectHome {
         let core = Arc::clone(&self.core);
         self.io
             .wait(async move { sides::remove(&core, lane, id).await })
+    }
+
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+        Err(HomeError::Missing(format!("object {id}")))
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        Ok(Vec::new())
+    }
+
+    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
+        Ok(())
     }
 }

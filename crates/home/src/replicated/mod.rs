@@ -51,8 +51,8 @@ pub use open::Source;
 pub use state::Ack;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, RoomListener,
-    SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use child::{Answers, Child, Waits, ask_each, no_answer};
 use lane::ReplicatedLane;
@@ -803,6 +803,22 @@ impl LogHome for ReplicatedHome {
             .everywhere("removing a side segment", move |home| {
                 home.remove_side(lane, id)
             })
+    }
+
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+        Err(HomeError::Missing(format!("object {id}")))
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        Ok(Vec::new())
+    }
+
+    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
+        Ok(())
     }
 }
 

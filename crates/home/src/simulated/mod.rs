@@ -27,8 +27,9 @@ pub use options::SimulatedOptions;
 pub use store::Keep;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList,
-    Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, Usage,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, PriceList, Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
+    Usage, immutable,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -262,6 +263,12 @@ impl SimulatedHome {
         state.store.read(lane, at, &mut byte)?;
         byte[0] ^= 1 << (bit % 8);
         state.store.write(lane, at, &byte)
+    }
+
+    /// Flips one bit of a stored object, if it is so long.
+    pub fn flip_object_bit(&self, id: ObjectId, offset: u64, bit: u8) -> Result<(), HomeError> {
+        let mut state = self.core.state.lock();
+        state.store.flip_object_bit(id, offset, bit)
     }
 
     /// The machine stops at the request with this number: every later one fails, and no completion is called any more.
@@ -556,6 +563,29 @@ impl LogHome for SimulatedHome {
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.core
             .call(Request::Delete, 0, |store| store.remove_side(lane, id))
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        immutable::check_size(bytes)?;
+        let len = bytes.len();
+        let put = |store: &mut Store| store.put_object(id, bytes);
+        self.core.call(Request::Write, len, put)
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.core.call(Request::Read, into.len(), |store| {
+            Ok(immutable::copy_from(store.object(id)?, offset, into))
+        })
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.core
+            .call(Request::List, 0, |store| Ok(store.objects()))
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.core
+            .call(Request::Delete, 0, |store| store.remove_object(id))
     }
 }
 

@@ -1,10 +1,10 @@
-//! What the service has stored: segments, named things, side segments. It survives crashes of those who use it.
+//! What the service has stored: segments, named things, side segments, objects. It survives crashes of those who use it.
 //!
 //! Invariant: bytes change only by the calls here, one request each; what was never written in a segment reads as zeros.
 //!
 //! Does not: know time, faults or requests.
 
-use crate::{HomeError, Position, SegmentInfo};
+use crate::{HomeError, ObjectId, ObjectInfo, Position, SegmentInfo, immutable};
 use logstead_env::{Access, Env, File, FileLock, Files, OpenMode};
 use logstead_types::LaneId;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ pub(super) struct Store {
     segments: BTreeMap<(LaneId, u64), Segment>,
     names: BTreeMap<String, (Vec<u8>, u64)>,
     sides: BTreeMap<(LaneId, u64), Vec<u8>>,
+    objects: BTreeMap<ObjectId, Vec<u8>>,
     tags: u64,
     directory: Option<Directory>,
     drops: bool,
@@ -61,6 +62,7 @@ impl Store {
             segments: BTreeMap::new(),
             names: BTreeMap::new(),
             sides: BTreeMap::new(),
+            objects: BTreeMap::new(),
             tags: 0,
             directory: None,
             drops: *keep == Keep::Nothing,
@@ -101,6 +103,11 @@ impl Store {
                     if let (Some(lane), Some(id)) = (number(lane), number(id)) {
                         let bytes = files.read(&path.join(&file))?;
                         self.sides.insert((LaneId(lane as u16), id), bytes);
+                    }
+                }
+                (Some("object"), Some(id), None) => {
+                    if let Some(id) = ObjectId::parse(id) {
+                        self.objects.insert(id, files.read(&path.join(&file))?);
                     }
                 }
                 // The lock, and what an interrupted put has left.
@@ -282,7 +289,8 @@ impl Store {
         }
         let names = self.names.values().map(|(bytes, _)| bytes.len());
         let sides = self.sides.values().map(Vec::len);
-        Ok(bytes + names.chain(sides).sum::<usize>() as u64)
+        let objects = self.objects.values().map(Vec::len);
+        Ok(bytes + names.chain(sides).chain(objects).sum::<usize>() as u64)
     }
 
     /// Cuts a segment, for good.
@@ -354,6 +362,56 @@ impl Store {
             None => Ok(()),
         }
     }
+
+    pub(super) fn put_object(&mut self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        let there = self.objects.get(&id).map(Vec::as_slice);
+        if immutable::is_new(there, id, bytes)? {
+            self.put_file(&object_name(id), bytes)?;
+            self.objects.insert(id, bytes.to_vec());
+        }
+        Ok(())
+    }
+
+    pub(super) fn object(&self, id: ObjectId) -> Result<&[u8], HomeError> {
+        let found = self.objects.get(&id).map(Vec::as_slice);
+        found.ok_or_else(|| immutable::missing(id))
+    }
+
+    pub(super) fn objects(&self) -> Vec<ObjectInfo> {
+        let info = |(&id, bytes): (&ObjectId, &Vec<u8>)| ObjectInfo {
+            id,
+            size_bytes: bytes.len() as u64,
+        };
+        self.objects.iter().map(info).collect()
+    }
+
+    pub(super) fn remove_object(&mut self, id: ObjectId) -> Result<(), HomeError> {
+        match self.objects.remove(&id) {
+            Some(_) => self.remove_file(&object_name(id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Flips one bit of an object.
+    pub(super) fn flip_object_bit(
+        &mut self,
+        id: ObjectId,
+        offset: u64,
+        bit: u8,
+    ) -> Result<(), HomeError> {
+        let mut bytes = self.object(id)?.to_vec();
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1 << (bit % 8);
+        }
+        self.put_file(&object_name(id), &bytes)?;
+        self.objects.insert(id, bytes);
+        Ok(())
+    }
+}
+
+fn object_name(id: ObjectId) -> String {
+    format!("object.{id}")
 }
 
 fn segment_name(lane: LaneId, segment: u64) -> String {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use logstead_engine::LogHome;
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, NoRoom, Position, RoomListener, SegmentInfo, SideWriter,
-    SimulatedHome, Tag,
+    Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
+    SegmentInfo, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::{HEADER_LEN, Header};
@@ -170,5 +170,17 @@ impl LogHome for Watched {
     }
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.home.remove_side(lane, id)
+    }
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.home.put_object(id, bytes)
+    }
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.home.read_object(id, offset, into)
+    }
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.home.objects()
+    }
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.home.remove_object(id)
     }
 }

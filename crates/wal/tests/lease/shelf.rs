@@ -4,8 +4,8 @@
 //! before a request. Fences are as the contract says: nothing of that epoch's segments is appended or opened any more.
 
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, Position, RoomListener, SegmentInfo,
-    SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -354,6 +354,22 @@ impl LogHome for Shelf {
     }
 
     fn remove_side(&self, _lane: LaneId, _id: u64) -> Result<(), HomeError> {
+        Ok(())
+    }
+
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
+        Err(HomeError::Missing(format!("object {id}")))
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        Ok(Vec::new())
+    }
+
+    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
         Ok(())
     }
 }
