@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -68,6 +69,17 @@ def ends_fenced(server: Server) -> None:
     assert "panicked" not in server.output_text(), server.output_text()[-3000:]
 
 
+def stop(pid: int) -> None:
+    """SIGSTOP, and all its threads have stopped: on a busy machine some go on for a while, and may answer, rightly."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def states():
+        stats = Path(f"/proc/{pid}/task").glob("*/stat")
+        return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
+
+    wait_until(lambda: states() == {"T"}, what="all threads stopped")
+
+
 class Ask(threading.Thread):
     """One statement in the background: its rows, or the error it ended with."""
 
@@ -85,11 +97,11 @@ class Ask(threading.Thread):
         except psycopg.Error as error:
             self.error = error
 
-    def fails(self) -> None:
+    def fails(self, when: str = "") -> None:
         """It is never answered: an error that says that the server goes, or a closed connection."""
         self.join(TIMEOUT_S)
         assert not self.is_alive(), f"{self.statement}: the client hangs"
-        assert self.rows is None, f"{self.statement}: answered {self.rows}"
+        assert self.rows is None, f"{self.statement}: answered {self.rows} {when}"
         assert self.error.sqlstate is None or self.error.sqlstate in GOING, repr(self.error)
 
 
@@ -218,7 +230,7 @@ def test_stopped_server_that_wakes_up(pair, seed):
         connections = [first.connect(autocommit=True) for _ in range(5)]
         assert connections[0].execute("SELECT v FROM value").fetchone() == (number - 1,)
         pid = first.process.pid
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         # Asked while it sleeps.
         asleep = [Ask(connections[0], "SELECT v FROM value"), Ask(connections[1], "UPDATE value SET v = 1000 RETURNING v")]
         second.start(arguments=["--take-over"])
@@ -232,8 +244,10 @@ def test_stopped_server_that_wakes_up(pair, seed):
             Ask(connections[3], "INSERT INTO value VALUES (1001)"),
             Ask(connections[4], "SELECT 1 / (v - v) FROM value"),
         ]
-        for ask in asleep + awake:
-            ask.fails()
+        for ask in asleep:
+            ask.fails("asked while it slept")
+        for ask in awake:
+            ask.fails("asked when it was awake again")
         ends_fenced(first)
         go_on(second, bank, 20)
         bank.stop()
@@ -312,7 +326,7 @@ def test_take_overs_of_every_kind(pair, seed):
                 second.start(arguments=["--take-over"])
                 ends_fenced(first)
             elif event == "sleep":
-                os.kill(pid, signal.SIGSTOP)
+                stop(pid)
                 second.start(arguments=["--take-over"])
                 bank.ended(pid)
                 bank.give_up(pid)
