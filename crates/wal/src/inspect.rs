@@ -5,9 +5,9 @@
 //! A server at work meanwhile shows as entries that "do not count", whose predecessors in other lanes came later than those were read.
 
 use crate::entry::{Body, Entries};
-use crate::manifest::Manifest;
+use crate::manifest::{Checkpoint, Manifest};
 use crate::record::{Record, Records};
-use crate::recovery::{self, LaneScan, OneByOne, Reading, RecoveryError, Report, Target};
+use crate::recovery::{self, LaneScan, Reading, RecoveryError, Report, Survivors, Target};
 use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LogHome, open_read_only};
 use logstead_types::Csn;
@@ -45,6 +45,30 @@ impl From<HomeError> for InspectError {
     }
 }
 
+/// Decodes and counts records. What a checkpoint holds is not its business.
+struct Count(u64);
+
+impl Survivors for Count {
+    fn checkpoint(&mut self, _at: &Checkpoint) -> Result<(), RecoveryError> {
+        Ok(())
+    }
+
+    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+        for record in Records::new(records) {
+            record.map_err(|error| RecoveryError::Apply {
+                csn,
+                source: error.into(),
+            })?;
+            self.0 += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), RecoveryError> {
+        Ok(())
+    }
+}
+
 /// Reads the whole log that `url` names as a recovery would, and decodes every record.
 pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
     let home = open_read_only(url, env)?;
@@ -65,22 +89,18 @@ fn verify_with(
         recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
     let held = manifest.holder.as_ref();
     let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
-    let mut records = 0;
-    let mut count = |_, bytes: &[u8]| {
-        for record in Records::new(bytes) {
-            record?;
-            records += 1;
-        }
-        Ok(())
-    };
+    let mut count = Count(0);
     let reading = Reading { home, clock, ahead };
-    let replayed = recovery::replay(&reading, &manifest, false, &mut OneByOne(&mut count))?;
-    let next_csn = replayed.marks.last().map_or(Csn(1), |mark| mark.next);
+    let replayed = recovery::replay(&reading, &manifest, false, &mut count)?;
+    let settled = Manifest {
+        marks: replayed.marks,
+        ..manifest.clone()
+    };
     Ok(Verified {
         manifest,
         report: replayed.report,
-        records,
-        next_csn,
+        records: count.0,
+        next_csn: settled.base(),
         in_use,
     })
 }
@@ -97,12 +117,12 @@ pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), Inspect
     out.write_all(&manifest.encode())?;
     for mark in &manifest.marks {
         for span in &mark.spans {
-            let target = Target::of_span(manifest.database, mark.epoch, span);
+            let target = Target::of_span(&manifest, mark.epoch, span);
             dump_lane(home, target, out)?;
         }
     }
     for origin in &manifest.lanes {
-        let target = Target::of_origin(manifest.database, manifest.epoch, origin);
+        let target = Target::of_origin(&manifest, origin);
         dump_lane(home, target, out)?;
     }
     Ok(())

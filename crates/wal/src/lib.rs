@@ -26,6 +26,7 @@ pub mod lease;
 pub mod manifest;
 pub mod record;
 pub mod recovery;
+mod truncate;
 mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};

@@ -1,17 +1,22 @@
-//! The manifest: which database this is, which epoch writes where, and the recovery marks of the epochs before.
+//! The manifest: which database this is, which epoch writes where, the newest checkpoint, and the recovery marks of the
+//! epochs since.
 //!
-//! A text of lines, so that a person can read it; the last line is the CRC-32C of everything before it.
+//! A text of lines (`text`), so that a person can read it; the last line is the CRC-32C of everything before it. [`ManifestKeeper`]
+//! changes it while a server runs.
 //!
 //! ```text
-//! logstead manifest 1
+//! logstead manifest 2
 //! database 00000000075bcd15
 //! epoch 3
 //! lease owner 0f1e2d3c4b5a6978 renewals 41 duration-ms 10000 owed-ms 0 since 1767225600 host db-1 process 4711 started 90210 boot 0123456789abcdef0123456789abcdef namespaces 4026531836 4026531834
 //! lane 0 first-segment 12
-//! mark epoch 2 base 100 first-unaccounted 151 next 160
+//! checkpoint object 0000000200000007 crc 1234abcd csn 130 epoch 2
+//! start lane 0 segment 9 offset 8192 block 2 previous-header-crc 0badcafe
+//! mark epoch 2 base 130 first-unaccounted 151 next 160
 //! annulled from 155
 //! span lane 0 first-segment 9 end-segment 11 end-offset 4096 blocks 7
 //! discarded lane 0 first-segment 4 last-segment 5
+//! given-up first-epoch 1 last-epoch 1
 //! crc 89abcdef
 //! ```
 //!
@@ -22,18 +27,27 @@
 //!   [`recovery`](crate::recovery), evaluated over exactly the blocks inside the spans; what lies behind a span's end is
 //!   never read again (Aurora's truncation ranges).
 //! - Where a loss of data was accepted, the mark names the first CSN that may depend on it: no entry from there on survives.
-//! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before.
+//! - Marks are in the order of their epochs; each one's `base` is the `next` of the one before, the first one's is the checkpoint's
+//!   CSN, or 1.
+//! - **The checkpoint** holds all that survived below its CSN. Of its epoch, each lane is read from its start on, where every entry at
+//!   or above that CSN lies; earlier epochs are not read at all and have no marks. Its CSN and its starts never go back.
 //! - The line `lease` says who may write, at homes that no kernel's lock keeps (see [`lease`](crate::lease)); others have none. No two
 //!   states of a manifest with such a line are equal: its owner never writes a number of `renewals` twice.
 
-use crate::FormatError;
-use logstead_env::ProcessIdentity;
-use logstead_home::Position;
-use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use std::fmt::Write as _;
+mod keeper;
+mod text;
 
-/// The format this code writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub use keeper::{ManifestKeeper, Truncated};
+pub use text::ManifestError;
+
+use logstead_env::ProcessIdentity;
+use logstead_home::{ObjectId, Position};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
+
+/// The newest format this code reads. It is written only where there is a checkpoint: what has none can be read by everybody.
+pub const FORMAT_VERSION: u32 = 2;
+/// The format of a manifest without a checkpoint.
+pub const FORMAT_VERSION_WITHOUT_CHECKPOINT: u32 = 1;
 
 /// The name under which the home keeps the manifest.
 pub const NAME: &str = "manifest";
@@ -78,6 +92,51 @@ pub struct Mark {
     pub next: Csn,
     /// What its lanes wrote.
     pub spans: Vec<Span>,
+}
+
+/// The newest checkpoint: what it holds, and where the log is needed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The object that is its record.
+    pub object: ObjectId,
+    /// CRC-32C of that object.
+    pub crc: u32,
+    /// It holds everything that survived below this CSN, and nothing else.
+    pub csn: Csn,
+    /// The epoch in which it was taken.
+    pub epoch: Epoch,
+    /// Where each lane of that epoch is needed from.
+    pub starts: Vec<Start>,
+}
+
+impl Checkpoint {
+    /// Where a lane of its epoch is needed from.
+    pub fn start_of(&self, lane: LaneId) -> Option<&Start> {
+        self.starts.iter().find(|start| start.lane == lane)
+    }
+}
+
+/// A place between two blocks of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The lane.
+    pub lane: LaneId,
+    /// Where the block before ended. The next one lies there, or at the start of the segment after.
+    pub at: Position,
+    /// Number of the next block.
+    pub block: u64,
+    /// Checksum of the header of the block before, which the next one repeats; 0 if there is none.
+    pub previous_header_crc: u32,
+}
+
+/// Epochs of which a part was given up when a loss was accepted, and whose marks a checkpoint has made superfluous: their side
+/// segments are not removed, so that an expert may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// First of them.
+    pub first_epoch: Epoch,
+    /// Last of them.
+    pub last_epoch: Epoch,
 }
 
 /// Segments given up by a start that accepted a loss of data: not read, and not removed, so that an expert may look.
@@ -151,16 +210,72 @@ pub struct Manifest {
     pub holder: Option<Holder>,
     /// Its lanes.
     pub lanes: Vec<Origin>,
-    /// The epochs before that wrote anything.
+    /// The newest checkpoint.
+    pub checkpoint: Option<Checkpoint>,
+    /// The epochs before that wrote anything: without a checkpoint all of them, else those from the checkpoint's on.
     pub marks: Vec<Mark>,
     /// Segments given up.
     pub discarded: Vec<Discarded>,
+    /// Earlier epochs given up in part.
+    pub given_up: Vec<GivenUp>,
 }
 
 impl Manifest {
-    /// First CSN of the present epoch.
+    /// The manifest of a log that was never opened.
+    pub fn first(database: DatabaseId) -> Manifest {
+        Manifest {
+            database,
+            epoch: Epoch(0),
+            holder: None,
+            lanes: Vec::new(),
+            checkpoint: None,
+            marks: Vec::new(),
+            discarded: Vec::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// First CSN of the present epoch that the log may hold and no checkpoint does.
     pub fn base(&self) -> Csn {
-        self.marks.last().map_or(Csn(1), |mark| mark.next)
+        let checkpoint = self.checkpoint.as_ref();
+        let held = checkpoint.map_or(Csn(1), |checkpoint| checkpoint.csn);
+        self.marks.last().map_or(held, |mark| mark.next)
+    }
+
+    /// From where on a lane of some epoch is needed, if that is not its first block.
+    pub fn start_of(&self, epoch: Epoch, lane: LaneId) -> Option<&Start> {
+        let checkpoint = self.checkpoint.as_ref();
+        let of_epoch = checkpoint.filter(|checkpoint| checkpoint.epoch == epoch);
+        of_epoch.and_then(|checkpoint| checkpoint.start_of(lane))
+    }
+
+    /// Entries of this epoch below this CSN are in the checkpoint.
+    pub(crate) fn held_below(&self, epoch: Epoch) -> Csn {
+        let checkpoint = self.checkpoint.as_ref();
+        let of_epoch = checkpoint.filter(|checkpoint| checkpoint.epoch == epoch);
+        of_epoch.map_or(Csn::ZERO, |checkpoint| checkpoint.csn)
+    }
+
+    /// Names a newer checkpoint, and forgets the marks that it makes superfluous.
+    pub fn set_checkpoint(&mut self, checkpoint: Checkpoint) {
+        let earlier = self
+            .marks
+            .iter()
+            .take_while(|mark| mark.epoch < checkpoint.epoch);
+        let earlier = earlier.count();
+        for (index, mark) in self.marks[..earlier].iter().enumerate() {
+            // Epochs behind it that have no mark of their own went with it.
+            let next = self.marks.get(index + 1).map(|mark| mark.epoch);
+            let next = next.unwrap_or(checkpoint.epoch).min(checkpoint.epoch);
+            if mark.annulled_from.is_some() {
+                self.given_up.push(GivenUp {
+                    first_epoch: mark.epoch,
+                    last_epoch: Epoch(next.get() - 1),
+                });
+            }
+        }
+        self.marks.drain(..earlier);
+        self.checkpoint = Some(checkpoint);
     }
 
     /// True if the segment was given up by a start that accepted a loss.
@@ -171,119 +286,27 @@ impl Manifest {
         self.discarded.iter().any(covers)
     }
 
-    /// The manifest's text.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = String::new();
-        self.write(&mut out);
-        let crc = crc32c::crc32c(out.as_bytes());
-        out.push_str(&format!("crc {crc:08x}\n"));
-        out.into_bytes()
+    /// True if the epoch was given up, in part or as a whole, when a loss was accepted: its side segments are kept like its segments.
+    pub fn is_evidence(&self, epoch: Epoch) -> bool {
+        let covers = |gone: &GivenUp| (gone.first_epoch..=gone.last_epoch).contains(&epoch);
+        let marks = self.marks.iter();
+        let last = marks.take_while(|mark| mark.epoch <= epoch).last();
+        // Epochs behind such a mark that have none of their own went with it.
+        last.is_some_and(|mark| mark.annulled_from.is_some()) || self.given_up.iter().any(covers)
     }
 
-    fn write(&self, out: &mut String) {
-        // Writing to a String does not fail.
-        let _ = writeln!(out, "logstead manifest {FORMAT_VERSION}");
-        let _ = writeln!(out, "database {:016x}", self.database.get());
-        let _ = writeln!(out, "epoch {}", self.epoch);
-        if let Some(holder) = &self.holder {
-            let Holder {
-                owner,
-                renewals,
-                duration_ms,
-                owed_ms,
-                since,
-                process,
-            } = holder;
-            let _ = writeln!(
-                out,
-                "lease owner {owner:016x} renewals {renewals} duration-ms {duration_ms} owed-ms {owed_ms} since {since} \
-                 host {} process {} started {} boot {:032x} namespaces {} {}",
-                process.host,
-                process.process,
-                process.started,
-                process.boot,
-                process.process_namespace,
-                process.time_namespace
-            );
-        }
-        for origin in &self.lanes {
-            let _ = writeln!(
-                out,
-                "lane {} first-segment {}",
-                origin.lane, origin.first_segment
-            );
-        }
-        for mark in &self.marks {
-            let Mark {
-                epoch,
-                base,
-                first_unaccounted,
-                annulled_from,
-                next,
-                spans,
-            } = mark;
-            let _ = writeln!(
-                out,
-                "mark epoch {epoch} base {base} first-unaccounted {first_unaccounted} next {next}"
-            );
-            if let Some(from) = annulled_from {
-                let _ = writeln!(out, "annulled from {from}");
-            }
-            for Span {
-                lane,
-                first_segment,
-                end,
-                blocks,
-            } in spans
-            {
-                let _ = writeln!(
-                    out,
-                    "span lane {lane} first-segment {first_segment} end-segment {} end-offset {} blocks {blocks}",
-                    end.segment, end.offset
-                );
-            }
-        }
-        for Discarded {
-            lane,
-            first_segment,
-            last_segment,
-        } in &self.discarded
-        {
-            let _ = writeln!(
-                out,
-                "discarded lane {lane} first-segment {first_segment} last-segment {last_segment}"
-            );
-        }
-    }
-
-    /// Reads a manifest's text, checking its checksum and its rules.
-    pub fn decode(bytes: &[u8]) -> Result<Manifest, FormatError> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| FormatError::new("no text", error.valid_up_to()))?;
-        if !text.starts_with("logstead manifest ") {
-            return Err(FormatError::new("no manifest", 0));
-        }
-        let mut parser = Parser { text, at: 0 };
-        let version: u32 = parser.line("logstead manifest #", 10)?[0]
-            .try_into()
-            .unwrap_or(u32::MAX);
-        if version != FORMAT_VERSION {
-            return Err(FormatError::new("unknown format version", 0));
-        }
-        check_crc(text)?;
-        let manifest = parser.manifest()?;
-        if manifest.encode() != bytes {
-            return Err(FormatError::new("numbers are not in their one form", 0));
-        }
-        manifest.check().map_err(|what| FormatError::new(what, 0))?;
-        Ok(manifest)
-    }
-
+    /// The manifest's own rules.
     fn check(&self) -> Result<(), &'static str> {
-        let mut base = Csn(1);
-        let mut epoch = Epoch(0);
+        let (mut epoch, mut base) = (Epoch(0), Csn(1));
+        if let Some(checkpoint) = &self.checkpoint {
+            self.check_checkpoint(checkpoint)?;
+            (epoch, base) = (checkpoint.epoch, checkpoint.csn);
+        } else if !self.given_up.is_empty() {
+            return Err("epochs were given up that no checkpoint has made superfluous");
+        }
+        let mut next = epoch;
         for mark in &self.marks {
-            if mark.epoch <= epoch || mark.epoch >= self.epoch {
+            if mark.epoch < next || mark.epoch.get() == 0 || mark.epoch >= self.epoch {
                 return Err("marks are not in the order of their epochs");
             }
             if mark.base != base
@@ -298,174 +321,95 @@ impl Manifest {
             {
                 return Err("a mark annuls what it counts as accounted for, or what came after it");
             }
-            if mark
-                .spans
-                .iter()
-                .any(|span| span.end.segment < span.first_segment)
-            {
-                return Err("a span ends before it begins");
+            for span in &mark.spans {
+                if span.end.segment < span.first_segment {
+                    return Err("a span ends before it begins");
+                }
+                let begins_there = |start: &Start| {
+                    span.first_segment == start.at.segment
+                        && span.end > start.at
+                        && span.blocks > start.block
+                };
+                if self.held_below(mark.epoch) > Csn::ZERO
+                    && !self
+                        .start_of(mark.epoch, span.lane)
+                        .is_some_and(begins_there)
+                {
+                    return Err("a span does not begin where the checkpoint says");
+                }
             }
-            (epoch, base) = (mark.epoch, mark.next);
+            (next, base) = (Epoch(mark.epoch.get().saturating_add(1)), mark.next);
+        }
+        let backwards = |gone: &GivenUp| gone.last_epoch < gone.first_epoch;
+        if self
+            .given_up
+            .iter()
+            .any(|gone| backwards(gone) || gone.last_epoch >= epoch)
+        {
+            return Err("epochs were given up that are still needed");
         }
         Ok(())
     }
-}
 
-fn check_crc(text: &str) -> Result<(), FormatError> {
-    let error = |at| FormatError::new("wrong checksum", at);
-    let at = text.rfind("crc ").ok_or(error(text.len()))?;
-    let line = text[at..]
-        .strip_prefix("crc ")
-        .and_then(|rest| rest.strip_suffix('\n'))
-        .ok_or(error(at))?;
-    if line != format!("{:08x}", crc32c::crc32c(&text.as_bytes()[..at])) {
-        return Err(error(at));
-    }
-    Ok(())
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Parser<'a> {
-    fn next_is(&self, word: &str) -> bool {
-        self.text[self.at..]
-            .strip_prefix(word)
-            .is_some_and(|rest| rest.starts_with(' '))
-    }
-
-    /// Reads one line of the given shape: words must match, each `#` stands for any word.
-    fn words(&mut self, shape: &'static str) -> Result<Vec<&'a str>, FormatError> {
-        let error = FormatError::new("a line is not as expected", self.at);
-        let text: &'a str = self.text;
-        let rest = &text[self.at..];
-        let end = rest.find('\n').ok_or(error.clone())?;
-        let mut words = rest[..end].split(' ');
-        let mut found = Vec::new();
-        for expected in shape.split(' ') {
-            let word = words.next().ok_or(error.clone())?;
-            if expected == "#" {
-                found.push(word);
-            } else if expected != word {
-                return Err(error);
+    fn check_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), &'static str> {
+        let Checkpoint {
+            csn, epoch, starts, ..
+        } = checkpoint;
+        if epoch.get() == 0 || *epoch > self.epoch || *csn == Csn::ZERO {
+            return Err("the checkpoint is of no epoch there was");
+        }
+        if starts.windows(2).any(|pair| pair[0].lane >= pair[1].lane) {
+            return Err("the starts of a checkpoint are not in the order of their lanes");
+        }
+        for start in starts {
+            let nothing_before = (start.block, start.previous_header_crc) == (0, 0);
+            if nothing_before != (start.at.offset == 0) || start.block == 0 && !nothing_before {
+                return Err("a start has blocks before it and no place for them");
             }
         }
-        if words.next().is_some() {
-            return Err(error);
+        if *epoch != self.epoch {
+            return Ok(());
         }
-        self.at += end + 1;
-        Ok(found)
-    }
-
-    /// The same where each `#` is a number.
-    fn line(&mut self, shape: &'static str, radix: u32) -> Result<Vec<u64>, FormatError> {
-        let error = FormatError::new("a line is not as expected", self.at);
-        let words = self.words(shape)?.into_iter();
-        let numbers = words.map(|word| u64::from_str_radix(word, radix));
-        numbers.collect::<Result<_, _>>().map_err(|_| error)
-    }
-
-    fn holder(&mut self) -> Result<Holder, FormatError> {
-        let error = FormatError::new("a line is not as expected", self.at);
-        let words = self.words(
-            "lease owner # renewals # duration-ms # owed-ms # since # host # process # started # boot # namespaces # #",
-        )?;
-        let number = |at: usize| words[at].parse::<u64>().map_err(|_| error.clone());
-        Ok(Holder {
-            owner: u64::from_str_radix(words[0], 16).map_err(|_| error.clone())?,
-            renewals: number(1)?,
-            duration_ms: number(2)?,
-            owed_ms: number(3)?,
-            since: number(4)?,
-            process: ProcessIdentity {
-                host: words[5].to_owned(),
-                process: words[6].parse().map_err(|_| error.clone())?,
-                started: number(7)?,
-                boot: u128::from_str_radix(words[8], 16).map_err(|_| error.clone())?,
-                process_namespace: number(9)?,
-                time_namespace: number(10)?,
-            },
-        })
-    }
-
-    fn lane(&self, number: u64) -> Result<LaneId, FormatError> {
-        u16::try_from(number)
-            .map(LaneId)
-            .map_err(|_| FormatError::new("lane number too large", self.at))
-    }
-
-    fn epoch(&self, number: u64) -> Result<Epoch, FormatError> {
-        u32::try_from(number)
-            .map(Epoch)
-            .map_err(|_| FormatError::new("epoch too large", self.at))
-    }
-
-    fn manifest(&mut self) -> Result<Manifest, FormatError> {
-        let database = DatabaseId(self.line("database #", 16)?[0]);
-        let epoch = self.line("epoch #", 10)?[0];
-        let epoch = self.epoch(epoch)?;
-        let mut manifest = Manifest {
-            database,
-            epoch,
-            holder: None,
-            lanes: Vec::new(),
-            marks: Vec::new(),
-            discarded: Vec::new(),
-        };
-        if self.next_is("lease") {
-            manifest.holder = Some(self.holder()?);
-        }
-        while self.next_is("lane") {
-            let n = self.line("lane # first-segment #", 10)?;
-            manifest.lanes.push(Origin {
-                lane: self.lane(n[0])?,
-                first_segment: n[1],
-            });
-        }
-        while self.next_is("mark") {
-            let n = self.line("mark epoch # base # first-unaccounted # next #", 10)?;
-            let mut mark = Mark {
-                epoch: self.epoch(n[0])?,
-                base: Csn(n[1]),
-                first_unaccounted: Csn(n[2]),
-                annulled_from: None,
-                next: Csn(n[3]),
-                spans: Vec::new(),
+        let fits = |origin: &Origin| {
+            let of_lane = |start: &&Start| {
+                start.at.segment >= origin.first_segment
+                    && (start.block > 0 || start.at.segment == origin.first_segment)
             };
-            if self.next_is("annulled") {
-                mark.annulled_from = Some(Csn(self.line("annulled from #", 10)?[0]));
-            }
-            while self.next_is("span") {
-                let n = self.line(
-                    "span lane # first-segment # end-segment # end-offset # blocks #",
-                    10,
-                )?;
-                mark.spans.push(Span {
-                    lane: self.lane(n[0])?,
-                    first_segment: n[1],
-                    end: Position {
-                        segment: n[2],
-                        offset: n[3],
-                    },
-                    blocks: n[4],
-                });
-            }
-            manifest.marks.push(mark);
+            checkpoint.start_of(origin.lane).filter(of_lane).is_some()
+        };
+        if starts.len() != self.lanes.len() || !self.lanes.iter().all(fits) {
+            return Err("the starts of a checkpoint are not those of its epoch's lanes");
         }
-        while self.next_is("discarded") {
-            let n = self.line("discarded lane # first-segment # last-segment #", 10)?;
-            let lane = self.lane(n[0])?;
-            manifest.discarded.push(Discarded {
-                lane,
-                first_segment: n[1],
-                last_segment: n[2],
-            });
+        Ok(())
+    }
+
+    /// May a running server go from this state of its manifest to `next`? The lease is not its business.
+    fn check_step(&self, next: &Manifest) -> Result<(), &'static str> {
+        next.check()?;
+        let same =
+            (self.database, self.epoch, &self.lanes) == (next.database, next.epoch, &next.lanes);
+        if !same {
+            return Err("a running server's database, epoch and lanes do not change");
         }
-        if !self.next_is("crc") {
-            return Err(FormatError::new("a line is not as expected", self.at));
+        let Some(before) = &self.checkpoint else {
+            return Ok(());
+        };
+        let Some(after) = &next.checkpoint else {
+            return Err("a checkpoint is gone");
+        };
+        if before == after {
+            return Ok(());
         }
-        Ok(manifest)
+        if after.epoch != self.epoch || after.csn < before.csn {
+            return Err("a checkpoint goes back");
+        }
+        let back = |start: &Start| {
+            let before = self.start_of(self.epoch, start.lane);
+            before.is_some_and(|before| (start.at, start.block) < (before.at, before.block))
+        };
+        if after.starts.iter().any(back) {
+            return Err("a checkpoint goes back");
+        }
+        Ok(())
     }
 }

@@ -42,6 +42,7 @@ fn lanes() -> [Lane; 2] {
             database: DatabaseId(1),
             epoch: Epoch(1),
             lane: LaneId(number),
+            first_segment: 0,
         };
         let config = LaneConfig {
             buffer_size_bytes: 64 * 1024,

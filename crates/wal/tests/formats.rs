@@ -4,10 +4,12 @@
 
 mod rig;
 
+use logstead_home::{ObjectId, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
 use logstead_wal::entry::Entries;
-use logstead_wal::manifest::Manifest;
+use logstead_wal::manifest::{Checkpoint, Manifest, ManifestError, Start};
+use logstead_wal::recovery::RecoveryError;
 use logstead_wal::{Body, Deps, Entry, Record, Records, SideRef, inspect};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -154,6 +156,135 @@ fn golden_leased_manifest() {
 }
 
 #[test]
+fn golden_manifest_with_a_checkpoint() {
+    let golden = include_str!("golden/manifest-checkpoint.txt");
+    let manifest = Manifest::decode(golden.as_bytes()).unwrap();
+    let checkpoint = manifest.checkpoint.clone().unwrap();
+    assert_eq!(checkpoint.object, ObjectId(2 << 32 | 42));
+    assert_eq!(checkpoint.crc, 0x00c0_ffee);
+    assert_eq!((checkpoint.csn, checkpoint.epoch), (Csn(1200), Epoch(2)));
+    let start = Start {
+        lane: LaneId(0),
+        at: Position {
+            segment: 4,
+            offset: 12_288,
+        },
+        block: 3,
+        previous_header_crc: 0x0bad_cafe,
+    };
+    assert_eq!(checkpoint.start_of(LaneId(0)), Some(&start));
+    assert_eq!(manifest.start_of(Epoch(2), LaneId(0)), Some(&start));
+    assert_eq!(manifest.start_of(Epoch(3), LaneId(0)), None);
+    assert_eq!(manifest.base(), Csn(1240));
+    for (epoch, kept) in [(1, true), (2, true), (3, false), (4, false)] {
+        assert_eq!(manifest.is_evidence(Epoch(epoch)), kept, "epoch {epoch}");
+    }
+    assert_eq!(manifest.encode(), golden.as_bytes());
+}
+
+/// The text with its right checksum.
+fn summed(lines: &str) -> Vec<u8> {
+    let crc = crc32c::crc32c(lines.as_bytes());
+    format!("{lines}crc {crc:08x}\n").into_bytes()
+}
+
+#[test]
+fn a_manifest_without_a_checkpoint_has_the_format_from_before_there_were_any() {
+    let golden = include_str!("golden/manifest-leased.txt");
+    assert!(golden.starts_with("logstead manifest 1\n"));
+    let mut manifest = Manifest::decode(golden.as_bytes()).unwrap();
+    manifest.set_checkpoint(Checkpoint {
+        object: ObjectId(7),
+        crc: 1,
+        csn: Csn(5),
+        epoch: Epoch(2),
+        starts: vec![Start {
+            lane: LaneId(0),
+            at: Position::start_of(8_589_934_592),
+            block: 0,
+            previous_header_crc: 0,
+        }],
+    });
+    let text = String::from_utf8(manifest.encode()).unwrap();
+    assert!(text.starts_with("logstead manifest 2\n"), "{text}");
+    assert_eq!(Manifest::decode(text.as_bytes()).unwrap(), manifest);
+    // A number that says less than the text holds is no form of it, and one that nobody needs neither.
+    let (_, rest) = text.rsplit_once("crc ").unwrap();
+    let old = text.replace("manifest 2", "manifest 1");
+    let bad = summed(old.strip_suffix(&format!("crc {rest}")).unwrap());
+    assert!(Manifest::decode(&bad).is_err());
+    let (lines, _) = golden.rsplit_once("crc ").unwrap();
+    let bad = summed(&lines.replace("manifest 1", "manifest 2"));
+    assert!(Manifest::decode(&bad).is_err());
+}
+
+#[test]
+fn a_manifest_of_a_newer_format_is_refused_by_its_number() {
+    let bad = summed("logstead manifest 3\nsomething new\n");
+    assert_eq!(Manifest::decode(&bad), Err(ManifestError::Newer(3)));
+    let machine = rig::Machine::new(1);
+    let server = machine.start(1).unwrap();
+    let (_, tag) = server.home.get("manifest").unwrap().unwrap();
+    server.home.compare_and_swap("manifest", tag, &bad).unwrap();
+    drop(server);
+    let Err(error @ RecoveryError::NewerFormat { .. }) = machine.start(1).map(drop) else {
+        panic!("it starts")
+    };
+    let text = error.to_string();
+    assert!(
+        text.contains("its format version is 3, and this server knows versions up to 2"),
+        "{text}"
+    );
+    assert!(Manifest::decode(&summed("logstead manifest 0\n")).is_err());
+}
+
+/// Each rule of a manifest with a checkpoint, broken.
+#[test]
+fn a_manifest_whose_checkpoint_does_not_fit_is_damaged() {
+    let golden = include_str!("golden/manifest-checkpoint.txt");
+    let (lines, _) = golden.rsplit_once("crc ").unwrap();
+    assert!(Manifest::decode(&summed(lines)).is_ok());
+    for (from, to, what) in [
+        ("csn 1200 epoch 2", "csn 1200 epoch 5", "of no epoch"),
+        ("csn 1200 epoch 2", "csn 1200 epoch 0", "of no epoch"),
+        ("csn 1200 epoch 2", "csn 0 epoch 2", "of no epoch"),
+        ("csn 1200 epoch 2", "csn 1201 epoch 2", "do not follow"),
+        (
+            "csn 1200 epoch 2",
+            "csn 1200 epoch 3",
+            "order of their epochs",
+        ),
+        (
+            "csn 1200 epoch 2",
+            "csn 1200 epoch 4",
+            "not those of its epoch",
+        ),
+        ("start lane 1", "start lane 0", "order of their lanes"),
+        ("offset 12288 block 3", "offset 0 block 3", "no place"),
+        (
+            "offset 12288 block 3",
+            "offset 12288 block 21",
+            "a span does not begin",
+        ),
+        (
+            "segment 4 offset",
+            "segment 5 offset",
+            "a span does not begin",
+        ),
+        ("segment 2 offset 0", "segment 2 offset 4096", "no place"),
+        ("-crc 00000000", "-crc 00000001", "no place"),
+        ("last-epoch 1", "last-epoch 2", "still needed"),
+        ("last-epoch 1", "last-epoch 0", "still needed"),
+        ("crc 00c0ffee", "crc 100c0ffee", "too large"),
+        ("crc 00c0ffee", "crc c0ffee", "one form"),
+    ] {
+        let bad = summed(&lines.replacen(from, to, 1));
+        let error = Manifest::decode(&bad).expect_err(to).to_string();
+        assert!(error.contains(what), "{to}: {error}");
+    }
+}
+
+#[test]
 fn a_flipped_bit_anywhere_in_a_header_or_manifest_is_found() {
     let (header, _) = sample();
     let (bytes, _) = header.encode();
@@ -168,10 +299,13 @@ fn a_flipped_bit_anywhere_in_a_header_or_manifest_is_found() {
         .split_inclusive('\n')
         .take_while(|line| line.len() > 1)
         .collect::<String>();
-    for bit in 0..manifest.len() * 8 {
-        let mut bad = manifest.clone().into_bytes();
-        bad[bit / 8] ^= 1 << (bit % 8);
-        assert!(Manifest::decode(&bad).is_err(), "bit {bit}");
+    let newest = include_str!("golden/manifest-checkpoint.txt");
+    for manifest in [&manifest, newest] {
+        for bit in 0..manifest.len() * 8 {
+            let mut bad = manifest.as_bytes().to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::decode(&bad).is_err(), "bit {bit}");
+        }
     }
 }
 

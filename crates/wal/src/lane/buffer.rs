@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::block::HEADER_LEN;
+use crate::entry::SideRef;
 use logstead_env::Instant;
 use logstead_home::Buffer;
 use logstead_types::Csn;
@@ -29,6 +30,8 @@ pub(super) struct Building {
     /// When the oldest entry was pushed.
     pub(super) oldest_at: Instant,
     pub(super) stolen: StolenClaims,
+    /// Side segments of the entries.
+    pub(super) sides: SmallVec<[SideRef; 1]>,
 }
 
 impl Building {
@@ -42,6 +45,7 @@ impl Building {
             csn_highest: Csn::ZERO,
             oldest_at: Instant::default(),
             stolen: StolenClaims::new(),
+            sides: SmallVec::new(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Building {
         self.copy(&from.buffer.as_slice()[HEADER_LEN..from.len]);
         self.count(from.entries, from.csn_lowest, from.csn_highest, since);
         self.stolen.append(&mut from.stolen);
+        self.sides.append(&mut from.sides);
         from.len = HEADER_LEN;
         from.payload_crc = 0;
         from.entries = 0;

@@ -111,6 +111,12 @@ impl Shared {
         // Claimed under the lock: whoever asks for room next must not count on the place of these bytes.
         let len = self.padded(building.payload_len());
         let own = state.claim_own();
+        let at = self.home.place(self.start.lane, len);
+        if let Ok(at) = &at {
+            // Elsewhere the lane has failed, and with it all that comes.
+            let highest = building.csn_highest;
+            state.sealed.add(*at, len, highest, &mut building.sides);
+        }
         state.in_flight.push_back(InFlight {
             completed: false,
             inline: false,
@@ -125,7 +131,7 @@ impl Shared {
             filled: building.len(),
             buffer: building.into_buffer(),
             len,
-            at: self.home.place(self.start.lane, len),
+            at,
             block,
             end: state.pushed,
             waiters: std::mem::take(&mut state.waiters),

@@ -7,6 +7,7 @@
 //! | `claims` | in what order a lane's own bytes harden, whichever lane writes them |
 //! | `steal` | taking along what another lane has buffered |
 //! | `side` | records of large transactions |
+//! | `start` | from where on the log is needed for what comes next |
 //! | `allowance` | how far all lanes together may run ahead of durability |
 //! | `times` | when the last flushes happened |
 //!
@@ -39,6 +40,7 @@ mod interleave;
 #[cfg(test)]
 mod races;
 mod side;
+mod start;
 mod steal;
 mod times;
 
@@ -57,6 +59,7 @@ use logstead_home::{Buffer, Facts, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 pub use side::{Side, SideDone};
+use start::SealedSoFar;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -120,6 +123,8 @@ pub struct LaneStart {
     pub epoch: Epoch,
     /// The lane.
     pub lane: LaneId,
+    /// Its first segment in this epoch.
+    pub first_segment: u64,
 }
 
 /// Bytes of entries pushed into a lane since it was opened; never goes back (T14).
@@ -271,6 +276,7 @@ struct State {
     blocks_hardened: u64,
     /// Checksum of the header sealed last.
     previous_header_crc: u32,
+    sealed: SealedSoFar,
     /// Bytes of entries pushed to this lane.
     pushed: u64,
     /// Up to where they have left the block under construction, in this lane's blocks or stolen.
@@ -303,8 +309,9 @@ struct State {
 }
 
 impl State {
-    fn new(buffer: Buffer) -> State {
+    fn new(buffer: Buffer, first_segment: u64) -> State {
         State {
+            sealed: SealedSoFar::new(first_segment),
             building: Building::new(buffer),
             spare: Vec::new(),
             in_flight: VecDeque::new(),
@@ -410,7 +417,7 @@ impl Lane {
             buffered: AtomicUsize::new(0),
             side_ids: AtomicU64::new(0),
             listener: OnceLock::new(),
-            state: Mutex::new(State::new(Buffer::zeroed(size))),
+            state: Mutex::new(State::new(Buffer::zeroed(size), start.first_segment)),
             home,
         });
         // Weak: the home must not keep the lane, and through it itself, alive.
@@ -591,6 +598,9 @@ impl Lane {
         state
             .building
             .append(csn, &state.head, records, || shared.clock.monotonic());
+        if let Body::Side(side) = body {
+            state.building.sides.push(*side);
+        }
         let bytes = (state.head.len() + records.len()) as u64;
         state.taken_in_excess_bytes += std::mem::take(&mut room.allowed) - bytes;
         state.pushed += bytes;

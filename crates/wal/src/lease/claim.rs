@@ -19,7 +19,7 @@
 use crate::manifest::{Holder, Manifest};
 use logstead_env::{Instant, ProcessIdentity};
 use logstead_home::Tag;
-use logstead_types::{DatabaseId, Epoch};
+use logstead_types::DatabaseId;
 use std::time::Duration;
 
 /// Clocks of two machines may run apart by this part of a lease's duration, on either side.
@@ -134,14 +134,7 @@ impl Claim {
             // After a conflict, ours may be there: a reply that was lost.
             Event::Look | Event::Conflict => Step::Read,
             Event::Nothing => {
-                let manifest = Manifest {
-                    database: self.claimant.database,
-                    epoch: Epoch(0),
-                    holder: None,
-                    lanes: Vec::new(),
-                    marks: Vec::new(),
-                    discarded: Vec::new(),
-                };
+                let manifest = Manifest::first(self.claimant.database);
                 Step::Make(self.store(manifest, Tag(0), Duration::ZERO, now))
             }
             Event::Found(manifest, tag) => self.found(*manifest, tag, now, is_gone),

@@ -3,6 +3,8 @@
 //! A copy that the home says to be behind, or that is new, is compared block by block. Of any other one only the end of what the last
 //! server wrote may be missing: it is compared from there backwards, until so many blocks in a row are there as can be under way together.
 //!
+//! Where there is a checkpoint, blocks before its starts are not needed and not copied: a copy may begin with a hole.
+//!
 //! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery mark.
 //!
 //! Does not: touch side segments, which are whole or absent: the home copies them.
@@ -35,11 +37,7 @@ pub(super) fn complete(
         if behind.contains(&copy) {
             for mark in &manifest.marks {
                 for span in &mark.spans {
-                    compare(
-                        home,
-                        copy,
-                        Target::of_span(manifest.database, mark.epoch, span),
-                    )?;
+                    compare(home, copy, Target::of_span(manifest, mark.epoch, span))?;
                 }
             }
         }
@@ -47,8 +45,7 @@ pub(super) fn complete(
             if behind.contains(&copy) || !complete_end(home, copy, end)? {
                 let of_lane = |origin: &&crate::manifest::Origin| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {
-                    let target = Target::of_origin(manifest.database, manifest.epoch, origin);
-                    compare(home, copy, target)?;
+                    compare(home, copy, Target::of_origin(manifest, origin))?;
                 }
             }
         }
@@ -103,7 +100,7 @@ fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, 
         home.rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
             .map_err(|error| from_home(home, error))?;
     }
-    Ok(end.recent.len() as u64 == end.blocks)
+    Ok(end.recent.len() as u64 == end.blocks_read())
 }
 
 /// Blocks that follow one another and are missing.

@@ -58,6 +58,14 @@ pub enum RecoveryError {
         /// What is wrong with it.
         what: String,
     },
+    /// A newer server wrote the manifest.
+    #[error("the log in {home} was written by a newer Logstead ({what}): start that one")]
+    NewerFormat {
+        /// Which home.
+        home: String,
+        /// Which version, and which ones this server knows.
+        what: String,
+    },
     /// There are segments and no manifest.
     #[error(
         "{0} holds log segments but no manifest: it is not a complete Logstead log. Restore the manifest, or choose another directory"

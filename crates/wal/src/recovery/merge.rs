@@ -7,6 +7,9 @@
 //! The rule: an entry survives if everything on its list survives and its floor is below the first unaccounted CSN.
 //! Below the gap that holds by itself, because dependencies have smaller CSNs.
 //!
+//! Where a checkpoint was taken in the epoch, its CSN is the base: what lies below has survived and is in it, so entries below it that
+//! were written behind the starts are passed over, they are accounted for, and whatever hangs on them does so rightly.
+//!
 //! A loss of what was durable, accepted, is another matter. A predecessor that was Committed when an entry drew its CSN is
 //! on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later entries say
 //! nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it (`annulled_from`).
@@ -36,8 +39,12 @@ pub(crate) struct Merged {
     pub(crate) annulled_from: Option<Csn>,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
+    /// Entries that a checkpoint holds.
+    pub(crate) held: u64,
     pub(crate) dropped: u64,
     pub(crate) sides: Vec<SideRef>,
+    /// Side segments of entries that a checkpoint holds.
+    pub(crate) held_sides: Vec<SideRef>,
     /// A loss that the caller accepted.
     pub(crate) loss: Option<Corruption>,
     pub(crate) waited: Duration,
@@ -47,6 +54,8 @@ pub(crate) struct Merged {
 pub(crate) struct Known {
     pub(crate) epoch: Epoch,
     pub(crate) base: Csn,
+    /// Entries below this CSN are in a checkpoint; then it is the base.
+    pub(crate) held_below: Csn,
     /// First unaccounted CSN, if the epoch is settled.
     pub(crate) first_unaccounted: Option<Csn>,
     pub(crate) annulled_from: Option<Csn>,
@@ -154,6 +163,14 @@ impl Merge<'_, '_> {
         for found in std::mem::take(&mut batch.entries) {
             let csn = found.csn;
             let due = self.waiting.due();
+            if csn < self.known.held_below {
+                self.merged.held += 1;
+                if let Place::Side(side) = found.place {
+                    // It goes with its log, not before (T8).
+                    self.merged.held_sides.push(side);
+                }
+                continue;
+            }
             if csn < due || self.waiting.contains(csn) {
                 return Err(self.impossible(index, &batch, &found));
             }

@@ -38,11 +38,11 @@ pub(crate) use scan::{LaneScan, Target};
 
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::lease::{Lease, LeaseOptions};
-use crate::manifest::{self, Manifest, Origin};
+use crate::manifest::{self, Checkpoint, Manifest, ManifestKeeper, Origin};
+use crate::truncate::{self, Truncated, first_number};
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{Buffer, HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +66,9 @@ pub struct LaneReport {
     pub epoch: Epoch,
     /// The lane.
     pub lane: LaneId,
-    /// Its number of blocks.
+    /// Its first block that is needed: the others are in a checkpoint.
+    pub first_block: u64,
+    /// Its number of blocks, those included.
     pub blocks: u64,
     /// Its end.
     pub end: Position,
@@ -74,6 +76,15 @@ pub struct LaneReport {
 
 /// Who receives the survivors.
 pub trait Survivors {
+    /// The log begins at this checkpoint: what survived below its CSN is in it, and is not handed over. Called before anything is
+    /// taken, unless the log begins at its beginning. Who knows nothing of checkpoints refuses.
+    fn checkpoint(&mut self, at: &Checkpoint) -> Result<(), RecoveryError> {
+        let csn = at.csn;
+        let what =
+            format!("the log begins at a checkpoint: what survived below CSN {csn} is not in it");
+        Err(RecoveryError::Refused(what.into()))
+    }
+
     /// Records of the survivor with this CSN, whole ones. Survivors come in CSN order; one that is very long comes in
     /// several calls, void ones are left out.
     fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError>;
@@ -139,6 +150,10 @@ pub struct Report {
     pub entries: u64,
     /// Bytes of records in them.
     pub bytes: u64,
+    /// What survived below this CSN is in a checkpoint and was not handed over; 0 if there is none.
+    pub checkpoint: Csn,
+    /// Entries found that are in the checkpoint.
+    pub entries_in_checkpoint: u64,
     /// Entries found and not handed over: none of them was acknowledged.
     pub entries_dropped: u64,
     /// The lanes of every epoch.
@@ -166,6 +181,8 @@ pub struct Recovered {
     pub report: Report,
     /// The right to write and to answer, where no kernel's lock gives it.
     pub lease: Option<Arc<Lease>>,
+    /// Changes the manifest from now on.
+    pub keeper: ManifestKeeper,
 }
 
 /// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
@@ -251,13 +268,18 @@ fn open_held(
     copies::complete(home.as_ref(), &manifest, &replayed)?;
     replayed.report.took.tails = watch.lap();
     let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, created)?;
-    match lease {
-        Some(lease) => lease.update(|manifest| *manifest = next.clone())?,
-        None => write_manifest(home.as_ref(), tag, &next)?,
-    }
+    let stored = match lease {
+        Some(lease) => {
+            lease.update(|manifest| *manifest = next.clone())?;
+            Stored::Leased(lease)
+        }
+        None => Stored::Here(write_manifest(home.as_ref(), tag, &next)?),
+    };
     replayed.report.took.mark = watch.lap();
     if replayed.report.loss.is_none() {
-        give_back(home.as_ref(), &next, &replayed)?;
+        let live = replayed.sides.iter().map(|side| (side.lane, side.id));
+        let mut removed = Truncated::default();
+        truncate::remove_earlier(home.as_ref(), &next, &live.collect(), &mut removed)?;
     }
     let mut lanes = Vec::new();
     for origin in &next.lanes {
@@ -267,6 +289,7 @@ fn open_held(
             database: next.database,
             epoch: next.epoch,
             lane: origin.lane,
+            first_segment: origin.first_segment,
         };
         let clock = Arc::clone(&env.clock);
         lanes.push(Lane::new(
@@ -284,14 +307,30 @@ fn open_held(
         created,
         ..replayed.report
     };
+    let (database, epoch, next_csn) = (next.database, next.epoch, next.base());
+    let handles = lanes.clone();
+    let keeper = match stored {
+        Stored::Leased(lease) => {
+            ManifestKeeper::leased(Arc::clone(home), handles, Arc::clone(lease))
+        }
+        Stored::Here(tag) => ManifestKeeper::new(Arc::clone(home), handles, next, tag),
+    };
     Ok(Recovered {
-        database: next.database,
-        epoch: next.epoch,
+        database,
+        epoch,
         lanes,
-        next_csn: next.base(),
+        next_csn,
         report,
         lease: lease.cloned(),
+        keeper,
     })
+}
+
+/// The manifest of the new epoch is at the home.
+enum Stored<'l> {
+    /// The lease keeps its tag.
+    Leased(&'l Arc<Lease>),
+    Here(Tag),
 }
 
 fn no_room(home: &dyn LogHome, error: NoRoom) -> RecoveryError {
@@ -314,14 +353,7 @@ fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryErr
         return Err(RecoveryError::NoManifest(home.describe()));
     }
     let database = DatabaseId(env.random.u64());
-    Ok(Manifest {
-        database,
-        epoch: Epoch(0),
-        holder: None,
-        lanes: Vec::new(),
-        marks: Vec::new(),
-        discarded: Vec::new(),
-    })
+    Ok(Manifest::first(database))
 }
 
 /// T7: what recovery builds on must be on the disk, not only in the cache it was read from.
@@ -362,8 +394,10 @@ fn next_manifest(
         // A home with a kernel's lock has none, also if what lies there was copied from one that had.
         holder: manifest.holder.clone().filter(|_| leased),
         lanes: Vec::new(),
+        checkpoint: manifest.checkpoint.clone(),
         marks: replayed.marks.clone(),
         discarded,
+        given_up: manifest.given_up.clone(),
     };
     // What a server does late that was shut out meets nothing of this epoch.
     let fresh = if leased { first_number(epoch) } else { 0 };
@@ -384,91 +418,29 @@ fn next_manifest(
             .iter()
             .find(|origin| origin.lane == lane && !created);
         let begun = begun.map_or(0, |origin| origin.first_segment + 1);
+        let checkpoint = manifest.checkpoint.as_ref();
+        let start = checkpoint.and_then(|checkpoint| checkpoint.start_of(lane));
+        let start = start.map_or(0, |start| start.at.segment + 1);
+        let given_up = next.discarded.iter().filter(|gone| gone.lane == lane);
+        let given_up = given_up.map(|gone| gone.last_segment + 1).max();
+        let known = [listed, marked, begun, start, given_up.unwrap_or(0), fresh];
         next.lanes.push(Origin {
             lane,
-            first_segment: listed.max(marked).max(begun).max(fresh),
+            first_segment: known.into_iter().max().unwrap_or(0),
         });
     }
     Ok(next)
-}
-
-/// The first of the segment numbers that are the epoch's own, at homes with a lease.
-fn first_number(epoch: Epoch) -> u64 {
-    u64::from(epoch.get()) << 32
 }
 
 fn write_manifest(
     home: &dyn LogHome,
     tag: Option<Tag>,
     manifest: &Manifest,
-) -> Result<(), RecoveryError> {
+) -> Result<Tag, RecoveryError> {
     let bytes = manifest.encode();
     let written = match tag {
         Some(tag) => home.compare_and_swap(manifest::NAME, tag, &bytes),
         None => home.put_if_absent(manifest::NAME, &bytes),
     };
-    written.map(|_| ()).map_err(|error| from_home(home, error))
-}
-
-/// Removes segments and side segments that no epoch needs, and the unused ends of those that are settled. What to
-/// remove follows from the manifest; the listing only says what is there.
-///
-/// Safe also for a start that was overtaken and does this late, when newer servers have written: their segments and side segments carry
-/// numbers of later epochs and are not touched, in lanes that this manifest names or not; and what this manifest's marks do not
-/// need, a later one's do not need either, because marks are only added to.
-fn give_back(
-    home: &dyn LogHome,
-    manifest: &Manifest,
-    replayed: &Replayed,
-) -> Result<(), RecoveryError> {
-    let mut ends: Vec<(LaneId, u64, Position)> = Vec::new();
-    for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
-        ends.push((span.lane, span.first_segment, span.end));
-    }
-    let live: HashSet<(LaneId, u64)> = replayed
-        .sides
-        .iter()
-        .map(|side| (side.lane, side.id))
-        .collect();
-    let later = home.facts().leased.then(|| first_number(manifest.epoch));
-    for lane in home.lanes()? {
-        let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
-        for info in home.segments(lane)? {
-            let segment = info.segment;
-            if manifest.is_discarded(lane, segment)
-                || origin.is_some_and(|origin| segment >= origin.first_segment)
-                || later.is_some_and(|later| segment >= later)
-            {
-                continue;
-            }
-            let within = |&&(of, first, end): &&(LaneId, u64, Position)| {
-                of == lane && (first..=end.segment).contains(&segment)
-            };
-            match ends.iter().find(within) {
-                Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => {
-                    home.seal(lane, end)?
-                }
-                Some(_) => {}
-                None => home.trim(lane, segment)?,
-            }
-        }
-        for id in home.sides(lane)? {
-            let epoch = id >> 32;
-            let orphan = epoch < u64::from(manifest.epoch.get()) && !live.contains(&(lane, id));
-            if orphan && !is_evidence(manifest, epoch) {
-                home.remove_side(lane, id)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Was the epoch given up, in part or as a whole, when a loss was accepted? Its side segments are kept like its segments.
-fn is_evidence(manifest: &Manifest, epoch: u64) -> bool {
-    let marks = manifest.marks.iter();
-    let last = marks
-        .take_while(|mark| u64::from(mark.epoch.get()) <= epoch)
-        .last();
-    // Epochs behind such a mark that have none of their own went with it.
-    last.is_some_and(|mark| mark.annulled_from.is_some())
+    written.map_err(|error| from_home(home, error))
 }

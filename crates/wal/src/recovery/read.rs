@@ -9,6 +9,7 @@
 use super::errors::{Corruption, RecoveryError};
 use super::scan::{self, LaneScan};
 use crate::entry::{Body, Deps, Entries, SideRef};
+use crate::manifest::Start;
 use logstead_env::{Clock, spawn_scoped};
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId};
@@ -31,8 +32,10 @@ const SHORT_BYTES: u64 = 2 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct LaneEnd {
     pub(crate) lane: LaneId,
-    pub(crate) first_segment: u64,
+    /// Where reading began.
+    pub(crate) from: Start,
     pub(crate) end: Position,
+    /// Its number of blocks, those before the start included.
     pub(crate) blocks: u64,
     pub(crate) last_segment: Option<u64>,
     /// Blocks that no later one says to be durable.
@@ -58,6 +61,13 @@ pub(crate) struct Found {
     pub(crate) place: Place,
     /// Its block, as an index into the batch's blocks.
     block: u32,
+}
+
+impl LaneEnd {
+    /// How many blocks were read.
+    pub(crate) fn blocks_read(&self) -> u64 {
+        self.blocks - self.from.block
+    }
 }
 
 /// Some blocks of a lane, in order.
@@ -137,7 +147,7 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
     if batch.blocks.is_empty() {
         return Ok(Read::End(LaneEnd {
             lane: target.lane,
-            first_segment: target.first_segment,
+            from: target.from,
             corruption: scan.corruption()?,
             end: scan.at(),
             blocks: scan.blocks(),

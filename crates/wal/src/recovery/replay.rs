@@ -6,9 +6,9 @@ use super::read::LaneEnd;
 use super::scan::{LaneScan, Target};
 use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
-use crate::manifest::{self, Discarded, Manifest, Mark, Span};
+use crate::manifest::{self, Discarded, Manifest, ManifestError, Mark, Span};
 use logstead_env::Clock;
-use logstead_home::{LogHome, Position, Tag};
+use logstead_home::{LogHome, Tag};
 use logstead_types::{Csn, Epoch, LaneId};
 
 /// What reading the log has told.
@@ -18,7 +18,7 @@ pub(crate) struct Replayed {
     pub(crate) marks: Vec<Mark>,
     /// How the lanes of the last, unsettled epoch ended.
     pub(crate) last_ends: Vec<LaneEnd>,
-    /// Side segments that survivors need.
+    /// Side segments whose entries the log holds and that survivors, or those in the checkpoint, need.
     pub(crate) sides: Vec<SideRef>,
     /// Segments given up now.
     pub(crate) discarded: Vec<Discarded>,
@@ -40,17 +40,20 @@ impl Replayed {
         let report = &mut self.report;
         report.entries += merged.entries;
         report.bytes += merged.bytes;
+        report.entries_in_checkpoint += merged.held;
         report.entries_dropped += merged.dropped;
         report.sides += merged.sides.len() as u64;
         report.took.waited_for_lanes += merged.waited;
         let lane = |end: &LaneEnd| LaneReport {
             epoch,
             lane: end.lane,
+            first_block: end.from.block,
             blocks: end.blocks,
             end: end.end,
         };
         report.lanes.extend(merged.ends.iter().map(lane));
         self.sides.extend_from_slice(&merged.sides);
+        self.sides.extend_from_slice(&merged.held_sides);
     }
 
     fn discard(&mut self, lane: LaneId, first_segment: u64, last_segment: u64) {
@@ -118,6 +121,12 @@ pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)
             Ok(manifest) => return Ok(Some((manifest, tag))),
             // It may have been cut short on its way.
             Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(error @ ManifestError::Newer(_)) => {
+                return Err(RecoveryError::NewerFormat {
+                    home: home.describe(),
+                    what: error.to_string(),
+                });
+            }
             Err(error) => {
                 return Err(RecoveryError::BadManifest {
                     home: home.describe(),
@@ -136,7 +145,7 @@ pub(crate) struct Reading<'h> {
     pub(crate) ahead: bool,
 }
 
-/// Reads every epoch in order and hands the survivors over.
+/// Reads every epoch in order, from the checkpoint on, and hands the survivors over.
 pub(crate) fn replay(
     reading: &Reading<'_>,
     manifest: &Manifest,
@@ -144,15 +153,19 @@ pub(crate) fn replay(
     survivors: &mut dyn Survivors,
 ) -> Result<Replayed, RecoveryError> {
     let home = reading.home;
-    let database = manifest.database;
     let mut replayed = Replayed::nothing();
+    if let Some(checkpoint) = &manifest.checkpoint {
+        survivors.checkpoint(checkpoint)?;
+        replayed.report.checkpoint = checkpoint.csn;
+    }
     for mark in &manifest.marks {
-        let target = |span| Target::of_span(database, mark.epoch, span);
+        let target = |span| Target::of_span(manifest, mark.epoch, span);
         let spans = mark.spans.iter();
         let scans: Result<Vec<_>, _> = spans.map(|s| LaneScan::new(home, target(s))).collect();
         let known = Known {
             epoch: mark.epoch,
             base: mark.base,
+            held_below: manifest.held_below(mark.epoch),
             first_unaccounted: Some(mark.first_unaccounted),
             annulled_from: mark.annulled_from,
             accept_data_loss,
@@ -169,13 +182,14 @@ pub(crate) fn replay(
         }
         replayed.marks.push(mark.clone());
     }
-    let target = |origin| Target::of_origin(database, manifest.epoch, origin);
+    let target = |origin| Target::of_origin(manifest, origin);
     let origins = manifest.lanes.iter();
     let scans: Result<Vec<_>, _> = origins.map(|o| LaneScan::new(home, target(o))).collect();
     let base = manifest.base();
     let known = Known {
         epoch: manifest.epoch,
         base,
+        held_below: manifest.held_below(manifest.epoch),
         first_unaccounted: None,
         annulled_from: None,
         accept_data_loss,
@@ -193,16 +207,12 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// The mark of an epoch just read; lanes that wrote nothing need no span.
+/// The mark of an epoch just read; lanes that wrote nothing, or nothing behind their starts, need no span.
 fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
     let span = |end: &LaneEnd| Span {
         lane: end.lane,
-        first_segment: end.first_segment,
-        end: if end.blocks == 0 {
-            Position::start_of(end.first_segment)
-        } else {
-            end.end
-        },
+        first_segment: end.from.at.segment,
+        end: end.end,
         blocks: end.blocks,
     };
     Mark {
@@ -214,7 +224,7 @@ fn new_mark(epoch: Epoch, base: Csn, merged: &Merged, next_min: Csn) -> Mark {
         spans: merged
             .ends
             .iter()
-            .filter(|end| end.blocks > 0)
+            .filter(|end| end.blocks_read() > 0)
             .map(span)
             .collect(),
     }

@@ -4,6 +4,10 @@
 //! after. That is never an error by itself. It is corruption if something proves that the missing block was durable: a
 //! later block of the same lane and epoch whose `durable_through` covers it (T2), or the recovery mark.
 //!
+//! Of an epoch in which a checkpoint was taken, a lane is read from the place that the checkpoint names. Its chain goes on there: the
+//! first block must have the number and repeat the checksum that the checkpoint remembers, so what a recycled segment held before
+//! is no more taken for it than elsewhere.
+//!
 //! Where the home has several copies, a block that one of them lacks, or has damaged, is looked for in the others before it is
 //! called missing (T7): the chain says which block is the next, whatever copy it comes from. What proves that a missing
 //! block was durable is looked for in all of them.
@@ -13,7 +17,7 @@
 use super::errors::Corruption;
 use crate::FormatError;
 use crate::block::{HEADER_LEN, Header};
-use crate::manifest::{Origin, Span};
+use crate::manifest::{Manifest, Origin, Span, Start};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
 use std::collections::VecDeque;
@@ -30,7 +34,8 @@ pub(crate) struct Target {
     pub(crate) database: DatabaseId,
     pub(crate) epoch: Epoch,
     pub(crate) lane: LaneId,
-    pub(crate) first_segment: u64,
+    /// Where its first block is that is needed.
+    pub(crate) from: Start,
     /// How it ended, if the epoch is settled: nothing behind that is ever looked at.
     pub(crate) settled: Option<Settled>,
 }
@@ -43,13 +48,25 @@ pub(crate) struct Settled {
 }
 
 impl Target {
+    /// From where on a lane is read: its beginning, or where the checkpoint says.
+    fn from(manifest: &Manifest, epoch: Epoch, lane: LaneId, first_segment: u64) -> Start {
+        let beginning = Start {
+            lane,
+            at: Position::start_of(first_segment),
+            block: 0,
+            previous_header_crc: 0,
+        };
+        let start = manifest.start_of(epoch, lane).copied();
+        start.unwrap_or(beginning)
+    }
+
     /// What a recovery mark says about a lane of its epoch.
-    pub(crate) fn of_span(database: DatabaseId, epoch: Epoch, span: &Span) -> Target {
+    pub(crate) fn of_span(manifest: &Manifest, epoch: Epoch, span: &Span) -> Target {
         Target {
-            database,
+            database: manifest.database,
             epoch,
             lane: span.lane,
-            first_segment: span.first_segment,
+            from: Target::from(manifest, epoch, span.lane, span.first_segment),
             settled: Some(Settled {
                 last_segment: span.end.segment,
                 blocks: span.blocks,
@@ -58,12 +75,16 @@ impl Target {
     }
 
     /// A lane of the epoch that wrote last.
-    pub(crate) fn of_origin(database: DatabaseId, epoch: Epoch, origin: &Origin) -> Target {
+    pub(crate) fn of_origin(manifest: &Manifest, origin: &Origin) -> Target {
+        let Origin {
+            lane,
+            first_segment,
+        } = *origin;
         Target {
-            database,
-            epoch,
-            lane: origin.lane,
-            first_segment: origin.first_segment,
+            database: manifest.database,
+            epoch: manifest.epoch,
+            lane,
+            from: Target::from(manifest, manifest.epoch, lane, first_segment),
             settled: None,
         }
     }
@@ -114,7 +135,7 @@ impl<'h> LaneScan<'h> {
             .map_or(u64::MAX, |settled| settled.last_segment);
         let segments = segments
             .iter()
-            .filter(|info| (target.first_segment..=last).contains(&info.segment));
+            .filter(|info| (target.from.at.segment..=last).contains(&info.segment));
         let segments = segments
             .map(|info| (info.segment, info.size_bytes))
             .collect();
@@ -126,9 +147,9 @@ impl<'h> LaneScan<'h> {
             home,
             target,
             segments,
-            at: Position::start_of(target.first_segment),
-            next_block: 0,
-            previous_header_crc: 0,
+            at: target.from.at,
+            next_block: target.from.block,
+            previous_header_crc: target.from.previous_header_crc,
             window: Buffer::zeroed(0),
             window_at: None,
             window_len: 0,
@@ -160,7 +181,7 @@ impl<'h> LaneScan<'h> {
         self.at
     }
 
-    /// Blocks read so far.
+    /// Blocks of the lane up to here, those before its start included.
     pub(crate) fn blocks(&self) -> u64 {
         self.next_block
     }

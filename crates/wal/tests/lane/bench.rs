@@ -45,6 +45,7 @@ pub(crate) fn bench_with(
             database: DatabaseId(1),
             epoch: Epoch(1),
             lane: LaneId(number),
+            first_segment: 0,
         };
         let config = LaneConfig {
             buffer_size_bytes: BUFFER,

@@ -334,6 +334,7 @@ fn lane_of(home: &MemoryHome, number: u16) -> Lane {
         database: DatabaseId(2),
         epoch: Epoch(1),
         lane: LaneId(number),
+        first_segment: 0,
     };
     let clock = Arc::new(logstead_env::SimClock::new());
     Lane::new(Arc::new(home.clone()), clock, start, LaneConfig::default())

@@ -6,9 +6,10 @@
 pub(crate) mod forge;
 
 use logstead_env::{Env, SimFiles};
-use logstead_home::{LocalHome, LocalOptions, LogHome};
+use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
 use logstead_types::{Csn, LaneId, Rid, TableId};
-use logstead_wal::recovery::{self, Options, Recovered, RecoveryError};
+use logstead_wal::manifest::{Checkpoint, Start, Truncated};
+use logstead_wal::recovery::{self, Options, Recovered, RecoveryError, Survivors};
 use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, Record};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,22 +60,41 @@ impl Machine {
     }
 
     pub(crate) fn start_with(&self, options: Options) -> Result<Server, RecoveryError> {
-        let home = self.home()?;
-        let mut survivors = Vec::new();
-        let log = recovery::open(&home, &self.env, &options, &mut |csn, records| {
-            assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
-            survivors.push(csn.get());
-            Ok(())
-        })?;
-        Ok(Server {
-            log,
-            survivors,
-            home,
-        })
+        Server::open(self.home()?, &self.env, &options, false)
     }
 
     pub(crate) fn segment(lane: u16, segment: u64) -> PathBuf {
         PathBuf::from(format!("/db/log/lane-{lane:04}/{segment:012}.seg"))
+    }
+}
+
+/// Takes survivors, checking their bytes and their order.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) survivors: Vec<u64>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+}
+
+impl Survivors for Taken {
+    fn checkpoint(&mut self, at: &Checkpoint) -> Result<(), RecoveryError> {
+        assert!(self.survivors.is_empty(), "told of the checkpoint first");
+        assert!(self.checkpoint.is_none(), "told of it once");
+        self.checkpoint = Some(at.clone());
+        Ok(())
+    }
+
+    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+        assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
+        let last = self.survivors.last();
+        assert!(last.is_none_or(|last| *last < csn.0), "out of order");
+        let held = self.checkpoint.as_ref();
+        assert!(held.is_none_or(|held| held.csn <= csn), "{csn} is held");
+        self.survivors.push(csn.0);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), RecoveryError> {
+        Ok(())
     }
 }
 
@@ -93,11 +113,64 @@ pub(crate) fn options() -> Options {
 /// A running server's log.
 pub(crate) struct Server {
     pub(crate) log: Recovered,
+    /// What was handed over.
     pub(crate) survivors: Vec<u64>,
     pub(crate) home: Arc<dyn LogHome>,
 }
 
 impl Server {
+    pub(crate) fn open(
+        home: Arc<dyn LogHome>,
+        env: &Env,
+        options: &Options,
+        ahead: bool,
+    ) -> Result<Server, RecoveryError> {
+        let mut taken = Taken::default();
+        let log = recovery::open_with(&home, env, options, ahead, &mut taken)?;
+        assert_eq!(taken.checkpoint, log.keeper.manifest().checkpoint);
+        let held = taken.checkpoint.map_or(Csn::ZERO, |held| held.csn);
+        assert_eq!(held, log.report.checkpoint);
+        Ok(Server {
+            log,
+            survivors: taken.survivors,
+            home,
+        })
+    }
+
+    /// The starts of all lanes.
+    pub(crate) fn starts(&self) -> Vec<Start> {
+        self.log.lanes.iter().map(Lane::log_start).collect()
+    }
+
+    /// A checkpoint of everything below `csn`.
+    pub(crate) fn checkpoint_at(&self, csn: u64, starts: Vec<Start>) -> Checkpoint {
+        Checkpoint {
+            object: ObjectId(u64::from(self.log.epoch.get()) << 32 | csn),
+            crc: csn as u32,
+            csn: Csn(csn),
+            epoch: self.log.epoch,
+            starts,
+        }
+    }
+
+    /// Names it in the manifest.
+    pub(crate) fn publish(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+        let keeper = &self.log.keeper;
+        keeper.update(|manifest| manifest.set_checkpoint(checkpoint))
+    }
+
+    /// Publishes a checkpoint of everything below `csn`, the next one to draw, all of it durable, and removes what it makes superfluous.
+    pub(crate) fn checkpoint(&self, csn: u64) -> Result<Truncated, HomeError> {
+        self.publish(self.checkpoint_at(csn, self.starts()))?;
+        self.log.keeper.truncate()
+    }
+
+    /// Numbers of a lane's segments.
+    pub(crate) fn segments(&self, lane: u16) -> Vec<u64> {
+        let infos = self.home.segments(LaneId(lane)).expect("lists");
+        infos.iter().map(|info| info.segment).collect()
+    }
+
     pub(crate) fn lane(&self, lane: u16) -> &Lane {
         &self.log.lanes[usize::from(lane)]
     }

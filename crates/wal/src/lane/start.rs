@@ -1,0 +1,113 @@
+//! From where on a lane is needed by who has everything before: a checkpoint.
+//!
+//! A *start* is the place between two blocks. Whoever asks for it ([`Lane::log_start`]) and draws a CSN `S` after that knows that every entry at
+//! or above `S` lies there or behind, in this lane or any other whose start was asked for too: it is pushed after its CSN was drawn,
+//! and what is pushed, or stolen from another lane's buffer, goes into a block that is not sealed yet.
+//!
+//! Invariants: a start is given under the lock under which blocks are sealed, so it lies between the same two blocks for everybody; side
+//! segments are known by the segment in which their entry was sealed, whichever lane pushed it.
+
+use super::Lane;
+use crate::entry::SideRef;
+use crate::manifest::Start;
+use logstead_home::Position;
+use logstead_types::Csn;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Starts that a lane remembers to have given: more than anybody asks for until one of them is used.
+const STARTS_KEPT: usize = 64;
+
+/// What a lane knows of the blocks it has sealed.
+pub(super) struct SealedSoFar {
+    /// Where the last one ends.
+    end: Position,
+    /// Highest CSN in any of them.
+    csn_highest: Csn,
+    /// Side segments of their entries, by the segment of the lane that holds the entry.
+    sides: VecDeque<(u64, SideRef)>,
+    /// Starts that were given, and the highest CSN before each.
+    given: VecDeque<(Start, Csn)>,
+}
+
+impl SealedSoFar {
+    pub(super) fn new(first_segment: u64) -> SealedSoFar {
+        SealedSoFar {
+            end: Position::start_of(first_segment),
+            csn_highest: Csn::ZERO,
+            sides: VecDeque::new(),
+            given: VecDeque::new(),
+        }
+    }
+
+    /// A block of `len` bytes at `at`.
+    pub(super) fn add(
+        &mut self,
+        at: Position,
+        len: u64,
+        csn_highest: Csn,
+        sides: &mut SmallVec<[SideRef; 1]>,
+    ) {
+        self.end = Position {
+            offset: at.offset + len,
+            ..at
+        };
+        self.csn_highest = self.csn_highest.max(csn_highest);
+        self.sides
+            .extend(sides.drain(..).map(|side| (at.segment, side)));
+    }
+}
+
+impl Lane {
+    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this lane or in
+    /// another one.
+    pub fn log_start(&self) -> Start {
+        let state = &mut *self.shared.state.lock();
+        let start = Start {
+            lane: self.id(),
+            at: state.sealed.end,
+            block: state.blocks_hardened + state.in_flight.len() as u64,
+            previous_header_crc: state.previous_header_crc,
+        };
+        let sealed = &mut state.sealed;
+        if sealed.given.back().is_none_or(|(last, _)| *last != start) {
+            if sealed.given.len() == STARTS_KEPT {
+                sealed.given.pop_front();
+            }
+            sealed.given.push_back((start, sealed.csn_highest));
+        }
+        start
+    }
+
+    /// Does everything below `csn`, and nothing else, lie before `start`, or durably behind it?
+    pub(crate) fn check_start(&self, start: &Start, csn: Csn) -> Result<(), &'static str> {
+        let state = self.shared.state.lock();
+        let mut given = state.sealed.given.iter();
+        let found = given.find(|(given, _)| given == start);
+        let (_, highest) = found.ok_or("a start that its lane has not given")?;
+        if *highest >= csn {
+            return Err("an entry at or above a checkpoint's CSN lies before its start");
+        }
+        drop(state);
+        if self.first_not_durable() < csn {
+            return Err("an entry below a checkpoint's CSN is not durable");
+        }
+        Ok(())
+    }
+
+    /// Side segments whose entries lie in this lane's segments before this one.
+    pub(crate) fn sides_before(&self, segment: u64) -> Vec<SideRef> {
+        let state = self.shared.state.lock();
+        let sides = state.sealed.sides.iter();
+        let before = sides.take_while(|(of, _)| *of < segment);
+        before.map(|(_, side)| *side).collect()
+    }
+
+    /// They are gone.
+    pub(crate) fn forget_sides_before(&self, segment: u64) {
+        let sides = &mut self.shared.state.lock().sealed.sides;
+        while sides.front().is_some_and(|(of, _)| *of < segment) {
+            sides.pop_front();
+        }
+    }
+}

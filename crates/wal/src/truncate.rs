@@ -1,0 +1,151 @@
+//! Removing what the log does not need any more: behind a recovery mark, and behind a checkpoint.
+//!
+//! What to remove follows from the manifest alone; listings only say what is there. Nothing is removed before the manifest that makes it
+//! superfluous is surely stored. So a crash leaves at worst something that nobody reads, and the next start removes that.
+//!
+//! **Side segments** live and die with the segment of the lane that holds their entry (T8), which may be another lane's that has stolen the entry.
+//! Of the running epoch each lane knows which ones that are; of earlier ones a start knows those it has found in the log, and all others
+//! are nobody's.
+//!
+//! **Why a server that was overtaken, and does this late, harms nobody.** It had the lease when its manifest `m` was stored (else it does not come here),
+//! so the manifest `n` of whoever overtook it came from `m` or a later one, by compare and swap.
+//! 1. What `m` does not need, `n` does not need. Checkpoints do not go back, so a segment before a start of `m` is before the start of
+//!    that lane in `n`, or of an epoch that `n` does not read. Segments outside the spans of `m`'s marks are outside those of `n`: a mark
+//!    never changes while it is there, and one that `n` has and `m` has not is of `m`'s own epoch or a later one.
+//! 2. What `n` keeps for other reasons, `m` does not reach. What `n` has discarded and `m` has not lies in epochs that `n` still read, at or
+//!    behind their starts. Segments of `m`'s own epoch are removed only before `m`'s starts, and those of later epochs never: where servers can
+//!    overtake one another, an epoch's segments have numbers of their own (`epoch << 32` is the first), and so have side segments.
+//!
+//! Does not: know what a checkpoint holds, or remove its objects.
+
+use crate::lane::Lane;
+use crate::manifest::Manifest;
+use logstead_home::{HomeError, LogHome, Position};
+use logstead_types::{Epoch, LaneId};
+use std::collections::{BTreeSet, HashSet};
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Truncated {
+    /// Segments of lanes.
+    pub segments: u64,
+    /// Side segments.
+    pub sides: u64,
+}
+
+/// The first of the segment numbers that are the epoch's own, at homes with a lease.
+pub(crate) fn first_number(epoch: Epoch) -> u64 {
+    u64::from(epoch.get()) << 32
+}
+
+/// What a running server has removed of the log so far.
+pub(crate) struct Own {
+    /// Nothing of earlier epochs is left that a checkpoint of this one makes superfluous.
+    earlier_removed: bool,
+    /// Of each lane, the first segment that is still there.
+    first: Vec<(LaneId, u64)>,
+}
+
+impl Own {
+    pub(crate) fn new(manifest: &Manifest) -> Own {
+        let lanes = manifest.lanes.iter();
+        Own {
+            earlier_removed: false,
+            first: lanes
+                .map(|origin| (origin.lane, origin.first_segment))
+                .collect(),
+        }
+    }
+}
+
+/// Removes what a checkpoint of the running epoch makes superfluous. `manifest` is one that was surely stored, `lanes` are its epoch's.
+pub(crate) fn run(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    lanes: &[Lane],
+    own: &mut Own,
+) -> Result<Truncated, HomeError> {
+    let mut truncated = Truncated::default();
+    let checkpoint = manifest.checkpoint.as_ref();
+    // One of an earlier epoch: the start has seen to it.
+    let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.epoch == manifest.epoch)
+    else {
+        return Ok(truncated);
+    };
+    if !own.earlier_removed {
+        remove_earlier(home, manifest, &HashSet::new(), &mut truncated)?;
+        own.earlier_removed = true;
+    }
+    for (id, first) in &mut own.first {
+        let lane = lanes.iter().find(|lane| lane.id() == *id);
+        let (Some(start), Some(lane)) = (checkpoint.start_of(*id), lane) else {
+            continue;
+        };
+        // The start's own segment stays, with what lies in it before the start: who fences the lane looks for the writer there.
+        let end = start.at.segment;
+        for side in lane.sides_before(end) {
+            home.remove_side(side.lane, side.id)?;
+            truncated.sides += 1;
+        }
+        lane.forget_sides_before(end);
+        while *first < end {
+            home.trim(*id, *first)?;
+            truncated.segments += 1;
+            *first += 1;
+        }
+    }
+    Ok(truncated)
+}
+
+/// Removes segments and side segments of earlier epochs that no epoch needs, and gives back the unused ends of segments of those that are settled.
+/// `live`: side segments, lane and number, whose entries are needed.
+pub(crate) fn remove_earlier(
+    home: &dyn LogHome,
+    manifest: &Manifest,
+    live: &HashSet<(LaneId, u64)>,
+    truncated: &mut Truncated,
+) -> Result<(), HomeError> {
+    let mut ends: Vec<(LaneId, u64, Position)> = Vec::new();
+    for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
+        ends.push((span.lane, span.first_segment, span.end));
+    }
+    let later = home.facts().leased.then(|| first_number(manifest.epoch));
+    // A lane without segments may have side segments.
+    let mut lanes: BTreeSet<LaneId> = home.lanes()?.into_iter().collect();
+    lanes.extend(manifest.lanes.iter().map(|origin| origin.lane));
+    for lane in lanes {
+        // Before its segments: a lane is found by them.
+        for id in home.sides(lane)? {
+            let epoch = Epoch(u32::try_from(id >> 32).unwrap_or(u32::MAX));
+            let orphan = epoch < manifest.epoch && !live.contains(&(lane, id));
+            if orphan && !manifest.is_evidence(epoch) {
+                home.remove_side(lane, id)?;
+                truncated.sides += 1;
+            }
+        }
+        let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
+        for info in home.segments(lane)? {
+            let segment = info.segment;
+            if manifest.is_discarded(lane, segment)
+                || origin.is_some_and(|origin| segment >= origin.first_segment)
+                || later.is_some_and(|later| segment >= later)
+            {
+                continue;
+            }
+            let within = |&&(of, first, end): &&(LaneId, u64, Position)| {
+                of == lane && (first..=end.segment).contains(&segment)
+            };
+            match ends.iter().find(within) {
+                Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => {
+                    home.seal(lane, end)?
+                }
+                Some(_) => {}
+                None => {
+                    home.trim(lane, segment)?;
+                    truncated.segments += 1;
+                }
+            }
+        }
+    }
+    Ok(())
+}
