@@ -7,6 +7,9 @@ use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
 use std::sync::mpsc;
 
+/// The largest object of the suite: larger than any home's pieces, small enough for slow ones.
+const OBJECT_BYTES: usize = (2 << 20) + 77;
+
 fn block(alignment: usize, blocks: usize, fill: u8) -> Buffer {
     let mut block = Buffer::zeroed(alignment * blocks);
     block.as_mut_slice().fill(fill);
@@ -51,6 +54,7 @@ pub fn check_stepping(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
     named_things_are_compared(home.as_ref());
     side_segments_live_and_die(home.as_ref(), step);
     segments_are_sealed_and_trimmed(home.as_ref());
+    check_objects(home.as_ref(), OBJECT_BYTES);
     if home.facts().rollover.is_some() {
         copies_are_completed(home.as_ref());
     }
@@ -210,8 +214,18 @@ fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
 
 /// Bytes of a length that differ from place to place.
 fn object_bytes(len: usize, seed: u8) -> Vec<u8> {
-    let byte = |at: usize| (at % 251) as u8 ^ (at / 4096) as u8 ^ seed;
-    (0..len).map(byte).collect()
+    let pattern: Vec<u8> = (0..4093).map(|at| (at % 251) as u8 ^ seed).collect();
+    let mut bytes = Vec::with_capacity(len + 1);
+    for number in 0u64.. {
+        let left = len - bytes.len();
+        bytes.extend_from_slice(&pattern[..left.min(pattern.len())]);
+        if left <= pattern.len() {
+            break;
+        }
+        let at = bytes.len() - 8;
+        bytes[at..].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
 }
 
 /// Everything that is promised of immutable objects, but for crashes; the largest one has `largest` bytes.
@@ -230,7 +244,7 @@ pub fn check_objects(home: &dyn LogHome, largest: usize) {
         ObjectId::new(Epoch(2), u32::MAX),
         ObjectId::new(Epoch(4), 0),
     ];
-    let lengths = [0, 1, 4095, 4096, 4097, 100_000, (1 << 20) + 1, largest];
+    let lengths = [0, 1, 4095, 4096, 4097, 20_000, largest / 2 + 1, largest];
     let ids = (1..).map(id).take(lengths.len() - of_others.len());
     let mut ids: Vec<_> = ids.chain(of_others).collect();
     ids.sort_unstable();
@@ -335,7 +349,10 @@ fn many_at_once(home: &dyn LogHome) {
     });
     let mut into = vec![0; 20_000];
     home.read_object(contested, 0, &mut into).expect("reads");
-    assert!(winners == [into], "one wins, and its bytes are there");
+    // Each copy may have met another one first; then nobody wins.
+    if home.copies() == 1 || !winners.is_empty() {
+        assert!(winners == [into], "one wins, and its bytes are there");
+    }
     home.remove_object(contested).expect("removes");
     assert_eq!(home.objects().expect("lists"), before);
 }

@@ -359,9 +359,23 @@ pub trait LogHome: Send + Sync {
     /// none. Any number of threads.
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
 
+    /// Reads like [`read_object`](Self::read_object), from one of [`copies`](Self::copies): for whoever finds bytes damaged. One that
+    /// cannot be reached is an error.
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let _only_one = copy;
+        self.read_object(id, offset, into)
+    }
+
     /// The objects, by number. What is put or removed meanwhile may or may not be among them.
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
 
-    /// Removes an object. Removing a missing one is fine. A crash may bring back what was removed shortly before.
+    /// Removes an object, whose number is never used again. Removing a missing one is fine. What was removed may come back: with a crash
+    /// shortly afterwards, with a put that was delayed on its way, or with a copy that was away.
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
 }

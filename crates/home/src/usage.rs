@@ -13,7 +13,7 @@ pub struct Usage {
     pub appends: u64,
     /// Bytes in them.
     pub append_bytes: u64,
-    /// Other writes: named things, pieces of side segments, blocks where a provider has no appends.
+    /// Other writes: named things, pieces of side segments, immutable objects, blocks where a provider has no appends.
     pub writes: u64,
     /// Bytes in them.
     pub write_bytes: u64,
@@ -31,7 +31,7 @@ pub struct Usage {
     pub sessions: u64,
     /// Requests made again after a transient error or a time-out; counted above as well.
     pub retries: u64,
-    /// Appends whose reply never came and that turned out to have been stored.
+    /// Writes whose reply never came and that turned out to have been stored.
     pub settled: u64,
     /// Bytes that it holds now, if it knows.
     pub stored_bytes: Option<u64>,

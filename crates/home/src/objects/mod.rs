@@ -1,8 +1,8 @@
 //! A home in a bucket: appendable objects, or one object per append.
 //!
 //! Owns: where everything lies in the bucket (`names`), what is done about every answer of the provider (`append`, `things`),
-//! segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`), the thread that does all
-//! requests (`io`).
+//! segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`), immutable objects
+//! (`immutable`), the thread that does all requests (`io`).
 //!
 //! Life of an append: [`LogHome::place`] claims the place; [`LogHome::append`] hands the block to the thread `home-io`; its bytes go
 //! out without being copied; the answer is settled if it is doubtful; the completion gets the block back.
@@ -17,6 +17,7 @@
 
 mod append;
 mod fence;
+mod immutable;
 mod io;
 mod lane;
 mod names;
@@ -490,19 +491,31 @@ impl LogHome for ObjectHome {
             .wait(async move { sides::remove(&core, lane, id).await })
     }
 
-    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("objects"))
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        crate::immutable::check_size(bytes)?;
+        let (core, bytes) = (Arc::clone(&self.core), Bytes::copy_from_slice(bytes));
+        self.io
+            .wait(async move { immutable::put(&core, id, bytes).await })
     }
 
-    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
-        Err(HomeError::Missing(format!("object {id}")))
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        let core = Arc::clone(&self.core);
+        let len = into.len() as u64;
+        let bytes = self
+            .io
+            .wait(async move { immutable::read(&core, id, offset, len).await })?;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     }
 
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        Ok(Vec::new())
+        let core = Arc::clone(&self.core);
+        self.io.wait(async move { immutable::list(&core).await })
     }
 
-    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
-        Ok(())
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        let core = Arc::clone(&self.core);
+        self.io
+            .wait(async move { immutable::remove(&core, id).await })
     }
 }

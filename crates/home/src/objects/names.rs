@@ -5,11 +5,13 @@
 //! | `log/lane-LLLL/SEGMENT` | appendable: a head, then blocks, then perhaps fences; or a tombstone |
 //! | `log/lane-LLLL/SEGMENT/OFFSET` | plain: one append, or a fence in its place |
 //! | `log/lane-LLLL/SEGMENT.patch/OFFSET` | bytes that stand for what lies there |
+//! | `objects/ID` | an immutable object |
 //! | `side/lane-LLLL/ID/PART`, `side/lane-LLLL/ID/complete` | a side segment, and the proof that it is whole |
 //!
 //! Invariants: a fence is shorter than a head, so an object of a fence alone (a *tombstone*) is told from a segment by its length;
 //! neither begins with a block's magic.
 
+use crate::ObjectId;
 use logstead_types::LaneId;
 
 /// Length of a segment's head.
@@ -25,6 +27,17 @@ const FENCED_BY: std::ops::Range<usize> = 32..56;
 
 /// Where all lanes are.
 pub(super) const LANES: &str = "log/";
+
+/// Where all immutable objects are.
+pub(super) const OBJECTS: &str = "objects/";
+
+pub(super) fn object(id: ObjectId) -> String {
+    format!("{OBJECTS}{id}")
+}
+
+pub(super) fn parse_object(name: &str) -> Option<ObjectId> {
+    ObjectId::parse(name.strip_prefix(OBJECTS)?)
+}
 
 pub(super) fn lane_dir(lane: LaneId) -> String {
     format!("{LANES}lane-{:04x}/", lane.get())
@@ -175,6 +188,10 @@ mod tests {
             parse_part("0000000300000000.patch/000000004096"),
             Some((3 << 32, Part::Patch(4096)))
         );
+        let id = ObjectId(0x0000_0007_0000_002a);
+        assert_eq!(object(id), "objects/000000070000002a");
+        assert_eq!(parse_object(&object(id)), Some(id));
+        assert_eq!(parse_object("objects/000000070000002a/x"), None);
         for nothing in [
             "",
             "x",

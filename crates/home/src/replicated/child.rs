@@ -15,6 +15,17 @@ use std::time::Duration;
 
 /// Requests to one child that are waited for at the same time.
 const THREADS: usize = 4;
+/// Objects that are moved to or from one child at the same time.
+const BULK_THREADS: usize = 2;
+
+/// What a request waits behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Other short ones.
+    Short,
+    /// Other large ones.
+    Bulk,
+}
 
 /// How a child is opened.
 pub type Opener = Box<dyn FnOnce() -> Result<Arc<dyn LogHome>, HomeError> + Send>;
@@ -50,25 +61,27 @@ pub(super) struct Child {
     pub(super) url: String,
     home: OnceLock<Arc<dyn LogHome>>,
     /// Without threads whoever asks waits, as tests in virtual time want it.
-    queue: Option<Arc<Queue>>,
+    queues: Option<(Arc<Queue>, Arc<Queue>)>,
     up: AtomicBool,
     why_down: Mutex<Option<String>>,
 }
 
 impl Child {
     pub(super) fn new(url: String, env: &Env, threads: bool) -> Result<Child, HomeError> {
-        let queue = threads.then(Arc::<Queue>::default);
-        if let Some(queue) = &queue {
-            for _ in 0..THREADS {
-                let queue = Arc::clone(queue);
-                env.spawn("replica", None, move || queue.run())
-                    .map_err(|error| HomeError::io("starting a replica's thread", error))?;
+        let queues = threads.then(<(Arc<Queue>, Arc<Queue>)>::default);
+        if let Some((short, bulk)) = &queues {
+            for (queue, threads) in [(short, THREADS), (bulk, BULK_THREADS)] {
+                for _ in 0..threads {
+                    let queue = Arc::clone(queue);
+                    env.spawn("replica", None, move || queue.run())
+                        .map_err(|error| HomeError::io("starting a replica's thread", error))?;
+                }
             }
         }
         Ok(Child {
             url,
             home: OnceLock::new(),
-            queue,
+            queues,
             up: AtomicBool::new(true),
             why_down: Mutex::default(),
         })
@@ -76,9 +89,18 @@ impl Child {
 
     /// Does something on a thread of the child.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        match &self.queue {
+        self.run_in(Line::Short, job);
+    }
+
+    /// The same, for requests that move much.
+    pub(super) fn run_in(&self, line: Line, job: impl FnOnce() + Send + 'static) {
+        match &self.queues {
             None => job(),
-            Some(queue) => {
+            Some((short, bulk)) => {
+                let queue = match line {
+                    Line::Short => short,
+                    Line::Bulk => bulk,
+                };
                 queue.jobs.lock().0.push_back(Box::new(job));
                 queue.more.notify_one();
             }
@@ -116,10 +138,12 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Some(queue) = &self.queue {
-            // A thread that still waits for an answer ends when that has come.
-            queue.jobs.lock().1 = true;
-            queue.more.notify_all();
+        if let Some((short, bulk)) = &self.queues {
+            for queue in [short, bulk] {
+                // A thread that still waits for an answer ends when that has come.
+                queue.jobs.lock().1 = true;
+                queue.more.notify_all();
+            }
         }
     }
 }
@@ -153,6 +177,18 @@ pub(super) fn ask_each<T: Send + 'static>(
     enough: &dyn Fn(&Answers<T>) -> bool,
     ask: &dyn Fn(usize) -> Option<Request<T>>,
 ) -> Answers<T> {
+    ask_each_in(children, env, Line::Short, waits, enough, ask)
+}
+
+/// The same, in one of the lines.
+pub(super) fn ask_each_in<T: Send + 'static>(
+    children: &[Arc<Child>],
+    env: &Env,
+    line: Line,
+    waits: Waits,
+    enough: &dyn Fn(&Answers<T>) -> bool,
+    ask: &dyn Fn(usize) -> Option<Request<T>>,
+) -> Answers<T> {
     let (tell, told) = mpsc::channel();
     let mut answers: Answers<T> = children.iter().map(|_| None).collect();
     let mut open = 0;
@@ -161,7 +197,7 @@ pub(super) fn ask_each<T: Send + 'static>(
             open += 1;
             let tell = tell.clone();
             // Who asked may have gone on.
-            child.run(move || drop(tell.send((index, job()))));
+            child.run_in(line, move || drop(tell.send((index, job()))));
         }
     }
     let begun = env.clock.monotonic();

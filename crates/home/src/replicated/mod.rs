@@ -7,6 +7,7 @@
 //! | `state` | what the register holds, as bytes |
 //! | `register` | the requests of the register |
 //! | `child` | a child and the threads that wait for it |
+//! | `objects` | immutable objects, and completing copies with them |
 //! | `open` | which children are members, and how lists of them change |
 //!
 //! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in the register: N of
@@ -38,6 +39,7 @@
 
 mod child;
 mod lane;
+mod objects;
 mod open;
 mod quorum;
 #[cfg(test)]
@@ -54,7 +56,7 @@ use crate::{
     Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
     Position, RoomListener, SegmentInfo, SideWriter, Tag,
 };
-use child::{Answers, Child, Waits, ask_each, no_answer};
+use child::{Answers, Child, Line, Waits, ask_each, ask_each_in, no_answer};
 use lane::ReplicatedLane;
 use logstead_env::Env;
 use logstead_types::LaneId;
@@ -115,6 +117,7 @@ struct Inner {
     /// The members have been read again since the lease was claimed.
     members_checked: AtomicBool,
     lanes: RwLock<BTreeMap<LaneId, Arc<OpenLane>>>,
+    read_order: Mutex<objects::ReadOrder>,
     /// Held while it is decided whether a child can be done without.
     dropping: Mutex<()>,
 }
@@ -150,17 +153,24 @@ impl Inner {
     }
 
     /// Asks every child that is up. Waits for all; a little after `enough` members have said yes.
-    fn ask<T: Send + 'static>(&self, enough: usize, ask: &dyn Fn(usize) -> Ask<T>) -> Answers<T> {
+    fn ask<T: Send + 'static>(
+        &self,
+        enough: usize,
+        line: Line,
+        waits: Waits,
+        ask: &dyn Fn(usize) -> Ask<T>,
+    ) -> Answers<T> {
         let votes = self.votes();
         let satisfied = |answers: &Answers<T>| {
             let yes = answers.iter().zip(&votes);
             let yes = yes.filter(|(answer, votes)| **votes && matches!(answer, Some(Ok(_))));
             yes.count() >= enough
         };
-        ask_each(
+        ask_each_in(
             &self.children,
             &self.env,
-            self.waits(),
+            line,
+            waits,
             &satisfied,
             &|child| {
                 let home = Arc::clone(self.up(child)?);
@@ -177,13 +187,25 @@ impl Inner {
         enough: usize,
         ask: &dyn Fn(usize) -> Ask<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
+        self.must_within(what, enough, Line::Short, self.waits(), ask)
+    }
+
+    /// The same, for requests of another line, that take another time.
+    fn must_within<T: Send + 'static>(
+        &self,
+        what: &str,
+        enough: usize,
+        line: Line,
+        waits: Waits,
+        ask: &dyn Fn(usize) -> Ask<T>,
+    ) -> Result<Vec<(usize, T)>, HomeError> {
         let asked: Vec<bool> = (0..self.children.len())
             .map(|child| self.up(child).is_some())
             .collect();
         let votes = self.votes();
         let mut done = Vec::new();
         let mut failed = Vec::new();
-        for (child, answer) in self.ask(enough, ask).into_iter().enumerate() {
+        for (child, answer) in self.ask(enough, line, waits, ask).into_iter().enumerate() {
             match answer {
                 Some(Ok(value)) => done.push((child, value)),
                 Some(Err(error)) => failed.push((child, error)),
@@ -191,10 +213,12 @@ impl Inner {
                 None => {}
             }
         }
-        let fenced = failed
-            .iter()
-            .find(|(_, error)| matches!(error, HomeError::Fenced(_)));
-        if let Some((_, error)) = fenced {
+        // About who asks, not about who was asked.
+        let of_caller = |error: &HomeError| {
+            let conflict = matches!(error, HomeError::Conflict(_));
+            conflict || matches!(error, HomeError::Fenced(_))
+        };
+        if let Some((_, error)) = failed.iter().find(|(_, error)| of_caller(error)) {
             return Err(error.clone());
         }
         let count = done.iter().filter(|(child, _)| votes[*child]).count();
@@ -805,20 +829,31 @@ impl LogHome for ReplicatedHome {
             })
     }
 
-    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("objects"))
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.inner.put_object(id, bytes)
     }
 
-    fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
-        Err(HomeError::Missing(format!("object {id}")))
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.inner.read_object(id, offset, into)
+    }
+
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.read_object_of(copy, id, offset, into)
     }
 
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        Ok(Vec::new())
+        self.inner.list_objects()
     }
 
-    fn remove_object(&self, _: ObjectId) -> Result<(), HomeError> {
-        Ok(())
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.inner
+            .everywhere("removing an object", move |home| home.remove_object(id))
     }
 }
 

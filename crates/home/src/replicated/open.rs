@@ -9,6 +9,7 @@
 //! before it counts. When the list changes, all children are: what was acknowledged by the members of old is then on all of the new.
 
 use super::child::{Child, Opener, Waits, ask_each, no_answer};
+use super::objects::ReadOrder;
 use super::quorum::{Record, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
 use super::state::{Ack, Kept, Member, State};
@@ -67,6 +68,18 @@ impl Membership {
     /// How many members must be fenced and read.
     pub(super) fn readers(&self) -> usize {
         self.members.len() - self.needed() + 1
+    }
+
+    /// Which children are members that have all that was acknowledged.
+    pub(super) fn complete(&self, children: usize) -> Vec<bool> {
+        let mut complete = vec![false; children];
+        let voters = voters_of(&self.members, &self.ids);
+        for (member, child) in self.members.iter().zip(voters) {
+            if let Some(child) = child {
+                complete[child] = member.complete;
+            }
+        }
+        complete
     }
 
     fn is_listed(&self) -> bool {
@@ -259,6 +272,11 @@ impl ReplicatedHome {
             members: state.members,
             ack_wanted: options.ack,
         };
+        let latency = |facts: &Option<Facts>| match facts {
+            Some(facts) => facts.append_latency_expected_us,
+            None => u32::MAX,
+        };
+        let latencies: Vec<u32> = facts.iter().map(latency).collect();
         let in_flight_max = facts
             .iter()
             .map(|facts| facts.map_or(1, |facts| facts.appends_in_flight_max))
@@ -272,6 +290,7 @@ impl ReplicatedHome {
             register: Mutex::new(register),
             members_checked: AtomicBool::new(false),
             lanes: RwLock::default(),
+            read_order: Mutex::new(ReadOrder::new(&latencies)),
             dropping: Mutex::default(),
             options,
         };
@@ -421,9 +440,10 @@ impl Inner {
         (0..self.children.len()).filter(behind).collect()
     }
 
-    /// All copies that are up are complete: side segments too, and then the list becomes the members.
+    /// All copies that are up are complete: side segments and objects too, and then the list becomes the members.
     pub(super) fn settle_members(&self) -> Result<(), HomeError> {
         self.complete_sides()?;
+        self.complete_objects()?;
         let up: Vec<bool> = (0..self.children.len())
             .map(|child| self.up(child).is_some())
             .collect();

@@ -2,6 +2,7 @@
 
 mod doubts;
 mod fences;
+mod immutable;
 mod reading;
 mod rig;
 mod room;

@@ -1,0 +1,103 @@
+//! Immutable objects: one object of the bucket each, put if absent.
+//!
+//! Invariants:
+//! - `Ok` is told only of bytes that the provider has said to hold, or that were read back and compared.
+//! - No name ever gets other bytes: each write is *put if absent*, so a request that arrives late finds the object there, or puts
+//!   the very bytes that were meant. (After a removal it may bring an object back, which the collection of dead ones meets again.)
+//! - A refusal is judged by what is there: the object with the same bytes is ours, or as good as ours.
+
+use super::io::{Core, Counts, failed};
+use super::names;
+use crate::bucket::Outcome;
+use crate::immutable::{conflict, missing};
+use crate::{HomeError, ObjectId, ObjectInfo};
+use bytes::Bytes;
+
+/// What lies under an object's name, compared with what shall be there.
+enum There {
+    Same,
+    Others,
+    Nothing,
+}
+
+async fn compare(core: &Core, name: &str, bytes: &Bytes) -> Result<There, HomeError> {
+    // One byte more shows an object that is longer.
+    let len = bytes.len() as u64 + 1;
+    match core.ask(|| core.bucket.get_range(name, 0, len)).await {
+        Ok(there) if there == bytes => Ok(There::Same),
+        Ok(_) => Ok(There::Others),
+        Err(error) if error.outcome == Outcome::Absent => Ok(There::Nothing),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+pub(super) async fn put(core: &Core, id: ObjectId, bytes: Bytes) -> Result<(), HomeError> {
+    let name = names::object(id);
+    let mut attempts = 0;
+    let mut doubtful = false;
+    loop {
+        let error = match core.bucket.put_if_absent(&name, bytes.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        match error.outcome {
+            Outcome::NotNow => {}
+            Outcome::Unknown | Outcome::Precondition => {
+                doubtful |= error.outcome == Outcome::Unknown;
+                match compare(core, &name, &bytes).await? {
+                    There::Same => {
+                        if doubtful {
+                            Counts::add(&core.counts.settled);
+                        }
+                        return Ok(());
+                    }
+                    There::Others => return Err(conflict(id)),
+                    // It did not act, or not yet; or somebody has removed what was there just now.
+                    There::Nothing => {}
+                }
+            }
+            Outcome::Absent | Outcome::WrongOffset | Outcome::Full | Outcome::Refused => {
+                return Err(failed(&error));
+            }
+        }
+        core.trouble(&error);
+        core.pause(attempts).await;
+        attempts += 1;
+    }
+}
+
+pub(super) async fn read(
+    core: &Core,
+    id: ObjectId,
+    offset: u64,
+    len: u64,
+) -> Result<Bytes, HomeError> {
+    let name = names::object(id);
+    // Asked for nothing, a bucket answers without looking.
+    let read = core.ask(|| core.bucket.get_range(&name, offset, len.max(1)));
+    match read.await {
+        Ok(bytes) if len == 0 => Ok(bytes.slice(..0)),
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.outcome == Outcome::Absent => Err(missing(id)),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+pub(super) async fn list(core: &Core) -> Result<Vec<ObjectInfo>, HomeError> {
+    let entries = core.ask(|| core.bucket.list(names::OBJECTS)).await;
+    let entries = entries.map_err(|error| failed(&error))?;
+    let info = |entry: crate::bucket::Entry| {
+        Some(ObjectInfo {
+            id: names::parse_object(&entry.name)?,
+            size_bytes: entry.len,
+        })
+    };
+    // In order of their names, which is that of their numbers.
+    Ok(entries.into_iter().filter_map(info).collect())
+}
+
+pub(super) async fn remove(core: &Core, id: ObjectId) -> Result<(), HomeError> {
+    let name = names::object(id);
+    let removed = core.ask(|| core.bucket.delete(&name)).await;
+    removed.map_err(|error| failed(&error))
+}

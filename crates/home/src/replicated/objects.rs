@@ -1,0 +1,212 @@
+//! Immutable objects on several children.
+//!
+//! Invariants:
+//! - When a put has succeeded, every child that is still up has the object: `needed` members at least. A child that failed, or was much
+//!   slower than the others, is left out, as for appends. So a member that is recorded as complete has every object that was
+//!   acknowledged, but for what the last server put after it had failed; and among the members that a start needs there is
+//!   one that has all.
+//! - Before copies count ([`Inner::settle_members`]), each child that is up has every object of those members. What only a child that
+//!   was away still has was removed meanwhile, or never acknowledged: it is not copied to the others.
+//! - A read that fails is no reason to leave a child out: another one is asked, and from then on before it.
+//! - Objects go through threads of their own: a large one never keeps the lease's requests waiting.
+//!
+//! Does not: compare the bytes of copies. Whoever finds one damaged asks for another ([`LogHome::read_object_copy`](crate::LogHome::read_object_copy)).
+
+use super::child::{Line, Waits, no_answer};
+use super::{Ask, Inner};
+use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// The slowest transfer that is waited for.
+const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
+
+/// In which order children are asked for objects, by their indices; those that failed come last.
+#[derive(Default)]
+pub(super) struct ReadOrder(Vec<usize>);
+
+impl ReadOrder {
+    /// The quickest first; each child has the time that one of its appends takes.
+    pub(super) fn new(latencies: &[u32]) -> ReadOrder {
+        let mut order: Vec<usize> = (0..latencies.len()).collect();
+        order.sort_by_key(|&child| latencies[child]);
+        ReadOrder(order)
+    }
+
+    fn failed(&mut self, child: usize) {
+        self.0.retain(|&other| other != child);
+        self.0.push(child);
+    }
+}
+
+impl Inner {
+    /// How long a transfer is waited for.
+    fn waits_for(&self, len: usize) -> Waits {
+        let transfer = Duration::from_secs(len as u64 / BYTES_PER_SECOND_MIN);
+        let waits = self.waits();
+        Waits {
+            patience: waits.patience + transfer,
+            grace: waits.grace + transfer,
+        }
+    }
+
+    pub(super) fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        immutable::check_size(bytes)?;
+        let needed = self.membership.lock().needed();
+        let waits = self.waits_for(bytes.len());
+        let bytes: Arc<[u8]> = Arc::from(bytes);
+        let put = |_| -> Ask<()> {
+            let bytes = Arc::clone(&bytes);
+            Box::new(move |home| home.put_object(id, &bytes))
+        };
+        self.must_within("storing an object", needed, Line::Bulk, waits, &put)?;
+        Ok(())
+    }
+
+    /// Reads an object where it is. Missing only if everybody says so, and they are enough.
+    pub(super) fn read_object(
+        &self,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let mut failed = None;
+        let order = self.read_order.lock().0.clone();
+        for child in order {
+            if self.up(child).is_none() {
+                continue;
+            }
+            match self.read_object_of(child, id, offset, into) {
+                Ok(count) => return Ok(count),
+                Err(HomeError::Missing(_)) => {}
+                Err(error) => {
+                    self.read_order.lock().failed(child);
+                    failed = Some(error);
+                }
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        self.enough_to_judge()?;
+        Err(immutable::missing(id))
+    }
+
+    /// Reads an object's bytes of one child.
+    pub(super) fn read_object_of(
+        &self,
+        child: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        // Nobody asks for more of an object than it may have.
+        let len = into.len().min(OBJECT_BYTES_MAX);
+        let bytes = self.ask_bulk(child, len, move |home| {
+            let mut bytes = vec![0; len];
+            let count = home.read_object(id, offset, &mut bytes)?;
+            bytes.truncate(count);
+            Ok(bytes)
+        })?;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    /// Asks one child that is up for something that moves so many bytes.
+    fn ask_bulk<T: Send + 'static>(
+        &self,
+        child: usize,
+        len: usize,
+        ask: impl FnOnce(&dyn crate::LogHome) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let (tell, told) = mpsc::channel();
+        let Some(home) = self.up(child).cloned() else {
+            return Err(no_answer("asking a home that is left out"));
+        };
+        let job = move || drop(tell.send(ask(home.as_ref())));
+        self.children[child].run_in(Line::Bulk, job);
+        let answer = told.try_recv().ok();
+        let patience = self.waits_for(len).patience;
+        let answer = answer.or_else(|| told.recv_timeout(patience).ok());
+        answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes for an object")))
+    }
+
+    /// The objects of all children.
+    pub(super) fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        let listed = self.list("listing objects", |home| home.objects())?;
+        let mut sizes = BTreeMap::new();
+        for info in listed.into_iter().flat_map(|(_, infos)| infos) {
+            sizes.insert(info.id, info.size_bytes);
+        }
+        let info = |(id, size_bytes)| ObjectInfo { id, size_bytes };
+        Ok(sizes.into_iter().map(info).collect())
+    }
+
+    /// Copies the objects of members that have all to the children that lack some.
+    pub(super) fn complete_objects(&self) -> Result<(), HomeError> {
+        let listed = self.list("listing objects", |home| home.objects())?;
+        let complete = self.membership.lock().complete(self.children.len());
+        let ids = |infos: &[ObjectInfo]| infos.iter().map(|info| info.id).collect();
+        let held: BTreeMap<usize, BTreeSet<ObjectId>> = listed
+            .iter()
+            .map(|(child, infos)| (*child, ids(infos)))
+            .collect();
+        let of_complete = listed.iter().filter(|(child, _)| complete[*child]);
+        let wanted: BTreeSet<ObjectInfo> = of_complete
+            .flat_map(|(_, infos)| infos.iter().copied())
+            .collect();
+        for (&child, ids) in &held {
+            let lacking = wanted.iter().filter(|info| !ids.contains(&info.id));
+            let lacking: Vec<_> = lacking.collect();
+            if lacking.is_empty() {
+                continue;
+            }
+            let bytes: u64 = lacking.iter().map(|info| info.size_bytes).sum();
+            tracing::info!(
+                "log: copying {} objects ({bytes} bytes) to {}, which lacks them",
+                lacking.len(),
+                self.children[child].url
+            );
+            for info in lacking {
+                let holders = held.iter().filter(|(_, ids)| ids.contains(&info.id));
+                let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
+                self.copy_object(&holders, child, info)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left out.
+    fn copy_object(
+        &self,
+        holders: &[usize],
+        to: usize,
+        info: &ObjectInfo,
+    ) -> Result<(), HomeError> {
+        if self.up(to).is_none() {
+            return Ok(());
+        }
+        let (id, len) = (info.id, info.size_bytes);
+        let Some(len) = usize::try_from(len).ok().filter(|&l| l <= OBJECT_BYTES_MAX) else {
+            return Err(HomeError::Unsupported("objects larger than 64 MiB"));
+        };
+        let mut failed = None;
+        for &holder in holders {
+            let mut bytes = vec![0; len];
+            match self.read_object_of(holder, id, 0, &mut bytes) {
+                Ok(count) if count == len => {
+                    let put = move |home: &dyn crate::LogHome| home.put_object(id, &bytes);
+                    if let Err(error) = self.ask_bulk(to, len, put) {
+                        self.leave_out(to, format!("completing it: {error}"));
+                    }
+                    return Ok(());
+                }
+                // It is shorter than it was listed: another one may be whole.
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| immutable::missing(id)))
+    }
+}
