@@ -27,7 +27,7 @@ pub mod manifest;
 pub mod record;
 pub mod recovery;
 mod truncate;
-mod varint;
+pub mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
@@ -50,7 +50,8 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    pub(crate) const fn new(what: &'static str, offset: usize) -> FormatError {
+    /// What is wrong, and where.
+    pub const fn new(what: &'static str, offset: usize) -> FormatError {
         FormatError { what, offset }
     }
 }

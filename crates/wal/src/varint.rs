@@ -1,13 +1,15 @@
 //! Variable-length numbers: seven bits per byte, lowest first, the high bit says that more follow (LEB128).
 //!
-//! Invariant: one number has one encoding; longer forms of the same number are refused.
+//! Invariant: one number has one encoding; longer forms of the same number are refused. What is read is untrusted: nothing panics, and
+//! a length is checked against the bytes there are before it is used.
 
 use crate::FormatError;
 
 /// Longest encoding of a u64.
-pub(crate) const LEN_MAX: usize = 10;
+pub const LEN_MAX: usize = 10;
 
-pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
+/// Appends the encoding of a number.
+pub fn put(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -16,25 +18,30 @@ pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// Reads bytes from the front of a slice, remembering how far it came for error messages.
-pub(crate) struct Reader<'a> {
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Reader<'a> {
+    /// Reads from the first byte on.
+    pub const fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
-    pub(crate) const fn at(&self) -> usize {
+    /// How many bytes were read.
+    pub const fn at(&self) -> usize {
         self.at
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// True when everything was read.
+    pub const fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, FormatError> {
+    /// The next byte.
+    pub fn byte(&mut self) -> Result<u8, FormatError> {
         let byte = *self
             .bytes
             .get(self.at)
@@ -43,7 +50,8 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    pub(crate) fn bytes(&mut self, len: u64) -> Result<&'a [u8], FormatError> {
+    /// The next `len` bytes.
+    pub fn bytes(&mut self, len: u64) -> Result<&'a [u8], FormatError> {
         let error = FormatError::new("length goes beyond the bytes", self.at);
         let len = usize::try_from(len).map_err(|_| error.clone())?;
         let end = self.at.checked_add(len).ok_or(error.clone())?;
@@ -52,18 +60,21 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
+    /// All that was not read.
+    pub fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
-    pub(crate) fn u32_le(&mut self) -> Result<u32, FormatError> {
+    /// A number of four bytes, little endian.
+    pub fn u32_le(&mut self) -> Result<u32, FormatError> {
         let bytes = self.bytes(4)?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    pub(crate) fn number(&mut self) -> Result<u64, FormatError> {
+    /// A number.
+    pub fn number(&mut self) -> Result<u64, FormatError> {
         let start = self.at;
         let mut value = 0u64;
         for index in 0..LEN_MAX {
@@ -83,13 +94,15 @@ impl<'a> Reader<'a> {
         Err(FormatError::new("number larger than 64 bits", start))
     }
 
-    pub(crate) fn number_u32(&mut self) -> Result<u32, FormatError> {
+    /// A number of at most 32 bits.
+    pub fn number_u32(&mut self) -> Result<u32, FormatError> {
         let start = self.at;
         u32::try_from(self.number()?)
             .map_err(|_| FormatError::new("number larger than 32 bits", start))
     }
 
-    pub(crate) fn number_u16(&mut self) -> Result<u16, FormatError> {
+    /// A number of at most 16 bits.
+    pub fn number_u16(&mut self) -> Result<u16, FormatError> {
         let start = self.at;
         u16::try_from(self.number()?)
             .map_err(|_| FormatError::new("number larger than 16 bits", start))

@@ -1,0 +1,118 @@
+//! Nodes of the directory in memory, loaded when they are first needed.
+//!
+//! Invariant: a node is in the cache under the reference it was read or written with, and objects never change, so a cached node is never stale. Nodes are in
+//! two generations; when the young one has filled half the room, the old one is dropped and the young one becomes old. What is used
+//! stays: a node that is found in the old one moves to the young.
+
+use crate::error::CheckpointError;
+use crate::node::{self, Entries, Node};
+use crate::place::{Chain, KeyBytes, PageRef};
+use crate::read::{damaged, read_frame};
+use foldhash::HashMap;
+use logstead_home::LogHome;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What the nodes of a directory may take in memory, unless it is said otherwise: those of 100 GiB of pages.
+pub(crate) const CACHE_BYTES: usize = 256 << 20;
+
+#[derive(Default)]
+struct Generation {
+    nodes: HashMap<PageRef, Arc<Node>>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Cache {
+    young: Generation,
+    old: Generation,
+}
+
+/// Reads nodes and keeps them.
+pub(crate) struct Nodes {
+    pub(crate) home: Arc<dyn LogHome>,
+    cache: Mutex<Cache>,
+    bytes_max: usize,
+}
+
+fn footprint(node: &Node) -> usize {
+    let heap = |key: &KeyBytes| if key.spilled() { key.capacity() } else { 0 };
+    let entries: usize = match &node.entries {
+        Entries::Leaf(entries) => entries
+            .iter()
+            .map(|(key, chain)| size_of::<(KeyBytes, Chain)>() + heap(key) + chain.heap_bytes())
+            .sum(),
+        Entries::Inner(entries) => entries
+            .iter()
+            .map(|(key, _)| size_of::<(KeyBytes, PageRef)>() + heap(key))
+            .sum(),
+    };
+    entries + size_of::<Node>() + size_of::<(PageRef, Arc<Node>)>()
+}
+
+impl Nodes {
+    pub(crate) fn new(home: Arc<dyn LogHome>, bytes_max: usize) -> Nodes {
+        Nodes {
+            home,
+            cache: Mutex::default(),
+            bytes_max,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let cache = self.cache.lock();
+        cache.young.bytes + cache.old.bytes
+    }
+
+    pub(crate) fn keep(&self, at: PageRef, node: Arc<Node>) {
+        let bytes = footprint(&node);
+        let mut cache = self.cache.lock();
+        if cache.young.bytes + bytes > self.bytes_max / 2 {
+            cache.old = std::mem::take(&mut cache.young);
+        }
+        if cache.young.nodes.insert(at, node).is_none() {
+            cache.young.bytes += bytes;
+        }
+    }
+
+    fn cached(&self, at: &PageRef) -> Option<Arc<Node>> {
+        let mut cache = self.cache.lock();
+        if let Some(node) = cache.young.nodes.get(at) {
+            return Some(Arc::clone(node));
+        }
+        let node = cache.old.nodes.remove(at)?;
+        cache.old.bytes -= footprint(&node);
+        drop(cache);
+        self.keep(*at, Arc::clone(&node));
+        Some(node)
+    }
+
+    /// The node at a place. `expected`: its level and first key, unless it is the root.
+    pub(crate) fn load(
+        &self,
+        at: &PageRef,
+        expected: Option<(u8, &[u8])>,
+    ) -> Result<Arc<Node>, CheckpointError> {
+        if let Some(node) = self.cached(at) {
+            return Ok(node);
+        }
+        let node = Arc::new(self.read(at, expected)?);
+        self.keep(*at, Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// The same from the home, whatever is cached.
+    pub(crate) fn read(
+        &self,
+        at: &PageRef,
+        expected: Option<(u8, &[u8])>,
+    ) -> Result<Node, CheckpointError> {
+        let what = || match expected {
+            None => "the root of the page directory".to_owned(),
+            Some((level, _)) => format!("a node of the page directory, level {level}"),
+        };
+        let mut bytes = Vec::new();
+        read_frame(&*self.home, at, what, &mut bytes)?;
+        node::decode(&bytes, expected, &mut Vec::new()).map_err(|why| damaged(what(), at, why))
+    }
+}

@@ -1,0 +1,457 @@
+//! The directory: a copy-on-write B-tree from page keys to chains.
+//!
+//! Owns: looking up, scanning, and making the next directory out of this one and the changes of a checkpoint. Nodes are frames in the same
+//! objects as pages; they are read when they are first needed and cached ([`cache`](crate::cache)).
+//!
+//! Invariants:
+//! - A directory never changes: [`Directory::apply`] writes the nodes that differ, from the leaves up, and gives another directory with another
+//!   root. The old one stays valid as long as its objects are there, so a checkpoint that fails leaves it as it was.
+//! - `apply` tells how many bytes of every object it has begun or ceased to use ([`Applied::live`]). Their sum over all checkpoints is what an
+//!   object's live bytes are, which is what collection goes by.
+//! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from which most was removed is small again.
+//!
+//! Does not: know which objects exist, or publish anything.
+
+use crate::cache::{CACHE_BYTES, Nodes};
+use crate::error::CheckpointError;
+use crate::frame::Encoder;
+use crate::node::{self, Entries, LEVELS_MAX, NODE_BYTES_MIN, Node};
+use crate::place::{Chain, KeyBytes, PageKey, PageRef};
+use crate::read::damaged;
+use crate::writer::ObjectWriter;
+use logstead_home::{LogHome, ObjectId};
+use logstead_types::Csn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Bytes of each object that came into use (positive) or are used no more (negative).
+pub type LiveChanges = BTreeMap<ObjectId, i64>;
+
+/// Where the pages of a checkpoint lie. Cheap to clone; clones and the directories made of it share their cache.
+#[derive(Clone)]
+pub struct Directory {
+    nodes: Arc<Nodes>,
+    root: Option<PageRef>,
+}
+
+/// What [`Directory::apply`] has made.
+pub struct Applied {
+    /// The directory with the changes. To be used once the writer's objects are stored.
+    pub directory: Directory,
+    /// What came into use and what went out of it, pages and nodes.
+    pub live: LiveChanges,
+    /// Nodes written.
+    pub nodes: u64,
+    /// Their bytes.
+    pub node_bytes: u64,
+}
+
+impl Directory {
+    /// The directory with this root, or an empty one. Nothing is read yet.
+    pub fn open(home: Arc<dyn LogHome>, root: Option<PageRef>) -> Directory {
+        Directory::with_cache(home, root, CACHE_BYTES)
+    }
+
+    /// The same with so much room for nodes.
+    pub fn with_cache(
+        home: Arc<dyn LogHome>,
+        root: Option<PageRef>,
+        cache_bytes: usize,
+    ) -> Directory {
+        Directory {
+            nodes: Arc::new(Nodes::new(home, cache_bytes)),
+            root,
+        }
+    }
+
+    /// Its root; `None` if it is empty.
+    pub fn root(&self) -> Option<PageRef> {
+        self.root
+    }
+
+    /// What its cached nodes take in memory.
+    pub fn cached_bytes(&self) -> usize {
+        self.nodes.bytes()
+    }
+
+    /// The chain of a page.
+    pub fn get(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+        let Some(root) = self.root else {
+            return Ok(None);
+        };
+        let key = key.encode();
+        let mut node = self.nodes.load(&root, None)?;
+        loop {
+            let entries = match &node.entries {
+                Entries::Leaf(entries) => {
+                    let found = entries.binary_search_by(|(at, _)| at.cmp(&key)).ok();
+                    return Ok(found.map(|index| entries[index].1.clone()));
+                }
+                Entries::Inner(entries) => entries,
+            };
+            let index = entries.partition_point(|(first, _)| *first <= key);
+            let Some((first, child)) = index.checked_sub(1).map(|index| &entries[index]) else {
+                return Ok(None);
+            };
+            node = self.nodes.load(child, Some((node.level - 1, first)))?;
+        }
+    }
+
+    /// Pages and their chains in the order of keys, from the first one or from a given key on. Ends after an error.
+    pub fn scan(&self, from: Option<&PageKey>) -> Scan {
+        Scan {
+            nodes: Arc::clone(&self.nodes),
+            start: self.root,
+            from: from.map(PageKey::encode).unwrap_or_default(),
+            path: Vec::new(),
+        }
+    }
+
+    /// The pages that have bytes in one of these objects.
+    pub fn keys_in(&self, objects: &BTreeSet<ObjectId>) -> Result<Vec<PageKey>, CheckpointError> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_there = |chain: &Chain| chain.pages().any(|page| objects.contains(&page.object));
+        self.scan(None)
+            .filter_map(|entry| match entry {
+                Ok((key, chain)) => is_there(&chain).then_some(Ok(key)),
+                Err(error) => Some(Err(error)),
+            })
+            .collect()
+    }
+
+    /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes that differ are written, as of
+    /// `csn`, and those that lie in objects of `leave`.
+    pub fn apply(
+        &self,
+        changes: &[(PageKey, Option<Chain>)],
+        leave: &BTreeSet<ObjectId>,
+        csn: Csn,
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<Applied, CheckpointError> {
+        let changes: Vec<Change<'_>> = changes
+            .iter()
+            .map(|(key, chain)| (key.encode(), chain.as_ref()))
+            .collect();
+        if changes.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+            return Err(CheckpointError::Misuse("changes out of their order"));
+        }
+        let mut work = Apply {
+            nodes: &self.nodes,
+            leave,
+            csn,
+            writer,
+            encoder: Encoder::new(),
+            payload: Vec::new(),
+            live: LiveChanges::new(),
+            written: 0,
+            written_bytes: 0,
+        };
+        let root = work.root(self.root, &changes)?;
+        let Apply {
+            live,
+            written,
+            written_bytes,
+            ..
+        } = work;
+        Ok(Applied {
+            directory: Directory {
+                nodes: Arc::clone(&self.nodes),
+                root,
+            },
+            live: live.into_iter().filter(|(_, bytes)| *bytes != 0).collect(),
+            nodes: written,
+            node_bytes: written_bytes,
+        })
+    }
+}
+
+type Change<'a> = (KeyBytes, Option<&'a Chain>);
+
+/// A child while its parent is made anew.
+enum Child {
+    /// As it is.
+    Kept(KeyBytes, PageRef),
+    /// To be written, cut if it is too large; perhaps with no entries at all.
+    New(Entries),
+}
+
+/// One run of [`Directory::apply`].
+struct Apply<'a, 'w> {
+    nodes: &'a Nodes,
+    leave: &'a BTreeSet<ObjectId>,
+    csn: Csn,
+    writer: &'a mut ObjectWriter<'w>,
+    encoder: Encoder,
+    payload: Vec<u8>,
+    live: LiveChanges,
+    written: u64,
+    written_bytes: u64,
+}
+
+impl Apply<'_, '_> {
+    fn count(&mut self, page: &PageRef, sign: i64) {
+        *self.live.entry(page.object).or_default() += sign * i64::from(page.len);
+    }
+
+    fn count_chain(&mut self, chain: Option<&Chain>, sign: i64) {
+        for page in chain.into_iter().flat_map(Chain::pages) {
+            self.count(page, sign);
+        }
+    }
+
+    fn root(
+        &mut self,
+        root: Option<PageRef>,
+        changes: &[Change<'_>],
+    ) -> Result<Option<PageRef>, CheckpointError> {
+        let (mut level, mut entries) = match root {
+            None => (
+                0,
+                self.leaf(&[], changes).unwrap_or(Entries::Leaf(Vec::new())),
+            ),
+            Some(at) => {
+                let node = self.nodes.load(&at, None)?;
+                let Some(entries) = self.changed(&at, &node, changes)? else {
+                    return Ok(root);
+                };
+                (node.level, entries)
+            }
+        };
+        loop {
+            match &entries {
+                Entries::Inner(children) if children.len() == 1 => return Ok(Some(children[0].1)),
+                _ => {}
+            }
+            let nodes = self.pack(level, vec![Child::New(entries)])?;
+            match &nodes[..] {
+                [] => return Ok(None),
+                [(_, only)] => return Ok(Some(*only)),
+                _ => entries = Entries::Inner(nodes),
+            }
+            level += 1;
+            if level >= LEVELS_MAX {
+                return Err(CheckpointError::Misuse(
+                    "the page directory has too many levels",
+                ));
+            }
+        }
+    }
+
+    /// The entries that a node at a place is to have; `None`: it stays as and where it is. Otherwise its place counts as free.
+    fn changed(
+        &mut self,
+        at: &PageRef,
+        node: &Node,
+        changes: &[Change<'_>],
+    ) -> Result<Option<Entries>, CheckpointError> {
+        let entries = match &node.entries {
+            Entries::Leaf(entries) => self.leaf(entries, changes),
+            Entries::Inner(children) => self.inner(node.level, children, changes)?,
+        };
+        let entries = match entries {
+            None if self.leave.contains(&at.object) => Some(node.entries.clone()),
+            entries => entries,
+        };
+        if entries.is_some() {
+            self.count(at, -1);
+        }
+        Ok(entries)
+    }
+
+    fn leaf(&mut self, entries: &[(KeyBytes, Chain)], changes: &[Change<'_>]) -> Option<Entries> {
+        let mut out = Vec::with_capacity(entries.len() + changes.len());
+        let mut differs = false;
+        let mut old = entries.iter().peekable();
+        for (key, chain) in changes {
+            while let Some(before) = old.next_if(|(at, _)| at < key) {
+                out.push(before.clone());
+            }
+            let replaced = old.next_if(|(at, _)| at == key).map(|(_, chain)| chain);
+            if replaced != *chain {
+                differs = true;
+                self.count_chain(replaced, -1);
+                self.count_chain(*chain, 1);
+            }
+            if let Some(chain) = chain {
+                out.push((key.clone(), (*chain).clone()));
+            }
+        }
+        out.extend(old.cloned());
+        differs.then_some(Entries::Leaf(out))
+    }
+
+    fn inner(
+        &mut self,
+        level: u8,
+        children: &[(KeyBytes, PageRef)],
+        changes: &[Change<'_>],
+    ) -> Result<Option<Entries>, CheckpointError> {
+        let mut out = Vec::with_capacity(children.len());
+        let mut differs = false;
+        let mut rest = changes;
+        for (index, (first, at)) in children.iter().enumerate() {
+            // What is before the first child's first key becomes its first entry.
+            let own = match children.get(index + 1) {
+                Some((end, _)) => rest.partition_point(|(key, _)| key < end),
+                None => rest.len(),
+            };
+            let (own, later) = rest.split_at(own);
+            rest = later;
+            // Only the parents of leaves know, without reading them, that no leaf is to be moved.
+            let is_settled = match level {
+                1 => !self.leave.contains(&at.object),
+                _ => self.leave.is_empty(),
+            };
+            if own.is_empty() && is_settled {
+                out.push(Child::Kept(first.clone(), *at));
+                continue;
+            }
+            let child = self.nodes.load(at, Some((level - 1, first)))?;
+            match self.changed(at, &child, own)? {
+                Some(entries) => {
+                    differs = true;
+                    out.push(Child::New(entries));
+                }
+                None => out.push(Child::Kept(first.clone(), *at)),
+            }
+        }
+        if !differs {
+            return Ok(None);
+        }
+        Ok(Some(Entries::Inner(self.pack(level - 1, out)?)))
+    }
+
+    /// Writes the new nodes of a row of neighbours, small ones joined and large ones cut. Gives first key and place of each.
+    fn pack(
+        &mut self,
+        level: u8,
+        children: Vec<Child>,
+    ) -> Result<Vec<(KeyBytes, PageRef)>, CheckpointError> {
+        let mut joined: Vec<Child> = Vec::with_capacity(children.len());
+        let is_small = |child: &Child| match child {
+            Child::Kept(..) => false,
+            Child::New(entries) => entries.weight() < NODE_BYTES_MIN,
+        };
+        for child in children {
+            if matches!(&child, Child::New(entries) if entries.len() == 0) {
+                continue;
+            }
+            match joined.pop() {
+                None => joined.push(child),
+                Some(left) if is_small(&left) || is_small(&child) => {
+                    let mut left = self.opened(level, left)?;
+                    left.append(self.opened(level, child)?);
+                    joined.push(Child::New(left));
+                }
+                Some(left) => joined.extend([left, child]),
+            }
+        }
+        let mut places = Vec::with_capacity(joined.len());
+        for child in joined {
+            match child {
+                Child::Kept(first, at) => places.push((first, at)),
+                Child::New(entries) => {
+                    for entries in entries.cut() {
+                        places.push(self.write(Node { level, entries })?);
+                    }
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// The entries of a child that is to be joined with a neighbour.
+    fn opened(&mut self, level: u8, child: Child) -> Result<Entries, CheckpointError> {
+        match child {
+            Child::New(entries) => Ok(entries),
+            Child::Kept(first, at) => {
+                let node = self.nodes.load(&at, Some((level, &first)))?;
+                self.count(&at, -1);
+                Ok(node.entries.clone())
+            }
+        }
+    }
+
+    fn write(&mut self, node: Node) -> Result<(KeyBytes, PageRef), CheckpointError> {
+        let first = node.entries.first_key().cloned().unwrap_or_default();
+        let frame = node::encode(&node, self.csn, &mut self.payload, &mut self.encoder)?;
+        let at = self.writer.put(frame)?;
+        self.count(&at, 1);
+        self.written += 1;
+        self.written_bytes += u64::from(at.len);
+        self.nodes.keep(at, Arc::new(node));
+        Ok((first, at))
+    }
+}
+
+/// Pages in the order of keys; see [`Directory::scan`].
+pub struct Scan {
+    nodes: Arc<Nodes>,
+    /// The root, until the first entry is asked for.
+    start: Option<PageRef>,
+    from: KeyBytes,
+    /// From the root down: nodes, and which entry comes next.
+    path: Vec<(Arc<Node>, PageRef, usize)>,
+}
+
+impl Scan {
+    fn enter(
+        &mut self,
+        at: &PageRef,
+        expected: Option<(u8, &[u8])>,
+    ) -> Result<(), CheckpointError> {
+        let node = self.nodes.load(at, expected)?;
+        let index = match &node.entries {
+            Entries::Leaf(entries) => entries.partition_point(|(key, _)| *key < self.from),
+            Entries::Inner(entries) => entries
+                .partition_point(|(first, _)| *first <= self.from)
+                .saturating_sub(1),
+        };
+        self.path.push((node, *at, index));
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<(PageKey, Chain)>, CheckpointError> {
+        if let Some(root) = self.start.take() {
+            self.enter(&root, None)?;
+        }
+        while let Some((node, at, index)) = self.path.last_mut() {
+            let here = *index;
+            *index += 1;
+            match &node.entries {
+                Entries::Leaf(entries) => {
+                    if let Some((key, chain)) = entries.get(here) {
+                        let decoded = PageKey::decode(key).map_err(|why| {
+                            damaged("a key in a leaf of the page directory", at, why)
+                        })?;
+                        return Ok(Some((decoded, chain.clone())));
+                    }
+                }
+                Entries::Inner(entries) => {
+                    if let Some((first, child)) = entries.get(here) {
+                        let (first, child, level) = (first.clone(), *child, node.level - 1);
+                        self.enter(&child, Some((level, &first)))?;
+                        continue;
+                    }
+                }
+            }
+            self.path.pop();
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(PageKey, Chain), CheckpointError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.start = None;
+            self.path.clear();
+        }
+        step.transpose()
+    }
+}

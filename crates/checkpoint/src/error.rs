@@ -1,0 +1,50 @@
+//! What can go wrong with what a checkpoint has stored.
+
+use crate::frame::FrameError;
+use logstead_home::HomeError;
+use logstead_home::ObjectId;
+use thiserror::Error;
+
+/// A page, node or record cannot be read, or none can be written.
+#[derive(Clone, Debug, Error)]
+pub enum CheckpointError {
+    /// The bytes are damaged, or not what should be there.
+    #[error("{0}")]
+    Damaged(Box<Damage>),
+    /// The home failed.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// What was to be written does not fit the format (a bug, never bad data).
+    #[error("a checkpoint cannot be written: {0}")]
+    Misuse(&'static str),
+    /// Another server has taken over: nothing is published or removed any more.
+    #[error("another server took over; this one publishes no checkpoint any more")]
+    Overtaken,
+}
+
+/// Where something is damaged, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} in object {object} at offset {offset}, {len} bytes long: {why}")]
+pub struct Damage {
+    /// What should be there, for people: which page of which chunk, which node, which record.
+    pub what: String,
+    /// The object.
+    pub object: ObjectId,
+    /// Where it begins in the object.
+    pub offset: u32,
+    /// Its length.
+    pub len: u32,
+    /// What is wrong.
+    pub why: FrameError,
+}
+
+impl From<FrameError> for CheckpointError {
+    /// Of writing: reading says where.
+    fn from(error: FrameError) -> CheckpointError {
+        CheckpointError::Misuse(match error {
+            FrameError::OutOfOrder => "rows out of their order",
+            FrameError::TooLarge => "a frame would be too large",
+            FrameError::Format(_) | FrameError::Newer { .. } => "a frame that cannot be read",
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! Where pages lie: their keys, references to frames, and the chain of pages that is one chunk.
+//!
+//! Invariants: encoded keys compare as the keys do; a reference's checksum is that of the frame it was made for, and objects never change, so a
+//! reference means the same bytes for ever.
+
+use crate::frame::{FRAME_BYTES_MAX, HEADER_BYTES};
+use logstead_home::ObjectId;
+use logstead_types::TableId;
+use logstead_wal::FormatError;
+use smallvec::SmallVec;
+use std::fmt;
+
+/// What a page is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PageKey {
+    /// The rows of one chunk of a table.
+    Rows {
+        /// The table's storage.
+        table: TableId,
+        /// The chunk: row id divided by 1,024.
+        chunk: u64,
+    },
+}
+
+/// First byte of the keys of rows. Index leaves will have another.
+const ROWS: u8 = 1;
+
+/// A key as bytes that compare as the keys do.
+pub(crate) type KeyBytes = SmallVec<[u8; 16]>;
+
+impl PageKey {
+    /// The key as bytes that compare as keys do: a byte for the kind, then its parts, big endian.
+    pub(crate) fn encode(&self) -> KeyBytes {
+        let mut bytes = KeyBytes::new();
+        match self {
+            PageKey::Rows { table, chunk } => {
+                bytes.push(ROWS);
+                bytes.extend_from_slice(&table.get().to_be_bytes());
+                bytes.extend_from_slice(&chunk.to_be_bytes());
+            }
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<PageKey, FormatError> {
+        let unknown = FormatError::new("unknown kind of page", 0);
+        let (&kind, parts) = bytes.split_first().ok_or(unknown.clone())?;
+        if kind != ROWS {
+            return Err(unknown);
+        }
+        let short = FormatError::new("a page's key of another length", bytes.len());
+        let (table, chunk) = parts.split_first_chunk::<4>().ok_or(short.clone())?;
+        Ok(PageKey::Rows {
+            table: TableId(u32::from_be_bytes(*table)),
+            chunk: u64::from_be_bytes(chunk.try_into().map_err(|_| short)?),
+        })
+    }
+}
+
+impl fmt::Display for PageKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PageKey::Rows { table, chunk } => write!(f, "table {table} chunk {chunk}"),
+        }
+    }
+}
+
+/// Where a frame lies, and the checksum it has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageRef {
+    /// The object.
+    pub object: ObjectId,
+    /// Its first byte in the object.
+    pub offset: u32,
+    /// Its length.
+    pub len: u32,
+    /// Its checksum, [`frame::checksum`](crate::frame::checksum).
+    pub crc: u32,
+}
+
+/// Bytes of an encoded reference.
+pub(crate) const REF_BYTES: usize = 20;
+
+impl PageRef {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.object.0.to_le_bytes());
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.len.to_le_bytes());
+        out.extend_from_slice(&self.crc.to_le_bytes());
+    }
+
+    pub(crate) fn read(
+        from: &mut logstead_wal::varint::Reader<'_>,
+    ) -> Result<PageRef, FormatError> {
+        let at = from.at();
+        let reference = PageRef {
+            object: ObjectId(u64::from(from.u32_le()?) | u64::from(from.u32_le()?) << 32),
+            offset: from.u32_le()?,
+            len: from.u32_le()?,
+            crc: from.u32_le()?,
+        };
+        let len = reference.len as usize;
+        if !(HEADER_BYTES..=FRAME_BYTES_MAX).contains(&len) {
+            return Err(FormatError::new("impossible length of a page", at));
+        }
+        Ok(reference)
+    }
+}
+
+impl fmt::Display for PageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object {} offset {}", self.object, self.offset)
+    }
+}
+
+/// Deltas beyond which a chunk is written whole again, however small they are: each is a request when the chunk is read.
+const DELTAS_MAX: usize = 16;
+
+/// The pages of one chunk. Read from the newest to the oldest: a slot is what the first page that knows it says.
+///
+/// A chunk that is too large for one page is written as a base page and further *parts*; what changes later are *deltas*.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    base: PageRef,
+    /// How many of the first `rest` are parts.
+    parts: u32,
+    rest: SmallVec<[PageRef; 4]>,
+}
+
+impl Chain {
+    /// The chain of a chunk that was written whole, as [`ChunkWriter`](crate::ChunkWriter) gave its pages; `None` for no pages.
+    pub fn whole(pages: &[PageRef]) -> Option<Chain> {
+        let (base, parts) = pages.split_first()?;
+        Some(Chain {
+            base: *base,
+            parts: u32::try_from(parts.len()).ok()?,
+            rest: SmallVec::from_slice(parts),
+        })
+    }
+
+    /// What was changed since: the pages of one delta, as [`ChunkWriter`](crate::ChunkWriter) gave them.
+    pub fn push(&mut self, delta: &[PageRef]) {
+        self.rest.extend_from_slice(delta);
+    }
+
+    pub(crate) fn from_parts(
+        base: PageRef,
+        parts: u32,
+        rest: SmallVec<[PageRef; 4]>,
+    ) -> Result<Chain, FormatError> {
+        if parts as usize > rest.len() {
+            return Err(FormatError::new("a chain with more parts than pages", 0));
+        }
+        Ok(Chain { base, parts, rest })
+    }
+
+    /// The first page.
+    pub fn base(&self) -> PageRef {
+        self.base
+    }
+
+    /// Pages that were written together with the first one.
+    pub fn parts(&self) -> &[PageRef] {
+        self.rest.get(..self.parts as usize).unwrap_or(&[])
+    }
+
+    /// Pages that were written later, oldest first.
+    pub fn deltas(&self) -> &[PageRef] {
+        self.rest.get(self.parts as usize..).unwrap_or(&[])
+    }
+
+    /// All pages, oldest first.
+    pub fn pages(&self) -> impl DoubleEndedIterator<Item = &PageRef> {
+        std::iter::once(&self.base).chain(&self.rest)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self.rest.spilled() {
+            true => self.rest.capacity() * size_of::<PageRef>(),
+            false => 0,
+        }
+    }
+
+    /// Bytes of all pages as stored.
+    pub fn len_bytes(&self) -> u64 {
+        self.pages().map(|page| u64::from(page.len)).sum()
+    }
+
+    /// The quarter rule: is the chunk better written whole than with a further delta of `next` bytes? So it is when deltas take more than a
+    /// quarter of what was written whole, or are many.
+    pub fn is_due_for_merge(&self, next: u64) -> bool {
+        let bytes = |pages: &[PageRef]| pages.iter().map(|page| u64::from(page.len)).sum::<u64>();
+        let whole = u64::from(self.base.len) + bytes(self.parts());
+        let deltas = bytes(self.deltas()).saturating_add(next);
+        self.deltas().len() >= DELTAS_MAX || deltas.saturating_mul(4) > whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn page(offset: u32, len: u32) -> PageRef {
+        PageRef {
+            object: ObjectId(7),
+            offset,
+            len,
+            crc: offset,
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_merged_past_a_quarter_or_when_its_deltas_are_many() {
+        let mut chain = Chain::whole(&[page(0, 1_000), page(1_000, 200)]).unwrap();
+        assert!(!chain.is_due_for_merge(300));
+        assert!(chain.is_due_for_merge(301));
+        chain.push(&[page(5_000, 100)]);
+        assert!(!chain.is_due_for_merge(200));
+        assert!(chain.is_due_for_merge(201));
+        assert_eq!(chain.parts(), [page(1_000, 200)]);
+        assert_eq!(chain.deltas(), [page(5_000, 100)]);
+        assert_eq!(chain.len_bytes(), 1_300);
+        let mut many = Chain::whole(&[page(0, 1 << 20)]).unwrap();
+        for _ in 0..DELTAS_MAX {
+            assert!(!many.is_due_for_merge(50));
+            many.push(&[page(0, 50)]);
+        }
+        assert!(many.is_due_for_merge(50));
+        assert_eq!(Chain::whole(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_keys_compare_as_keys_do(a: (u32, u64), b: (u32, u64)) {
+            let key = |(table, chunk)| PageKey::Rows { table: TableId(table), chunk };
+            let (a, b) = (key(a), key(b));
+            prop_assert_eq!(a.encode().cmp(&b.encode()), a.cmp(&b));
+            prop_assert_eq!(PageKey::decode(&a.encode()), Ok(a));
+        }
+
+        #[test]
+        fn other_bytes_are_no_key(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+            if let Ok(key) = PageKey::decode(&bytes) {
+                prop_assert_eq!(&key.encode()[..], &bytes[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Reading pages back: one frame by its reference, and whole chunks with as few requests as their places allow.
+//!
+//! Invariants:
+//! - What is handed out was checked: checksums of frame and reference, key, every length. What is not right is an error that names object,
+//!   offset and page.
+//! - A reader's memory is bounded: windows of at most [`WINDOW_BYTES_MAX`], a page, a row.
+
+use crate::error::{CheckpointError, Damage};
+use crate::frame::{self, FrameError};
+use crate::place::{Chain, PageKey, PageRef};
+use crate::rows::{CHUNK_SLOTS, Page, SlotState, read_rows};
+use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_types::Csn;
+use logstead_wal::FormatError;
+use std::sync::Arc;
+
+/// The most that is read in one go.
+const WINDOW_BYTES_MAX: usize = 4 << 20;
+/// The least that is read ahead, once it shows that pages are read in the order in which they lie.
+const WINDOW_BYTES_MIN: usize = 64 << 10;
+/// A gap in an object that is read over rather than around.
+const GAP_BYTES_MAX: u64 = 256 << 10;
+/// Windows kept.
+const WINDOWS: usize = 8;
+
+pub(crate) fn damaged(
+    what: impl Into<String>,
+    at: &PageRef,
+    why: impl Into<FrameError>,
+) -> CheckpointError {
+    CheckpointError::Damaged(Box::new(Damage {
+        what: what.into(),
+        object: at.object,
+        offset: at.offset,
+        len: at.len,
+        why: why.into(),
+    }))
+}
+
+/// What a home says of an object that should be there.
+pub(crate) fn unread(
+    what: impl FnOnce() -> String,
+    at: &PageRef,
+    error: HomeError,
+) -> CheckpointError {
+    match error {
+        HomeError::Missing(_) => damaged(what(), at, FormatError::new("the object is missing", 0)),
+        error => CheckpointError::Home(error),
+    }
+}
+
+fn other_checksum() -> FormatError {
+    FormatError::new("a frame with another checksum than the reference to it", 36)
+}
+
+/// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's. The frame itself is not checked yet.
+pub(crate) fn read_frame(
+    home: &dyn LogHome,
+    at: &PageRef,
+    what: impl Fn() -> String,
+    into: &mut Vec<u8>,
+) -> Result<(), CheckpointError> {
+    into.clear();
+    into.resize(at.len as usize, 0);
+    let got = home.read_object(at.object, u64::from(at.offset), into);
+    let got = got.map_err(|error| unread(&what, at, error))?;
+    if got < into.len() {
+        let short = FormatError::new("the object ends too early", got);
+        return Err(damaged(what(), at, short));
+    }
+    if frame::checksum(into) != at.crc {
+        return Err(damaged(what(), at, other_checksum()));
+    }
+    Ok(())
+}
+
+/// A stretch of an object in memory.
+struct Window {
+    object: ObjectId,
+    start: u64,
+    bytes: Vec<u8>,
+    /// The length that was asked for.
+    asked: usize,
+}
+
+impl Window {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    fn part(&self, at: &PageRef) -> Option<&[u8]> {
+        let from = u64::from(at.offset).checked_sub(self.start)?;
+        let from = usize::try_from(from).ok()?;
+        self.bytes.get(from..from.checked_add(at.len as usize)?)
+    }
+}
+
+/// How much a reader has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Requests to the home.
+    pub requests: u64,
+    /// Bytes they brought.
+    pub bytes: u64,
+    /// Pages handed out.
+    pub pages: u64,
+}
+
+/// Reads chunks. One for each thread: buffers are used again.
+pub struct PageReader {
+    home: Arc<dyn LogHome>,
+    windows: Vec<Window>,
+    /// Where pages are unpacked.
+    unpacked: Vec<u8>,
+    /// A row that lies in pieces: filled from its end.
+    large: Vec<u8>,
+    reads: Reads,
+}
+
+impl PageReader {
+    /// A reader of a home's objects.
+    pub fn new(home: Arc<dyn LogHome>) -> PageReader {
+        PageReader {
+            home,
+            windows: Vec::new(),
+            unpacked: Vec::new(),
+            large: Vec::new(),
+            reads: Reads::default(),
+        }
+    }
+
+    /// What it has read so far.
+    pub fn reads(&self) -> Reads {
+        self.reads
+    }
+
+    /// Brings the window with a frame to the front. Pages that lie one behind the other are read ahead, further each time.
+    fn load(&mut self, at: &PageRef) -> Result<(), HomeError> {
+        if let Some(found) = self
+            .windows
+            .iter()
+            .position(|window| window.object == at.object && window.part(at).is_some())
+        {
+            self.windows[..=found].rotate_right(1);
+            return Ok(());
+        }
+        let offset = u64::from(at.offset);
+        let len = at.len as usize;
+        let before = self.windows.iter().position(|window| {
+            window.object == at.object
+                && window.start <= offset
+                && offset.saturating_sub(window.end()) <= GAP_BYTES_MAX
+        });
+        let mut asked = len;
+        if let Some(before) = before {
+            let ahead = self.windows[before].asked.saturating_mul(2);
+            asked = asked.max(ahead.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
+            self.windows[..=before].rotate_right(1);
+        } else if self.windows.len() < WINDOWS {
+            self.windows.insert(
+                0,
+                Window {
+                    object: at.object,
+                    start: 0,
+                    bytes: Vec::new(),
+                    asked: 0,
+                },
+            );
+        } else {
+            self.windows.rotate_right(1);
+        }
+        let window = &mut self.windows[0];
+        // Nothing is in it until all of it is.
+        let mut bytes = std::mem::take(&mut window.bytes);
+        bytes.clear();
+        bytes.resize(asked, 0);
+        let got = self.home.read_object(at.object, offset, &mut bytes)?;
+        bytes.truncate(got);
+        self.reads.requests += 1;
+        self.reads.bytes += got as u64;
+        *window = Window {
+            object: at.object,
+            start: offset,
+            bytes,
+            asked,
+        };
+        Ok(())
+    }
+
+    /// A page of `key`, checked.
+    fn page(
+        &mut self,
+        key: &PageKey,
+        at: &PageRef,
+        is_base: bool,
+    ) -> Result<Page<'_>, CheckpointError> {
+        let what = || format!("a page of {key}");
+        self.load(at).map_err(|error| unread(what, at, error))?;
+        let Some(bytes) = self.windows.first().and_then(|window| window.part(at)) else {
+            let short = FormatError::new("the object ends too early", 0);
+            return Err(damaged(what(), at, short));
+        };
+        if frame::checksum(bytes) != at.crc {
+            return Err(damaged(what(), at, other_checksum()));
+        }
+        self.reads.pages += 1;
+        read_rows(bytes, key, is_base, &mut self.unpacked).map_err(|why| damaged(what(), at, why))
+    }
+
+    /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts for nothing.
+    pub fn chunk(
+        &mut self,
+        key: &PageKey,
+        chain: &Chain,
+        mut visit: impl FnMut(u16, Csn, &[u8]),
+    ) -> Result<(), CheckpointError> {
+        let mut known = [0u64; CHUNK_SLOTS as usize / 64];
+        let mut first_visit = |slot: u16| {
+            let word = &mut known[usize::from(slot / 64)];
+            let bit = 1 << (slot % 64);
+            let is_first = *word & bit == 0;
+            *word |= bit;
+            is_first
+        };
+        // The row in pieces that is being put together: its slot and CSN, and what is missing at its front.
+        let mut open: Option<(u16, Csn, usize)> = None;
+        for at in chain.pages().rev() {
+            let is_base = *at == chain.base();
+            let mut large = std::mem::take(&mut self.large);
+            let piece = match self.page(key, at, is_base)? {
+                Page::Rows(rows) => {
+                    if open.is_none() {
+                        rows.visit(|slot, state| {
+                            if first_visit(slot)
+                                && let SlotState::Row { csn, bytes } = state
+                            {
+                                visit(slot, csn, bytes);
+                            }
+                        });
+                    }
+                    None
+                }
+                Page::Piece(piece) => Some(piece),
+            };
+            let broken = || {
+                let gap = FormatError::new("a row of which a piece is missing", 0);
+                damaged(format!("a page of {key}"), at, gap)
+            };
+            match (piece, open) {
+                (None, Some(_)) => return Err(broken()),
+                (None, None) => {}
+                (Some(piece), None) => {
+                    if piece.offset + piece.bytes.len() != piece.total {
+                        return Err(broken());
+                    }
+                    // Grows with the pieces that there are, whatever the length says.
+                    large.clear();
+                    large.extend(piece.bytes.iter().rev());
+                    open = Some((piece.slot, piece.csn, piece.offset));
+                }
+                (Some(piece), Some((slot, csn, missing))) => {
+                    let end = piece.offset + piece.bytes.len();
+                    if (piece.slot, piece.csn, end) != (slot, csn, missing) {
+                        return Err(broken());
+                    }
+                    large.extend(piece.bytes.iter().rev());
+                    open = Some((slot, csn, piece.offset));
+                }
+            }
+            if let Some((slot, csn, 0)) = open {
+                large.reverse();
+                if first_visit(slot) {
+                    visit(slot, csn, &large);
+                }
+                open = None;
+            }
+            self.large = large;
+        }
+        match open {
+            None => Ok(()),
+            Some(_) => Err(damaged(
+                format!("a page of {key}"),
+                &chain.base(),
+                FormatError::new("a row of which a piece is missing", 0),
+            )),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Frames into objects: collects them, stores full objects, and holds back when that goes faster than allowed.
+//!
+//! Invariants:
+//! - An object's number is used once, whatever became of the object: numbers come from [`Ledger`], which knows all that were given out in this epoch
+//!   and not yet named by a published record.
+//! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not before.
+
+use crate::error::CheckpointError;
+use crate::frame::{self, FRAME_BYTES_MAX};
+use crate::place::PageRef;
+use logstead_env::{Clock, Instant};
+use logstead_home::{LogHome, OBJECT_BYTES_MAX, ObjectId};
+use logstead_types::Epoch;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+const _: () = assert!(FRAME_BYTES_MAX <= OBJECT_BYTES_MAX);
+
+/// The numbers of the objects that this server makes.
+pub struct Ledger {
+    epoch: Epoch,
+    state: Mutex<LedgerState>,
+}
+
+struct LedgerState {
+    next: u32,
+    /// Given out, and not named by a record that is known to be published.
+    unsettled: BTreeSet<ObjectId>,
+    /// Writers whose objects may still be named.
+    writers: usize,
+}
+
+impl Ledger {
+    /// The ledger of an epoch that this server alone writes in. One for each epoch.
+    pub fn new(epoch: Epoch) -> Ledger {
+        Ledger {
+            epoch,
+            state: Mutex::new(LedgerState {
+                next: 0,
+                unsettled: BTreeSet::new(),
+                writers: 0,
+            }),
+        }
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// A fresh number.
+    pub(crate) fn number(&self) -> Result<ObjectId, CheckpointError> {
+        let mut state = self.state.lock();
+        let id = ObjectId::new(self.epoch, state.next);
+        let next = state.next.checked_add(1);
+        state.next = next.ok_or(CheckpointError::Misuse("no object numbers are left"))?;
+        state.unsettled.insert(id);
+        Ok(id)
+    }
+}
+
+/// A budget of bytes per second.
+pub struct Pace<'a> {
+    clock: Arc<dyn Clock>,
+    bytes_per_second: u64,
+    /// Waits: a test moves its clock, a server also wakes up when it stops.
+    wait: Box<dyn FnMut(Duration) + Send + 'a>,
+    /// When what was written until now is paid for.
+    paid: Instant,
+}
+
+/// What may be written at once after a pause.
+const BURST: Duration = Duration::from_millis(20);
+/// Shorter waits are saved up.
+const WAIT_MIN: Duration = Duration::from_millis(2);
+
+impl<'a> Pace<'a> {
+    /// A budget; `wait` lets that much time pass, or less when there is no need to hold back any more.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        bytes_per_second: u64,
+        wait: impl FnMut(Duration) + Send + 'a,
+    ) -> Pace<'a> {
+        Pace {
+            paid: clock.monotonic(),
+            clock,
+            bytes_per_second: bytes_per_second.max(1),
+            wait: Box::new(wait),
+        }
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        let now = self.clock.monotonic();
+        if now.since(self.paid) > BURST {
+            self.paid = Instant::from_nanos(now.as_nanos() - BURST.as_nanos() as u64);
+        }
+        let nanos = bytes as u128 * 1_000_000_000 / u128::from(self.bytes_per_second);
+        self.paid = self.paid + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        let ahead = self.paid.since(now);
+        if ahead >= WAIT_MIN {
+            (self.wait)(ahead);
+        }
+    }
+
+    /// Objects of a quarter second: one is written in one go.
+    fn object_bytes(&self) -> usize {
+        let quarter = usize::try_from(self.bytes_per_second / 4).unwrap_or(usize::MAX);
+        quarter.clamp(8 << 20, OBJECT_BYTES_MAX)
+    }
+}
+
+/// Objects that were stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Numbers and lengths.
+    pub objects: Vec<(ObjectId, u64)>,
+    /// Bytes in all of them.
+    pub bytes: u64,
+}
+
+/// Collects frames and stores them in objects; see the module's documentation.
+pub struct ObjectWriter<'a> {
+    home: Arc<dyn LogHome>,
+    ledger: Arc<Ledger>,
+    pace: Option<Pace<'a>>,
+    object_bytes: usize,
+    /// The object being filled.
+    id: Option<ObjectId>,
+    buffer: Vec<u8>,
+    written: Written,
+}
+
+impl<'a> ObjectWriter<'a> {
+    /// A writer that holds back by `pace`, if there is one.
+    pub fn new(
+        home: Arc<dyn LogHome>,
+        ledger: Arc<Ledger>,
+        pace: Option<Pace<'a>>,
+    ) -> ObjectWriter<'a> {
+        ledger.state.lock().writers += 1;
+        let object_bytes = pace.as_ref().map_or(OBJECT_BYTES_MAX, Pace::object_bytes);
+        ObjectWriter {
+            home,
+            ledger,
+            pace,
+            object_bytes,
+            id: None,
+            buffer: Vec::new(),
+            written: Written::default(),
+        }
+    }
+
+    /// Ends objects at this length, at most [`OBJECT_BYTES_MAX`]; one that takes a single longer frame is longer.
+    pub fn with_object_bytes(mut self, bytes: usize) -> ObjectWriter<'a> {
+        self.object_bytes = bytes.min(OBJECT_BYTES_MAX);
+        self
+    }
+
+    /// Takes a frame along and says where it will lie.
+    pub fn put(&mut self, frame: &[u8]) -> Result<PageRef, CheckpointError> {
+        if frame.len() > FRAME_BYTES_MAX || frame.len() < frame::HEADER_BYTES {
+            return Err(CheckpointError::Misuse("a frame of impossible length"));
+        }
+        if !self.buffer.is_empty() && self.buffer.len() + frame.len() > self.object_bytes {
+            self.store()?;
+        }
+        let object = match self.id {
+            Some(id) => id,
+            None => self.ledger.number()?,
+        };
+        self.id = Some(object);
+        let reference = PageRef {
+            object,
+            offset: self.buffer.len() as u32,
+            len: frame.len() as u32,
+            crc: frame::checksum(frame),
+        };
+        self.buffer.extend_from_slice(frame);
+        if let Some(pace) = &mut self.pace {
+            pace.spend(frame.len());
+        }
+        Ok(reference)
+    }
+
+    /// Bytes taken along so far.
+    pub fn bytes(&self) -> u64 {
+        self.written.bytes + self.buffer.len() as u64
+    }
+
+    fn store(&mut self) -> Result<(), CheckpointError> {
+        if let Some(id) = self.id.take() {
+            self.home.put_object(id, &self.buffer)?;
+            let len = self.buffer.len() as u64;
+            self.written.objects.push((id, len));
+            self.written.bytes += len;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead gives all of it up.
+    pub fn finish(mut self) -> Result<Finished, CheckpointError> {
+        self.store()?;
+        // The writer counts until its objects are named, or given up.
+        self.ledger.state.lock().writers += 1;
+        Ok(Finished {
+            written: std::mem::take(&mut self.written),
+            ledger: Arc::clone(&self.ledger),
+        })
+    }
+}
+
+impl Drop for ObjectWriter<'_> {
+    fn drop(&mut self) {
+        self.ledger.state.lock().writers -= 1;
+    }
+}
+
+/// What a writer has stored, to be named by a record.
+pub struct Finished {
+    written: Written,
+    ledger: Arc<Ledger>,
+}
+
+impl Finished {
+    /// What was stored.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        self.ledger.state.lock().writers -= 1;
+    }
+}
