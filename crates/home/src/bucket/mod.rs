@@ -6,19 +6,35 @@
 //!
 //! Does not: retry, settle what is in doubt, or know lanes and blocks.
 
+#[cfg(feature = "cloud")]
 mod client;
 pub mod memory;
+#[cfg(feature = "cloud")]
 mod meter;
 pub mod probe;
+#[cfg(feature = "cloud")]
 mod url;
 
+#[cfg(feature = "cloud")]
 pub use client::{open, open_with};
+#[cfg(feature = "cloud")]
 pub use url::{BucketUrl, Service};
 
 use bytes::Bytes;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+
+/// Refuses: providers' buckets need the feature `cloud`.
+#[cfg(not(feature = "cloud"))]
+pub fn open(
+    _url: &str,
+    _env: &logstead_env::Env,
+) -> Result<std::sync::Arc<dyn Bucket>, crate::HomeError> {
+    Err(crate::HomeError::Unsupported(
+        "buckets: this build has no feature `cloud`",
+    ))
+}
 
 /// What an operation answers, later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, BucketError>> + Send + 'a>>;
