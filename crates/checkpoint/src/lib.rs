@@ -17,22 +17,28 @@
 
 mod cache;
 mod chunk;
+mod compact;
 mod directory;
 mod error;
 pub mod frame;
+mod fsck;
 mod node;
 mod place;
+mod publish;
 mod read;
 mod record;
 mod rows;
 mod writer;
 
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
+pub use compact::Limits;
 pub use directory::{Applied, Directory, LiveChanges, Scan};
 pub use error::{CheckpointError, Damage};
+pub use fsck::{Report, fsck};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use place::{Chain, PageKey, PageRef};
+pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
 pub use read::{PageReader, Reads};
-pub use record::{KeptRecord, ObjectUse, Record, Start, TableInfo};
+pub use record::{KeptRecord, ObjectUse, Record, TableInfo};
 pub use rows::{CHUNK_SLOTS, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

@@ -16,23 +16,11 @@ use crate::read::{damaged, unread};
 use logstead_home::{LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
 use logstead_wal::FormatError;
+use logstead_wal::manifest::Start;
 use logstead_wal::varint::{self, Reader};
 
 /// The format of records that this code writes, and the newest it reads.
 const FORMAT: u64 = 1;
-
-/// Where a lane of the record's epoch is needed from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// The lane.
-    pub lane: LaneId,
-    /// Where the block before ended.
-    pub at: Position,
-    /// Number of the next block.
-    pub block: u64,
-    /// Checksum of the header of the block before; 0 if there is none.
-    pub previous_header_crc: u32,
-}
 
 /// A table of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -59,6 +59,16 @@ impl Ledger {
         state.unsettled.insert(id);
         Ok(id)
     }
+
+    /// A record that names just `named` is published: everything else that was given out is garbage, unless a writer is at work.
+    pub(crate) fn settle(&self, named: &BTreeSet<ObjectId>) -> Vec<ObjectId> {
+        let mut state = self.state.lock();
+        state.unsettled.retain(|id| !named.contains(id));
+        if state.writers > 0 {
+            return Vec::new();
+        }
+        std::mem::take(&mut state.unsettled).into_iter().collect()
+    }
 }
 
 /// A budget of bytes per second.

@@ -1,0 +1,359 @@
+//! Checking a home's checkpoints offline: every record, node and page, every checksum and reference, and the counts that go by them.
+//!
+//! Goes on behind damage: everything that can be read is checked, and everything that cannot is named.
+//!
+//! Does not: read the log (`log verify` does), look into rows, or repair anything.
+
+use crate::cache::Nodes;
+use crate::directory::LiveChanges;
+use crate::error::CheckpointError;
+use crate::frame::KEY_BYTES_MAX;
+use crate::node::Entries;
+use crate::place::{KeyBytes, PageKey, PageRef};
+use crate::read::PageReader;
+use crate::record::Record;
+use crate::rows::CHUNK_SLOTS;
+use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_types::{DatabaseId, TableId};
+use logstead_wal::manifest::Checkpoint;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Findings that are told one by one; the rest is counted.
+const FINDINGS_MAX: usize = 1_000;
+
+/// What [`fsck`] has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Checkpoints checked: the newest one, and older ones that are kept.
+    pub records: u64,
+    /// Nodes of directories.
+    pub nodes: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Rows of the newest checkpoint.
+    pub rows: u64,
+    /// Bytes of everything checked.
+    pub bytes: u64,
+    /// Objects that a checkpoint names.
+    pub objects: u64,
+    /// Objects that none names: what a crash has left, or a checkpoint under way. They are removed by servers.
+    pub unneeded_objects: u64,
+    /// Their bytes.
+    pub unneeded_bytes: u64,
+    /// What is wrong, the first thousand.
+    pub damage: Vec<String>,
+    /// How much is wrong.
+    pub damages: u64,
+}
+
+impl Report {
+    /// Is everything as it should be?
+    pub fn is_clean(&self) -> bool {
+        self.damages == 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} checkpoints, {} directory nodes, {} chunks in {} pages with {} rows, {} bytes in {} objects; {} objects with {} bytes not needed; {} damages",
+            self.records,
+            self.nodes,
+            self.chunks,
+            self.pages,
+            self.rows,
+            self.bytes,
+            self.objects,
+            self.unneeded_objects,
+            self.unneeded_bytes,
+            self.damages
+        )
+    }
+}
+
+/// Checks the checkpoint that the manifest names, and all that its record keeps. An error is one of the home's: damage is in the report.
+pub fn fsck(
+    home: &Arc<dyn LogHome>,
+    database: DatabaseId,
+    newest: Option<&Checkpoint>,
+) -> Result<Report, HomeError> {
+    let listed = home.objects()?;
+    let mut check = Check {
+        sizes: listed
+            .iter()
+            .map(|info| (info.id, info.size_bytes))
+            .collect(),
+        home,
+        nodes: Nodes::new(Arc::clone(home), 0),
+        reader: PageReader::new(Arc::clone(home)),
+        seen: HashSet::new(),
+        named: BTreeSet::new(),
+        report: Report::default(),
+    };
+    if let Some(Checkpoint {
+        object,
+        crc,
+        csn,
+        epoch,
+        starts,
+    }) = newest
+    {
+        check.named.insert(*object);
+        let record = check.record(database, *object, *crc)?;
+        for kept in record.iter().flat_map(|record| &record.kept) {
+            check.named.insert(kept.object);
+            if let Some(older) = check.record(database, kept.object, kept.crc)?
+                && (older.csn, older.taken_at_micros) != (kept.csn, kept.taken_at_micros)
+            {
+                check.wrong(format!(
+                    "checkpoint record {}: not the one that is kept",
+                    kept.object
+                ));
+            }
+        }
+        if let Some(record) = record
+            && (record.csn, record.epoch, &record.starts) != (*csn, *epoch, starts)
+        {
+            check.wrong(format!(
+                "checkpoint record {object}: does not say what the manifest says of it"
+            ));
+        }
+    }
+    let Check {
+        mut report, named, ..
+    } = check;
+    report.objects = named.len() as u64;
+    for info in listed.iter().filter(|info| !named.contains(&info.id)) {
+        report.unneeded_objects += 1;
+        report.unneeded_bytes += info.size_bytes;
+    }
+    Ok(report)
+}
+
+struct Check<'a> {
+    home: &'a Arc<dyn LogHome>,
+    nodes: Nodes,
+    reader: PageReader,
+    sizes: BTreeMap<ObjectId, u64>,
+    /// Last pages of chains that were checked with another record: their chunks need not be read again.
+    seen: HashSet<(PageRef, PageRef, usize)>,
+    named: BTreeSet<ObjectId>,
+    report: Report,
+}
+
+/// What is known of the record that is being walked.
+struct Walk<'a> {
+    record: &'a Record,
+    rid_ends: BTreeMap<TableId, u64>,
+    is_newest: bool,
+    live: LiveChanges,
+    /// A node could not be read, so the counts are too small.
+    is_cut: bool,
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, what: String) {
+        self.report.damages += 1;
+        if self.report.damage.len() < FINDINGS_MAX {
+            self.report.damage.push(what);
+        }
+    }
+
+    /// Damage goes to the report, trouble with the home to the caller.
+    fn sort<T>(
+        &mut self,
+        result: Result<T, CheckpointError>,
+        then: &str,
+    ) -> Result<Option<T>, HomeError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(CheckpointError::Home(error)) => Err(error),
+            Err(error) => {
+                self.wrong(format!("{error}{then}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn record(
+        &mut self,
+        database: DatabaseId,
+        object: ObjectId,
+        crc: u32,
+    ) -> Result<Option<Record>, HomeError> {
+        let read = Record::read(&**self.home, database, object, crc);
+        let Some(record) = self.sort(read, "; its checkpoint is lost")? else {
+            return Ok(None);
+        };
+        self.report.bytes += self.sizes.get(&object).copied().unwrap_or(0);
+        for used in &record.objects {
+            self.named.insert(used.object);
+            match self.sizes.get(&used.object) {
+                Some(size) if *size == used.size_bytes => {}
+                Some(size) => {
+                    let (object, expected) = (used.object, used.size_bytes);
+                    self.wrong(format!(
+                        "object {object}: {size} bytes long, not {expected}"
+                    ));
+                }
+                None => self.wrong(format!("object {}: missing", used.object)),
+            }
+        }
+        let mut walk = Walk {
+            rid_ends: record
+                .tables
+                .iter()
+                .map(|info| (info.table, info.rid_end))
+                .collect(),
+            is_newest: self.report.records == 0,
+            record: &record,
+            live: LiveChanges::new(),
+            is_cut: false,
+        };
+        self.report.records += 1;
+        if let Some(root) = &record.root {
+            self.node(&mut walk, root, None, None)?;
+        }
+        if !walk.is_cut {
+            let counted: LiveChanges = record
+                .objects
+                .iter()
+                .map(|used| (used.object, used.live_bytes as i64))
+                .collect();
+            for object in counted
+                .keys()
+                .chain(walk.live.keys())
+                .copied()
+                .collect::<BTreeSet<_>>()
+            {
+                let says = counted.get(&object).copied().unwrap_or(0);
+                let has = walk.live.get(&object).copied().unwrap_or(0);
+                if says != has {
+                    self.wrong(format!(
+                        "object {object}: the record of CSN {} counts {says} live bytes, its directory leads to {has}",
+                        record.csn
+                    ));
+                }
+            }
+        }
+        Ok(Some(record))
+    }
+
+    fn node(
+        &mut self,
+        walk: &mut Walk<'_>,
+        at: &PageRef,
+        expected: Option<(u8, &[u8])>,
+        end: Option<&KeyBytes>,
+    ) -> Result<(), HomeError> {
+        *walk.live.entry(at.object).or_default() += i64::from(at.len);
+        let read = self.nodes.read(at, expected);
+        let Some(node) = self.sort(read, &lost(expected, end))? else {
+            walk.is_cut = true;
+            return Ok(());
+        };
+        self.report.nodes += 1;
+        self.report.bytes += u64::from(at.len);
+        match node.entries {
+            Entries::Inner(children) => {
+                self.last_key(at, children.last().map(|(key, _)| key), end);
+                for (index, (first, child)) in children.iter().enumerate() {
+                    let end = children.get(index + 1).map(|(next, _)| next).or(end);
+                    self.node(walk, child, Some((node.level - 1, first)), end)?;
+                }
+            }
+            Entries::Leaf(entries) => {
+                self.last_key(at, entries.last().map(|(key, _)| key), end);
+                for (key, chain) in &entries {
+                    for page in chain.pages() {
+                        *walk.live.entry(page.object).or_default() += i64::from(page.len);
+                    }
+                    match PageKey::decode(key) {
+                        Ok(key) => self.chunk(walk, &key, chain)?,
+                        Err(why) => self.wrong(format!(
+                            "a key in a leaf of the page directory in {at}: {why}"
+                        )),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every key of a node is below the next node's first.
+    fn last_key(&mut self, at: &PageRef, last: Option<&KeyBytes>, end: Option<&KeyBytes>) {
+        if end.zip(last).is_some_and(|(end, last)| last >= end) {
+            self.wrong(format!(
+                "a node of the page directory in {at}: reaches into its neighbour"
+            ));
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        walk: &Walk<'_>,
+        key: &PageKey,
+        chain: &crate::place::Chain,
+    ) -> Result<(), HomeError> {
+        let last = chain.pages().next_back().copied().unwrap_or(chain.base());
+        if !self
+            .seen
+            .insert((chain.base(), last, chain.pages().count()))
+        {
+            return Ok(());
+        }
+        let PageKey::Rows { table, chunk } = key;
+        let rid_end = walk.rid_ends.get(table).copied();
+        let (mut rows, mut beyond, mut newer) = (0, 0, 0);
+        let read = self.reader.chunk(key, chain, |slot, csn, _| {
+            let rid = chunk
+                .saturating_mul(u64::from(CHUNK_SLOTS))
+                .saturating_add(u64::from(slot));
+            rows += 1;
+            beyond += u64::from(rid_end.is_none_or(|end| rid >= end));
+            newer += u64::from(csn >= walk.record.csn);
+        });
+        self.report.chunks += 1;
+        if self.sort(read, "")?.is_none() {
+            return Ok(());
+        }
+        self.report.pages += chain.pages().count() as u64;
+        self.report.bytes += chain.len_bytes();
+        if walk.is_newest {
+            self.report.rows += rows;
+        }
+        if beyond > 0 {
+            self.wrong(match rid_end {
+                Some(end) => format!("{key}: {beyond} rows behind the table's end, row id {end}"),
+                None => format!("{key}: rows of a table that the record does not name"),
+            });
+        }
+        if newer > 0 {
+            self.wrong(format!(
+                "{key}: {newer} rows that are newer than the checkpoint"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What cannot be found any more without a node.
+fn lost(expected: Option<(u8, &[u8])>, end: Option<&KeyBytes>) -> String {
+    let name = |key: &[u8]| match PageKey::decode(key) {
+        Ok(key) => key.to_string(),
+        Err(_) => format!("key {:02x?}", &key[..key.len().min(KEY_BYTES_MAX)]),
+    };
+    let from = expected.map_or_else(|| "the first page".to_owned(), |(_, first)| name(first));
+    match end {
+        Some(end) => format!(
+            "; pages from {from} to before {} cannot be found",
+            name(end)
+        ),
+        None => format!("; pages from {from} on cannot be found"),
+    }
+}

@@ -1,0 +1,468 @@
+//! Crashes at every single request of checkpoints, publications and collections, on the simulated home, with publications of which nobody knows
+//! whether they succeeded, checkpoints given up half way, kept records and compaction. Afterwards the newest checkpoint or the one that was under way is there, whole; what it
+//! keeps is there, whole; and after one more checkpoint nothing is left that none of them names.
+
+mod rig;
+
+use logstead_checkpoint::{
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, KeptRecord, Ledger, Limits,
+    NewCheckpoint, ObjectWriter, Publisher, Record, TableInfo, fsck,
+};
+use logstead_env::{Env, SimClock, SimRandom};
+use logstead_home::simulated::MODELS;
+use logstead_home::{HomeError, LogHome, ObjectId, SimulatedHome, SimulatedOptions, Tag};
+use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_wal::manifest::Checkpoint;
+use parking_lot::Mutex;
+use rig::{Rows, key, read_all, write_whole};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const DATABASE: DatabaseId = DatabaseId(0xfeed);
+const HEAD: &str = "head";
+const CHUNKS: u64 = 12;
+const SLOTS: u64 = 6;
+
+/// Names the newest checkpoint in a small thing, as the manifest does.
+struct TestHead {
+    home: Arc<dyn LogHome>,
+    tag: Mutex<Option<Tag>>,
+    random: Arc<SimRandom>,
+}
+
+fn head(home: &dyn LogHome) -> Result<Option<(Checkpoint, Tag)>, HomeError> {
+    let Some((bytes, tag)) = home.get(HEAD)? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8(bytes).unwrap();
+    let numbers: Vec<u64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
+    let checkpoint = Checkpoint {
+        object: ObjectId(numbers[0]),
+        crc: numbers[1] as u32,
+        csn: Csn(numbers[2]),
+        epoch: Epoch(numbers[3] as u32),
+        starts: Vec::new(),
+    };
+    Ok(Some((checkpoint, tag)))
+}
+
+impl TestHead {
+    fn store(&self, text: &str) -> Result<(), HomeError> {
+        let mut tag = self.tag.lock();
+        let stored = match *tag {
+            None => self.home.put_if_absent(HEAD, text.as_bytes()),
+            Some(tag) => self.home.compare_and_swap(HEAD, tag, text.as_bytes()),
+        };
+        *tag = Some(stored?);
+        Ok(())
+    }
+}
+
+impl Head for TestHead {
+    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+        let Checkpoint {
+            object,
+            crc,
+            csn,
+            epoch,
+            ..
+        } = checkpoint;
+        let text = format!("{} {crc} {csn} {epoch}", object.0);
+        let doubtful = HomeError::io("naming", std::io::Error::other("no answer"));
+        match self.random.below(8) {
+            0 => Err(doubtful),
+            1 => self.store(&text).and(Err(doubtful)),
+            _ => self.store(&text),
+        }
+    }
+}
+
+/// What the outside knows over all lives.
+struct World {
+    sim: SimulatedHome,
+    home: Arc<dyn LogHome>,
+    random: Arc<SimRandom>,
+    epoch: u32,
+    /// By CSN: every state of which a checkpoint was tried.
+    history: BTreeMap<Csn, Rows>,
+    published: Csn,
+    tried: BTreeSet<Csn>,
+}
+
+struct Server {
+    publisher: Publisher<TestHead>,
+    directory: Directory,
+    rows: Rows,
+    csn: Csn,
+    chunks: ChunkWriter,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let clock = Arc::new(SimClock::new());
+        let (mut env, _) = Env::simulated(seed);
+        env.clock = Arc::clone(&clock) as _;
+        let model = MODELS.iter().find(|model| model.name == "s3express");
+        let options = SimulatedOptions::new(model.unwrap().clone(), seed);
+        let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
+        World {
+            home: Arc::new(sim.clone()),
+            sim,
+            random: Arc::new(SimRandom::new(seed)),
+            epoch: 0,
+            history: BTreeMap::from([(Csn::ZERO, Rows::new())]),
+            published: Csn::ZERO,
+            tried: BTreeSet::new(),
+        }
+    }
+
+    /// A start: finds the newest checkpoint, which must be the last that was published or one that was tried since, and reads it.
+    fn open(&mut self) -> Result<Server, CheckpointError> {
+        self.epoch += 1;
+        let found = head(&*self.home)?;
+        let csn = found
+            .as_ref()
+            .map_or(Csn::ZERO, |(checkpoint, _)| checkpoint.csn);
+        assert!(
+            csn == self.published || self.tried.contains(&csn),
+            "found {csn}, published {}, tried {:?}",
+            self.published,
+            self.tried
+        );
+        self.published = csn;
+        self.tried.clear();
+        let publisher = Publisher::open(
+            Arc::clone(&self.home),
+            TestHead {
+                home: Arc::clone(&self.home),
+                tag: Mutex::new(found.as_ref().map(|(_, tag)| *tag)),
+                random: Arc::clone(&self.random),
+            },
+            DATABASE,
+            Arc::new(Ledger::new(Epoch(self.epoch))),
+            found.as_ref().map(|(checkpoint, _)| checkpoint),
+        )?;
+        let root = publisher.newest().and_then(|newest| newest.record.root);
+        let directory = Directory::open(Arc::clone(&self.home), root);
+        let rows = read_all(&self.home, &directory)?;
+        assert_eq!(rows, self.history[&csn], "what is read at {csn}");
+        Ok(Server {
+            publisher,
+            directory,
+            rows,
+            csn,
+            chunks: ChunkWriter::new().with_page_bytes(200),
+        })
+    }
+
+    /// Everything that the newest record and what it keeps name is there and whole; nothing is missing, nothing is wrong.
+    fn check(&self, server: &Server) -> Result<BTreeSet<ObjectId>, CheckpointError> {
+        let found = head(&*self.home)?;
+        let report = fsck(&self.home, DATABASE, found.as_ref().map(|(head, _)| head))?;
+        assert!(report.is_clean(), "{report}: {:#?}", report.damage);
+        let mut named = BTreeSet::new();
+        let Some(newest) = server.publisher.newest() else {
+            return Ok(named);
+        };
+        named.insert(newest.object);
+        named.extend(newest.record.objects.iter().map(|used| used.object));
+        for kept in &newest.record.kept {
+            let record = Record::read(&*self.home, DATABASE, kept.object, kept.crc)?;
+            let directory = Directory::open(Arc::clone(&self.home), record.root);
+            assert_eq!(read_all(&self.home, &directory)?, self.history[&kept.csn]);
+            named.insert(kept.object);
+            named.extend(record.objects.iter().map(|used| used.object));
+        }
+        Ok(named)
+    }
+
+    /// Some transactions, and a checkpoint of what they left.
+    fn checkpoint(&mut self, server: &mut Server, given_up: bool) -> Result<(), CheckpointError> {
+        let before = server.rows.clone();
+        let mut touched = BTreeSet::new();
+        for _ in 0..1 + self.random.below(5) {
+            let place = (
+                1,
+                self.random.below(CHUNKS),
+                self.random.below(SLOTS) as u16,
+            );
+            touched.insert(place.1);
+            // The CSN counter never goes back, whatever was lost.
+            server.csn = Csn(server.csn.0.max(u64::from(self.epoch) * 1_000_000) + 1);
+            if self.random.below(4) == 0 {
+                server.rows.remove(&place);
+            } else {
+                let len = [10, 30, 450][self.random.below(3) as usize];
+                let bytes = vec![self.random.below(256) as u8; len];
+                server.rows.insert(place, (server.csn, bytes));
+            }
+        }
+        let csn = server.csn.next();
+        server.csn = csn;
+        let limits = Limits {
+            moved_bytes_max: 3_000,
+            small_objects: 4,
+            ..Limits::default()
+        };
+        let result = self.write(server, &before, &touched, csn, &limits, given_up);
+        if result.is_err() {
+            // What was not stored is written again with the next one: here all that differs from the newest checkpoint.
+            server.rows = before;
+        }
+        result
+    }
+
+    fn write(
+        &mut self,
+        server: &mut Server,
+        before: &Rows,
+        touched: &BTreeSet<u64>,
+        csn: Csn,
+        limits: &Limits,
+        given_up: bool,
+    ) -> Result<(), CheckpointError> {
+        let Server {
+            publisher,
+            directory,
+            rows,
+            chunks,
+            ..
+        } = server;
+        let ledger = Arc::clone(publisher.ledger());
+        let rewrites = publisher.to_rewrite(directory, limits)?;
+        let mut writer =
+            ObjectWriter::new(Arc::clone(&self.home), ledger, None).with_object_bytes(1_500);
+        let mut changes: BTreeMap<_, Option<Chain>> = BTreeMap::new();
+        let whole = (0..CHUNKS).filter(|chunk| rewrites.keys.contains(&key(1, *chunk)));
+        for chunk in touched.iter().copied().chain(whole) {
+            let old = directory.get(&key(1, chunk))?;
+            let is_rewritten = rewrites.keys.contains(&key(1, chunk));
+            let chain = match old {
+                Some(mut chain) if !is_rewritten && !chain.is_due_for_merge(100) => {
+                    chunks.begin(key(1, chunk), Extent::Delta, csn);
+                    for slot in 0..SLOTS as u16 {
+                        let place = (1, chunk, slot);
+                        match (before.get(&place), rows.get(&place)) {
+                            (old, Some(row)) if old != Some(row) => {
+                                chunks.row(slot, row.0, &row.1, &mut writer)?;
+                            }
+                            (Some(_), None) => chunks.gone(slot)?,
+                            _ => {}
+                        }
+                    }
+                    chain.push(chunks.finish(&mut writer)?);
+                    Some(chain)
+                }
+                _ => write_whole(rows, (1, chunk), csn, chunks, &mut writer)?,
+            };
+            changes.insert(key(1, chunk), chain);
+        }
+        let changes: Vec<_> = changes.into_iter().collect();
+        let applied = directory.apply(&changes, &rewrites.objects, csn, &mut writer)?;
+        let stored = writer.finish()?;
+        if given_up {
+            return Ok(());
+        }
+        self.history.insert(csn, rows.clone());
+        self.tried.insert(csn);
+        let table = TableInfo {
+            table: TableId(1),
+            rid_end: CHUNKS * 1024,
+        };
+        let new = NewCheckpoint {
+            csn,
+            taken_at_micros: csn.0 as i64,
+            tables: vec![table],
+            starts: Vec::new(),
+        };
+        let keep_every = 1 + self.random.below(3);
+        let keep = |kept: &KeptRecord| kept.csn.0 % keep_every == 1 && csn.0 - kept.csn.0 < 20;
+        publisher.publish(new, &applied, stored, keep)?;
+        *directory = applied.directory;
+        self.published = csn;
+        self.tried.clear();
+        Ok(())
+    }
+
+    /// One life: some checkpoints; everything is checked after each of them if `is_checked`. Ends with the first error of a machine that has stopped.
+    fn live(&mut self, checkpoints: u64, is_checked: bool) -> Result<(), CheckpointError> {
+        let mut server = self.open()?;
+        for _ in 0..checkpoints {
+            let given_up = self.random.below(8) == 0;
+            let before = server.rows.clone();
+            match self.checkpoint(&mut server, given_up) {
+                Ok(()) => {}
+                Err(error) if self.sim.is_down() => return Err(error),
+                // A publication in doubt: the server goes on.
+                Err(_) => {
+                    let (found, tag) = match head(&*self.home)? {
+                        Some((found, tag)) => (Some(found), Some(tag)),
+                        None => (None, None),
+                    };
+                    server.publisher.collect()?;
+                    if is_checked {
+                        let report = fsck(&self.home, DATABASE, found.as_ref())?;
+                        assert!(report.is_clean(), "in doubt: {:#?}", report.damage);
+                    }
+                    server.publisher = self.settled(server.publisher, tag);
+                    continue;
+                }
+            }
+            if given_up {
+                server.rows = before;
+            }
+            server.publisher.collect()?;
+            if is_checked {
+                self.check(&server)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The manifest's keeper settles a doubt before the next change; here the tag is read again.
+    fn settled(&self, publisher: Publisher<TestHead>, tag: Option<Tag>) -> Publisher<TestHead> {
+        *publisher.head().tag.lock() = tag;
+        publisher
+    }
+
+    /// After a crash: what was published or tried is whole, and one more checkpoint leaves nothing that is not needed.
+    fn verify(&mut self) {
+        let mut server = self.open().unwrap();
+        self.check(&server).unwrap();
+        let published = loop {
+            match self.checkpoint(&mut server, false) {
+                Ok(()) => break true,
+                Err(CheckpointError::Home(HomeError::Io { .. })) => {
+                    let tag = head(&*self.home).unwrap().map(|(_, tag)| tag);
+                    server.publisher = self.settled(server.publisher, tag);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(published);
+        let collected = server.publisher.collect().unwrap();
+        assert_eq!(collected.left, 0);
+        let named = self.check(&server).unwrap();
+        let there = self.home.objects().unwrap();
+        let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
+        assert_eq!(there, named, "needed and there");
+    }
+}
+
+fn requests_of_a_life(seed: u64, checkpoints: u64) -> u64 {
+    let mut world = World::new(seed);
+    world.live(checkpoints, false).unwrap();
+    let requests = world.sim.requests();
+    world.verify();
+    requests
+}
+
+#[test]
+fn a_crash_at_any_request_leaves_a_whole_checkpoint_and_nothing_else_for_long() {
+    for seed in 0..10 {
+        let checkpoints = 8;
+        let requests = requests_of_a_life(seed, checkpoints);
+        assert!(requests > 50, "{requests}");
+        for crash_at in 0..requests {
+            let run = || {
+                let mut world = World::new(seed);
+                world.sim.crash_at(crash_at);
+                assert!(world.live(checkpoints, false).is_err());
+                world.sim.reboot();
+                // A second life is cut off as well, some time.
+                let second = world.sim.requests() + world.random.below(60);
+                world.sim.crash_at(second);
+                let _cut_off = world.live(2, false);
+                world.sim.reboot();
+                world.verify();
+            };
+            if let Err(panic) = std::panic::catch_unwind(run) {
+                eprintln!("seed {seed}, crash at request {crash_at}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+/// A long life: the number of objects and the bytes in them stay in proportion to what is needed.
+#[test]
+fn many_checkpoints_take_space_for_few() {
+    let mut world = World::new(77);
+    world.live(300, true).unwrap();
+    let mut server = world.open().unwrap();
+    let report = {
+        world.checkpoint(&mut server, false).ok();
+        server.publisher.collect().unwrap();
+        let found = head(&*world.home).unwrap().unwrap().0;
+        fsck(&world.home, DATABASE, Some(&found)).unwrap()
+    };
+    assert!(report.is_clean(), "{:#?}", report.damage);
+    let (live, size) = server.publisher.newest().unwrap().record.bytes();
+    assert!(
+        size < live * 3,
+        "{size} bytes in objects, {live} of them needed"
+    );
+    let objects = server.publisher.newest().unwrap().record.objects.len();
+    assert!(objects < 40, "{objects} objects");
+}
+
+/// T8: objects of this and later epochs are never orphans, whatever names them; those of earlier epochs are.
+#[test]
+fn t8_orphans_are_of_earlier_epochs_only() {
+    let mut world = World::new(5);
+    world.epoch = 3;
+    let ids = [(2, 7), (3, 0), (4, 900), (5, 0)];
+    let ids = ids.map(|(epoch, counter)| ObjectId::new(Epoch(epoch), counter));
+    for id in ids {
+        world.home.put_object(id, b"left by somebody").unwrap();
+    }
+    // It has epoch 4.
+    let mut server = world.open().unwrap();
+    server.publisher.collect().unwrap();
+    let left: Vec<_> = world
+        .home
+        .objects()
+        .unwrap()
+        .into_iter()
+        .map(|info| info.id)
+        .collect();
+    assert_eq!(left, ids[2..]);
+}
+
+/// T8: a server that was overtaken removes nothing, and publishes nothing.
+#[test]
+fn t8_an_overtaken_server_removes_nothing() {
+    let mut world = World::new(1);
+    let mut old = world.open().unwrap();
+    while world.published < Csn(1_000_010) {
+        if world.checkpoint(&mut old, false).is_err() {
+            let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+            old.publisher = world.settled(old.publisher, tag);
+        }
+    }
+    assert!(old.publisher.garbage() > 0);
+    // Another server publishes, with the same tag to go by.
+    let (checkpoint, tag) = head(&*world.home).unwrap().unwrap();
+    let text = format!(
+        "{} {} {} 9",
+        checkpoint.object.0, checkpoint.crc, checkpoint.csn
+    );
+    world
+        .home
+        .compare_and_swap(HEAD, tag, text.as_bytes())
+        .unwrap();
+    let error = loop {
+        match world.checkpoint(&mut old, false) {
+            Err(CheckpointError::Home(HomeError::Io { .. })) => {}
+            Err(error) => break error,
+            Ok(()) => panic!("published by a server that was overtaken"),
+        }
+    };
+    assert!(matches!(error, CheckpointError::Overtaken), "{error}");
+    let before = world.home.objects().unwrap();
+    assert!(matches!(
+        old.publisher.collect(),
+        Err(CheckpointError::Overtaken)
+    ));
+    assert_eq!(world.home.objects().unwrap(), before);
+}
