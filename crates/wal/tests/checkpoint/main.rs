@@ -2,7 +2,10 @@
 //!
 //! What a checkpoint would hold is known to the test: all survivors below its CSN.
 
+#[path = "../rig/mod.rs"]
 mod rig;
+mod crashes;
+mod twins;
 
 use logstead_home::HomeError;
 use logstead_types::Csn;
