@@ -53,6 +53,12 @@ fn verified(found: &inspect::Verified) -> String {
         "the log is good: {} entries, {} records, {} bytes; the next CSN is {}\n",
         report.entries, found.records, report.bytes, found.next_csn
     );
+    if report.checkpoint.get() > 0 {
+        text += &format!(
+            "it begins at a checkpoint: what survived below CSN {} is not in it, nor counted\n",
+            report.checkpoint
+        );
+    }
     if report.entries_dropped > 0 {
         text += &format!(
             "{} entries at the ends were never acknowledged and do not count\n",
@@ -63,9 +69,13 @@ fn verified(found: &inspect::Verified) -> String {
         text += "a server may be at work there: what it wrote while the log was read may be missing, or not count\n";
     }
     for lane in &report.lanes {
+        let blocks = match lane.first_block {
+            0 => format!("{} blocks", lane.blocks),
+            first => format!("blocks {first} to {}, not included", lane.blocks),
+        };
         text += &format!(
-            "epoch {} lane {}: {} blocks, ends at byte {} of segment {}\n",
-            lane.epoch, lane.lane, lane.blocks, lane.end.offset, lane.end.segment
+            "epoch {} lane {}: {blocks}, ends at byte {} of segment {}\n",
+            lane.epoch, lane.lane, lane.end.offset, lane.end.segment
         );
     }
     text

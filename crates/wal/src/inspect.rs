@@ -118,18 +118,28 @@ pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), Inspect
     for mark in &manifest.marks {
         for span in &mark.spans {
             let target = Target::of_span(&manifest, mark.epoch, span);
-            dump_lane(home, target, out)?;
+            dump_lane(home, target, manifest.held_below(mark.epoch), out)?;
         }
     }
     for origin in &manifest.lanes {
         let target = Target::of_origin(&manifest, origin);
-        dump_lane(home, target, out)?;
+        dump_lane(home, target, manifest.held_below(manifest.epoch), out)?;
     }
     Ok(())
 }
 
-fn dump_lane(home: &dyn LogHome, target: Target, out: &mut impl Write) -> Result<(), InspectError> {
-    writeln!(out, "\nepoch {} lane {}", target.epoch, target.lane)?;
+/// `held_below`: entries below this CSN are in the checkpoint.
+fn dump_lane(
+    home: &dyn LogHome,
+    target: Target,
+    held_below: Csn,
+    out: &mut impl Write,
+) -> Result<(), InspectError> {
+    write!(out, "\nepoch {} lane {}", target.epoch, target.lane)?;
+    match target.from.block {
+        0 => writeln!(out)?,
+        first => writeln!(out, " from block {first}")?,
+    }
     let mut scan = LaneScan::new(home, target)?;
     while let Some(block) = scan.next()? {
         let header = &block.header;
@@ -148,9 +158,14 @@ fn dump_lane(home: &dyn LogHome, target: Target, out: &mut impl Write) -> Result
             match entry {
                 Ok(entry) => {
                     let list: Vec<u64> = entry.deps.list.iter().map(|csn| csn.get()).collect();
+                    let held = if entry.csn < held_below {
+                        " in the checkpoint"
+                    } else {
+                        ""
+                    };
                     writeln!(
                         out,
-                        "  entry {} floor {} list {list:?}",
+                        "  entry {} floor {} list {list:?}{held}",
                         entry.csn, entry.deps.floor
                     )?;
                     match entry.body {

@@ -386,6 +386,12 @@ impl<'h> LaneScan<'h> {
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
         }
+        let from = self.target.from;
+        if self.next_block == from.block && self.size_of(from.at.segment) < from.at.offset {
+            // An end there would be as good as any other, if what lies before it were there.
+            let proof = "blocks before it, which are in the checkpoint, were durable".to_owned();
+            return Ok(Some(corruption(&self.target, from.block, from.at, proof)));
+        }
         for copy in 0..self.home.copies() {
             self.turn_to(copy);
             if let Some(proof) = self.proof_of_loss()? {

@@ -126,7 +126,9 @@ fn push_side(world: &dyn World, server: &Server, lane: u16, csn: u64) -> bool {
         return false;
     };
     let deps = Deps::floor(Csn(csn - 1));
-    server.lane(lane).push_side(room, Csn(csn), 0, &deps, &stored);
+    server
+        .lane(lane)
+        .push_side(room, Csn(csn), 0, &deps, &stored);
     true
 }
 
@@ -208,11 +210,21 @@ fn nothing_is_left(server: &Server, what: &str) {
             let within = |of: &logstead_wal::manifest::Span| {
                 of.lane == lane && (of.first_segment..=of.end.segment).contains(&segment)
             };
-            assert!(own || spans().any(within), "{what}: lane {lane} segment {segment}");
+            assert!(
+                own || spans().any(within),
+                "{what}: lane {lane} segment {segment}"
+            );
         }
-        let epochs: Vec<u64> = manifest.marks.iter().map(|mark| u64::from(mark.epoch.0)).collect();
+        let epochs: Vec<u64> = manifest
+            .marks
+            .iter()
+            .map(|mark| u64::from(mark.epoch.0))
+            .collect();
         for id in server.home.sides(lane).expect("lists") {
-            assert!(epochs.contains(&(id >> 32)), "{what}: lane {lane} side {id:x}");
+            assert!(
+                epochs.contains(&(id >> 32)),
+                "{what}: lane {lane} side {id:x}"
+            );
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! What a checkpoint would hold is known to the test: all survivors below its CSN.
 
+mod crashes;
+mod damage;
 #[path = "../rig/mod.rs"]
 mod rig;
-mod crashes;
+mod scenarios;
 mod twins;
 
 use logstead_home::HomeError;

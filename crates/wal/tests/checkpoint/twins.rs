@@ -142,7 +142,8 @@ impl History {
             0..7 => {
                 let (csn, deps) = (self.counter, self.deps());
                 let aside = self.below(8) == 0;
-                let pushed = [&self.full, &self.short].map(|twin| twin.push(lane, csn, &deps, aside));
+                let pushed =
+                    [&self.full, &self.short].map(|twin| twin.push(lane, csn, &deps, aside));
                 assert_eq!(pushed[0], pushed[1], "{}", self.what);
                 self.counter += u64::from(pushed[0]);
             }
@@ -211,12 +212,18 @@ impl History {
         let what = format!("{}, life {life}", self.what);
         let survivors = full.survivors.clone();
         let joined: Vec<u64> = self.held.iter().chain(&short.survivors).copied().collect();
-        assert_eq!(joined, survivors, "{what}: {:?}", short.log.report.checkpoint);
+        assert_eq!(
+            joined, survivors,
+            "{what}: {:?}",
+            short.log.report.checkpoint
+        );
         let next_csn = full.log.next_csn;
         assert_eq!(short.log.next_csn, next_csn, "{what}");
         let report = &short.log.report;
         let manifest = short.log.keeper.manifest();
-        let older = manifest.checkpoint.filter(|of| of.epoch.0 + 1 < short.log.epoch.0);
+        let older = manifest
+            .checkpoint
+            .filter(|of| of.epoch.0 + 1 < short.log.epoch.0);
         let gap = survivors.iter().zip(1..).any(|(csn, at)| *csn != at);
         let events = &mut self.events;
         events.restarts_from_older_epochs += u64::from(older.is_some());

@@ -1,5 +1,6 @@
 //! The lease: who may write a home that no kernel's lock keeps, and who may answer (traps T3, T15).
 
+mod checkpoints;
 mod model;
 #[path = "../rig/mod.rs"]
 mod rig;

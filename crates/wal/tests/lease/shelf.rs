@@ -19,6 +19,7 @@ const ALIGNMENT: u64 = 4096;
 #[derive(Default)]
 struct Shared {
     segments: BTreeMap<(LaneId, u64), Vec<u8>>,
+    sides: BTreeMap<(LaneId, u64), Vec<u8>>,
     names: BTreeMap<String, (Vec<u8>, u64)>,
     tags: u64,
     /// Lane and epoch.
@@ -52,6 +53,8 @@ struct Own {
 /// One server's handle.
 #[derive(Clone, Default)]
 pub(crate) struct Shelf {
+    /// A kernel's lock keeps others out: there is no lease.
+    locked: bool,
     shared: Arc<Mutex<Shared>>,
     own: Arc<Mutex<Own>>,
 }
@@ -68,9 +71,22 @@ impl Shelf {
     /// Another server's handle.
     pub(crate) fn handle(&self) -> Shelf {
         Shelf {
+            locked: self.locked,
             shared: Arc::clone(&self.shared),
             own: Arc::default(),
         }
+    }
+
+    /// The same shelf for one server only.
+    pub(crate) fn locked(&self) -> Shelf {
+        Shelf {
+            locked: true,
+            ..self.handle()
+        }
+    }
+
+    pub(crate) fn lives(&self) {
+        self.own.lock().dies_at = None;
     }
 
     pub(crate) fn dies_at(&self, request: usize) {
@@ -167,7 +183,7 @@ impl LogHome for Shelf {
             room_size_bytes_max: SEGMENT_BYTES,
             appends_in_flight_max: 1,
             append_latency_expected_us: 1,
-            leased: true,
+            leased: !self.locked,
             rollover: None,
         }
     }
@@ -334,26 +350,41 @@ impl LogHome for Shelf {
         }
     }
 
-    fn begin_side(&self, _lane: LaneId, _id: u64) -> Box<dyn SideWriter> {
-        Box::new(NoSide)
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        Box::new(Side {
+            shelf: self.clone(),
+            key: (lane, id),
+            bytes: Vec::new(),
+        })
     }
 
     fn get_side(
         &self,
-        _lane: LaneId,
-        _id: u64,
-        _offset: u64,
-        _into: &mut [u8],
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        Err(HomeError::Missing("a side segment".to_owned()))
+        self.request(format!("side {lane} {id:x}"))?;
+        let shared = self.shared.lock();
+        let missing = || HomeError::Missing("a side segment".to_owned());
+        let bytes = shared.sides.get(&(lane, id)).ok_or_else(missing)?;
+        let rest = &bytes[(offset as usize).min(bytes.len())..];
+        let count = into.len().min(rest.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
     }
 
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.request(format!("sides {lane}"))?;
-        Ok(Vec::new())
+        let shared = self.shared.lock();
+        let of_lane = shared.sides.keys().filter(|(of, _)| *of == lane);
+        Ok(of_lane.map(|(_, id)| *id).collect())
     }
 
-    fn remove_side(&self, _lane: LaneId, _id: u64) -> Result<(), HomeError> {
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.request(format!("remove side {lane} {id:x}"))?;
+        self.shared.lock().sides.remove(&(lane, id));
         Ok(())
     }
 
@@ -374,11 +405,17 @@ impl LogHome for Shelf {
     }
 }
 
-/// Tests here write none.
-struct NoSide;
+/// A side segment being written; it is there when it is finished.
+struct Side {
+    shelf: Shelf,
+    key: (LaneId, u64),
+    bytes: Vec<u8>,
+}
 
-impl SideWriter for NoSide {
-    fn append(&mut self, _piece: Vec<u8>) {}
+impl SideWriter for Side {
+    fn append(&mut self, piece: Vec<u8>) {
+        self.bytes.extend(piece);
+    }
 
     fn backlog_bytes(&self) -> usize {
         0
@@ -389,6 +426,9 @@ impl SideWriter for NoSide {
     }
 
     fn finish(self: Box<Self>, done: SideCompletion) {
-        done(Err(NoRoom::Failed(HomeError::Unsupported("side segments"))));
+        let Side { shelf, key, bytes } = *self;
+        let stored = shelf.request(format!("store side {} {:x}", key.0, key.1));
+        let stored = stored.map(|()| shelf.shared.lock().sides.insert(key, bytes));
+        done(stored.map(drop).map_err(NoRoom::Failed));
     }
 }

@@ -189,6 +189,21 @@ impl Server {
         true
     }
 
+    /// Transaction `csn` with its records in a side segment, at a home that stores one at once.
+    pub(crate) fn push_side(&self, lane: u16, csn: u64, deps: &Deps) -> bool {
+        let stored = Arc::new(std::sync::Mutex::new(None));
+        let told = Arc::clone(&stored);
+        let mut side = self.lane(lane).begin_side();
+        side.append(row_of(Csn(csn)));
+        side.finish(Box::new(move |result| *told.lock().unwrap() = Some(result)));
+        let stored = stored.lock().unwrap().take().expect("told at once");
+        let (Ok(side), Ok(room)) = (stored, self.lane(lane).room(0)) else {
+            return false;
+        };
+        self.lane(lane).push_side(room, Csn(csn), 0, deps, &side);
+        true
+    }
+
     pub(crate) fn flush(&self, lane: u16) -> bool {
         matches!(
             self.lane(lane).flush(FlushMode::Inline),

@@ -1,0 +1,223 @@
+//! Checkpoints at a home with a lease: who was overtaken names none, and what it removes late is nobody's.
+
+use super::{World, all, lease};
+use crate::rig::Server;
+use logstead_home::HomeError;
+use logstead_types::{Csn, LaneId};
+use logstead_wal::Deps;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Transactions `csns`, every third with a side segment, over all lanes.
+fn commit(server: &Server, csns: std::ops::Range<u64>) {
+    let lanes = server.log.lanes.len() as u64;
+    for csn in csns {
+        let lane = (csn % lanes) as u16;
+        let deps = Deps::floor(Csn(csn - 1));
+        let pushed = if csn.is_multiple_of(3) {
+            server.push_side(lane, csn, &deps)
+        } else {
+            server.push(lane, csn)
+        };
+        assert!(pushed && server.flush(lane), "{csn}");
+    }
+}
+
+fn is_fenced<T: std::fmt::Debug>(result: Result<T, HomeError>) -> bool {
+    matches!(result, Err(HomeError::Fenced(_)))
+}
+
+#[test]
+fn who_was_overtaken_names_no_checkpoint() {
+    let world = World::new();
+    let old = world.process(1).lanes(2).start().unwrap();
+    commit(&old, 1..20);
+    let starts = old.starts();
+    let new = world.process(2).lanes(2).taking_over().start().unwrap();
+    assert_eq!(new.survivors, (1..20).collect::<Vec<_>>());
+    let before = world.manifest();
+    assert!(is_fenced(
+        old.publish(old.checkpoint_at(20, starts.clone()))
+    ));
+    assert!(is_fenced(old.publish(old.checkpoint_at(20, starts))));
+    assert_eq!(world.manifest(), before);
+    assert_eq!(old.log.keeper.manifest().checkpoint, None);
+    assert_eq!(old.log.keeper.truncate().unwrap(), Default::default());
+    commit(&new, 20..25);
+    world.ends(2);
+    let after = world.process(3).start().unwrap();
+    assert_eq!(after.survivors, all(&after.survivors));
+}
+
+/// A server that truncates is paused before each of its requests in turn, while another one takes over, writes, takes checkpoints of
+/// its own and truncates; then it wakes up.
+#[test]
+fn a_truncation_that_wakes_up_after_it_was_overtaken_harms_nobody() {
+    let mut removed_late = 0;
+    for request in 0.. {
+        let world = World::new();
+        // An epoch with more lanes lies before.
+        let first = world.process(1).lanes(3).start().unwrap();
+        commit(&first, 1..20);
+        world.ends(1);
+        let late = world.process(2).lanes(2);
+        let server = late.start().unwrap();
+        commit(&server, 20..60);
+        server
+            .publish(server.checkpoint_at(60, server.starts()))
+            .unwrap();
+        commit(&server, 60..70);
+        let other = world.process(3).lanes(3).taking_over();
+        let running: Arc<Mutex<Option<Server>>> = Arc::default();
+        let slot = Arc::clone(&running);
+        let count = late.home.requests().len();
+        late.home.before(count + request, move || {
+            let server = other.start().unwrap();
+            assert_eq!(server.survivors, (60..70).collect::<Vec<_>>());
+            commit(&server, 70..100);
+            if request % 2 == 0 {
+                server.checkpoint(100).unwrap();
+            }
+            commit(&server, 100..110);
+            *slot.lock() = Some(server);
+        });
+        let truncated = server.log.keeper.truncate().unwrap();
+        let Some(next) = running.lock().take() else {
+            assert!(request > 10 && truncated.segments > 5, "{truncated:?}");
+            break;
+        };
+        removed_late += late.home.requests().len() - count - request;
+        // The running server goes on, and everything is there at the next start.
+        commit(&next, 110..120);
+        lease(&next).release();
+        let after = world.process(4).lanes(1).start().unwrap();
+        let held = if request % 2 == 0 { 100 } else { 60 };
+        assert_eq!(after.log.report.checkpoint, Csn(held));
+        let expected: Vec<u64> = (held..120).collect();
+        assert_eq!(after.survivors, expected, "request {request}");
+        let next = after.log.next_csn.get();
+        commit(&after, next..next + 3);
+    }
+    assert!(removed_late > 20, "{removed_late}");
+}
+
+#[test]
+fn a_reply_that_was_lost_is_settled_by_reading() {
+    let world = World::new();
+    let process = world.process(1).lanes(1);
+    let server = process.start().unwrap();
+    commit(&server, 1..30);
+    process.home.lose_reply();
+    server
+        .publish(server.checkpoint_at(30, server.starts()))
+        .unwrap();
+    let named = world.manifest().checkpoint.map(|named| named.csn);
+    assert_eq!(named, Some(Csn(30)));
+    assert!(server.log.keeper.truncate().unwrap().segments > 0);
+}
+
+/// The compare and swap was not answered and arrives at some time, or never: nothing is removed before it is known to be there.
+#[test]
+fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
+    for arrives in [None, Some(0), Some(1), Some(2)] {
+        let world = World::new();
+        let process = world.process(1).lanes(1);
+        let server = process.start().unwrap();
+        commit(&server, 1..30);
+        let keeper = &server.log.keeper;
+        process.home.delay();
+        let published = server.publish(server.checkpoint_at(30, server.starts()));
+        assert!(
+            matches!(published, Err(HomeError::Io { .. })),
+            "{published:?}"
+        );
+        let segments = server.segments(0);
+        if arrives == Some(0) {
+            assert!(process.home.deliver());
+        }
+        assert_eq!(keeper.manifest().checkpoint, None);
+        assert_eq!(keeper.truncate().unwrap(), Default::default());
+        assert_eq!(server.segments(0), segments);
+        // It lapses, or is found.
+        let settled = keeper.update(|_| {});
+        assert_eq!(settled.is_err(), arrives == Some(0));
+        if arrives == Some(1) {
+            assert!(!process.home.deliver(), "another state is there by now");
+        }
+        keeper.update(|_| {}).unwrap();
+        let named = arrives == Some(0);
+        assert_eq!(keeper.manifest().checkpoint.is_some(), named);
+        assert_eq!(keeper.manifest().checkpoint, world.manifest().checkpoint);
+        assert_eq!(keeper.truncate().unwrap().segments > 0, named);
+        if arrives == Some(2) {
+            assert!(!process.home.deliver());
+        }
+        world.ends(1);
+        let after = world.process(2).start().unwrap();
+        let first = if named { 30 } else { 1 };
+        assert_eq!(after.survivors, (first..30).collect::<Vec<u64>>());
+    }
+}
+
+/// Who fences a lane looks for its writer where that writes: the segment of a start stays although nothing in it is needed.
+#[test]
+fn the_segment_that_is_written_to_stays() {
+    let world = World::new();
+    let server = world.process(1).lanes(2).start().unwrap();
+    for csn in 1..40 {
+        commit(&server, csn..csn + 1);
+        server.checkpoint(csn + 1).unwrap();
+        for start in server.starts() {
+            let LaneId(lane) = start.lane;
+            assert!(server.segments(lane).contains(&start.at.segment), "{csn}");
+        }
+    }
+    let next = world.process(2).taking_over().start().unwrap();
+    assert!(next.survivors.is_empty());
+    assert!(!server.commit(0, 40));
+}
+
+/// Without a lease: the compare and swap happened, its reply was lost, and nothing more is answered for a while.
+#[test]
+fn a_name_that_could_not_be_looked_at_is_settled_before_the_next_change() {
+    for (happened, silent_for) in [(true, 1), (true, 2), (false, 1)] {
+        let world = World::new();
+        let mut process = world.process(1);
+        process.home = process.home.locked();
+        let server = process.start().unwrap();
+        assert!(server.log.lease.is_none());
+        commit(&server, 1..30);
+        let home = &process.home;
+        if happened {
+            home.lose_reply();
+        } else {
+            home.delay();
+        }
+        let keeper = &server.log.keeper;
+        // From the first or the second look on.
+        home.dies_at(home.requests().len() + silent_for);
+        let published = server.publish(server.checkpoint_at(30, server.starts()));
+        assert!(
+            matches!(published, Err(HomeError::Io { .. })),
+            "{published:?}"
+        );
+        assert!(keeper.update(|_| {}).is_err(), "it is not known yet");
+        assert_eq!(keeper.manifest().checkpoint, None);
+        assert_eq!(keeper.truncate().unwrap(), Default::default());
+        home.lives();
+        let swaps = |home: &super::Shelf| {
+            let requests = home.requests();
+            requests.iter().filter(|of| of.starts_with("swap")).count()
+        };
+        let before = swaps(home);
+        keeper.update(|_| {}).unwrap();
+        assert_eq!(swaps(home) - before, usize::from(happened), "written again");
+        assert_eq!(keeper.manifest().checkpoint.is_some(), happened);
+        assert_eq!(keeper.manifest(), world.manifest());
+        assert_eq!(keeper.truncate().unwrap().segments > 0, happened);
+        server
+            .publish(server.checkpoint_at(30, server.starts()))
+            .unwrap();
+        assert!(keeper.manifest().checkpoint.is_some());
+    }
+}
