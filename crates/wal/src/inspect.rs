@@ -10,7 +10,7 @@ use crate::record::{Record, Records};
 use crate::recovery::{self, LaneScan, Reading, RecoveryError, Report, Survivors, Target};
 use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LogHome, open_read_only};
-use logstead_types::Csn;
+use logstead_types::{Csn, DatabaseId};
 use std::io::{self, Write};
 
 /// What a good log holds.
@@ -49,7 +49,7 @@ impl From<HomeError> for InspectError {
 struct Count(u64);
 
 impl Survivors for Count {
-    fn checkpoint(&mut self, _at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(&mut self, _database: DatabaseId, _at: &Checkpoint) -> Result<(), RecoveryError> {
         Ok(())
     }
 

@@ -76,12 +76,13 @@ pub struct LaneReport {
 
 /// Who receives the survivors.
 pub trait Survivors {
-    /// The log begins at this checkpoint: what survived below its CSN is in it, and is not handed over. Called before anything is
+    /// The log begins at this checkpoint of the database: what survived below its CSN is in it, and is not handed over. Called before anything is
     /// taken, unless the log begins at its beginning. Who knows nothing of checkpoints refuses.
-    fn checkpoint(&mut self, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
         let csn = at.csn;
-        let what =
-            format!("the log begins at a checkpoint: what survived below CSN {csn} is not in it");
+        let what = format!(
+            "the log of database {database} begins at a checkpoint: what survived below CSN {csn} is not in it"
+        );
         Err(RecoveryError::Refused(what.into()))
     }
 

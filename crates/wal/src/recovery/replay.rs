@@ -155,7 +155,7 @@ pub(crate) fn replay(
     let home = reading.home;
     let mut replayed = Replayed::nothing();
     if let Some(checkpoint) = &manifest.checkpoint {
-        survivors.checkpoint(checkpoint)?;
+        survivors.checkpoint(manifest.database, checkpoint)?;
         replayed.report.checkpoint = checkpoint.csn;
     }
     for mark in &manifest.marks {

@@ -7,7 +7,7 @@ pub(crate) mod forge;
 
 use logstead_env::{Env, SimFiles};
 use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
-use logstead_types::{Csn, LaneId, Rid, TableId};
+use logstead_types::{Csn, DatabaseId, LaneId, Rid, TableId};
 use logstead_wal::manifest::{Checkpoint, Start, Truncated};
 use logstead_wal::recovery::{self, Options, Recovered, RecoveryError, Survivors};
 use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, Record};
@@ -76,7 +76,7 @@ pub(crate) struct Taken {
 }
 
 impl Survivors for Taken {
-    fn checkpoint(&mut self, at: &Checkpoint) -> Result<(), RecoveryError> {
+    fn checkpoint(&mut self, _: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
         assert!(self.survivors.is_empty(), "told of the checkpoint first");
         assert!(self.checkpoint.is_none(), "told of it once");
         self.checkpoint = Some(at.clone());
