@@ -38,6 +38,15 @@ pub struct MemoryHome {
     state: Arc<Mutex<State>>,
     rollover: Arc<Mutex<Rollover>>,
     presence: Arc<(Mutex<Presence>, Condvar)>,
+    held: Arc<(Mutex<Held>, Condvar)>,
+}
+
+/// Objects on their way.
+#[derive(Default)]
+struct Held {
+    holding: bool,
+    /// Who waits.
+    waiting: usize,
 }
 
 struct State {
@@ -92,6 +101,7 @@ impl MemoryHome {
                 size_bytes: segment_size_bytes,
             })),
             presence: Arc::default(),
+            held: Arc::default(),
         }
     }
 
@@ -141,6 +151,17 @@ impl MemoryHome {
     /// count as not yet written until they are finished.
     pub fn set_paused(&self, paused: bool) {
         self.state.lock().paused = paused;
+    }
+
+    /// Who stores an object waits until it is told otherwise. Nothing else does.
+    pub fn hold_objects(&self, hold: bool) {
+        self.held.0.lock().holding = hold;
+        self.held.1.notify_all();
+    }
+
+    /// How many objects are on their way.
+    pub fn objects_under_way(&self) -> usize {
+        self.held.0.lock().waiting
     }
 
     /// Number of appends asked for so far, inline ones included.
@@ -541,6 +562,14 @@ impl LogHome for MemoryHome {
 
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         immutable::check_size(bytes)?;
+        {
+            let mut held = self.held.0.lock();
+            held.waiting += 1;
+            while held.holding {
+                self.held.1.wait(&mut held);
+            }
+            held.waiting -= 1;
+        }
         self.here()?;
         let mut state = self.state.lock();
         let failed = |source| Err(HomeError::io("object in the memory home", source));
