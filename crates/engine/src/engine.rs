@@ -16,6 +16,7 @@ use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
+use crate::checkpoint::{Base, Checkpoints};
 use crate::error::OpenError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
@@ -42,8 +43,11 @@ pub struct EngineOptions {
     pub memory_bytes: u64,
     /// How the right to write is taken, at homes that no kernel's lock keeps.
     pub lease: LeaseOptions,
-    /// Threads that apply the log at the start; 0 stands for as many as there are cores, 1 for the calling one alone.
+    /// Threads that load the checkpoint and apply the log at the start; 0 stands for as many as there are cores, 1 for the calling one
+    /// alone.
     pub replay_threads: usize,
+    /// The most that checkpoints write in a second; 0 stands for no limit.
+    pub checkpoint_bandwidth_bytes: u64,
 }
 
 impl Default for EngineOptions {
@@ -56,6 +60,7 @@ impl Default for EngineOptions {
             memory_bytes: u64::MAX,
             lease: LeaseOptions::default(),
             replay_threads: 0,
+            checkpoint_bandwidth_bytes: 0,
         }
     }
 }
@@ -64,6 +69,7 @@ pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
     home: Arc<dyn LogHome>,
     pub(crate) delta_records: bool,
+    /// Each worker's, and behind them whoever takes a checkpoint.
     pub(crate) published: Box<[CachePadded<Published>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
     pub(crate) workers_taken: Box<[AtomicBool]>,
@@ -77,6 +83,8 @@ pub(crate) struct EngineInner {
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     lease: Option<Arc<Lease>>,
+    pub(crate) env: Env,
+    pub(crate) checkpoints: Checkpoints,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -90,6 +98,8 @@ pub(crate) struct OpenLog {
     pub(crate) lease: Option<Arc<Lease>>,
     /// The first CSN to be drawn.
     pub(crate) next: Csn,
+    /// What the next checkpoint is taken from.
+    pub(crate) base: Base,
 }
 
 /// The engine. Clones are the same engine.
@@ -105,6 +115,11 @@ impl EngineInner {
     #[inline]
     pub(crate) fn memory(&self) -> &'static Memory {
         self.account.memory()
+    }
+
+    /// Where the snapshot of a checkpoint is published.
+    pub(crate) fn published_by_checkpoints(&self) -> &Published {
+        &self.published[self.counters.len()]
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
@@ -145,6 +160,7 @@ impl Engine {
             lanes,
             lease,
             next,
+            base,
         } = log;
         let workers = options.workers;
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
@@ -160,7 +176,7 @@ impl Engine {
             path,
             home,
             delta_records: options.delta_records,
-            published: (0..workers).map(|_| Published::new()).collect(),
+            published: (0..=workers).map(|_| Published::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             handles: AtomicU64::new(1),
@@ -170,6 +186,8 @@ impl Engine {
             certifier: Certifier::new(),
             orphans: Mutex::default(),
             lease,
+            env: env.clone(),
+            checkpoints: Checkpoints::new(base, options.checkpoint_bandwidth_bytes),
             _buffers: buffers,
             account,
         })))
@@ -181,7 +199,7 @@ impl Engine {
 
     /// How many workers it has.
     pub fn worker_count(&self) -> usize {
-        self.0.published.len()
+        self.0.counters.len()
     }
 
     /// The handle of a worker, to be used on that worker's thread.

@@ -102,9 +102,17 @@ pub enum OpenError {
     Recovery(#[from] logstead_wal::recovery::RecoveryError),
 }
 
-/// Why surviving records could not be applied: the log's checksums were right, its content was not.
+/// Why a checkpoint or surviving records could not be applied: of the log, the checksums were right, the content was not.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
+    /// A page of the checkpoint cannot be read.
+    #[error("the checkpoint at CSN {csn} cannot be loaded: {source}")]
+    Page {
+        /// The checkpoint.
+        csn: logstead_types::Csn,
+        /// What is wrong.
+        source: logstead_checkpoint::CheckpointError,
+    },
     /// The records of a transaction do not decode.
     #[error("records of CSN {csn}: {source}")]
     Records {
@@ -131,7 +139,9 @@ impl ReplayError {
     /// Whose records.
     pub fn csn(&self) -> logstead_types::Csn {
         match self {
-            ReplayError::Records { csn, .. } | ReplayError::Row { csn, .. } => *csn,
+            ReplayError::Page { csn, .. }
+            | ReplayError::Records { csn, .. }
+            | ReplayError::Row { csn, .. } => *csn,
         }
     }
 }

@@ -117,6 +117,7 @@
 #![deny(unsafe_code)]
 
 mod build;
+mod checkpoint;
 pub mod delta;
 mod engine;
 mod error;
@@ -147,10 +148,15 @@ mod wait;
 mod worker;
 mod write;
 
+pub use checkpoint::{
+    Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
+    CheckpointTook, Checkpointer,
+};
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use executor::{Executor, Idle, yield_now};
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
+pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_commit::adapt::What;
 pub use logstead_commit::{
     Acknowledged, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, LaneStats, Latencies,

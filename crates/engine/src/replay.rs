@@ -1,10 +1,11 @@
-//! Bringing tables back from the log.
+//! Bringing tables back from the newest checkpoint and the log behind it.
 //!
-//! Survivors come in CSN order. Their records are dealt out by chunk to parts, each applied by a thread of its own
-//! ([`part`]): a row's records stay in CSN order, whatever the threads do. Nobody else can reach a chunk until all records are
+//! The checkpoint's chunks come first, survivors after them, in CSN order. Both are dealt out by chunk to parts, each with a thread
+//! of its own ([`part`]) that reads its pages itself: a row's records stay in CSN order behind its page, whatever the threads do.
+//! Nobody else can reach a chunk until all records are
 //! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
 //!
-//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits.
+//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits; and what its reader of pages keeps.
 //!
 //! What does not fit in the memory budget is not held: from there on rows are only counted, so that the refusal can say
 //! how much they need. Nothing is written to a log that is refused.
@@ -16,12 +17,15 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use logstead_checkpoint::{Chain, Directory, PageKey, Record as CheckpointRecord};
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::LogHome;
-use logstead_types::{Csn, Rid, TableId};
+use logstead_types::{Csn, DatabaseId, Rid, TableId};
+use logstead_wal::manifest::Checkpoint;
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
 use logstead_wal::{Allowance, LaneConfig, Records};
 
+use crate::checkpoint::Base;
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
@@ -37,9 +41,15 @@ const BATCHES_QUEUED: usize = 3;
 /// More threads than this would wait for the one that deals out.
 const THREADS_MAX: usize = 32;
 
-/// Records of one part, as they are in the log.
+/// Chunks given to a thread at once.
+const BATCH_CHUNKS: usize = 64;
+
+/// Chunks and records of one part, as they are in the checkpoint and in the log.
 #[derive(Default)]
 struct Batch {
+    /// Chunks to be loaded, before all records, from the checkpoint with this CSN.
+    checkpoint: Csn,
+    chunks: Vec<(TableId, u64, Chain)>,
     records: Vec<u8>,
     /// Each transaction's CSN and where its records end.
     ends: Vec<(Csn, usize)>,
@@ -56,12 +66,21 @@ impl Batch {
     }
 
     fn clear(&mut self) {
+        self.chunks.clear();
         self.records.clear();
         self.ends.clear();
     }
 
     /// Applies all of it, or up to a failure here or elsewhere.
     fn apply(&self, part: &mut Part<'_>, shared: &Shared) {
+        for (table, number, chain) in &self.chunks {
+            if shared.failed().is_some() {
+                return;
+            }
+            if let Err(error) = part.load(self.checkpoint, *table, *number, chain) {
+                return shared.fail(error);
+            }
+        }
         let mut start = 0;
         for &(csn, end) in &self.ends {
             if shared.failed().is_some_and(|failed| failed <= csn) {
@@ -128,6 +147,9 @@ struct Replay<'scope, 'e, 's> {
     here: Part<'s>,
     beyond: Beyond,
     waited: Duration,
+    home: &'s Arc<dyn LogHome>,
+    /// The checkpoint that the log begins at.
+    loaded: Option<Directory>,
 }
 
 /// Which part applies a row: all rows of a chunk have the same one.
@@ -170,6 +192,59 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         }
     }
 
+    /// Reads a checkpoint's record and directory, and deals its chunks out.
+    fn load(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+        let csn = at.csn;
+        let unreadable = |source| {
+            let error = ReplayError::Page { csn, source };
+            RecoveryError::Refused(error.into())
+        };
+        let wrong = |what: &str| {
+            RecoveryError::Refused(
+                format!("the checkpoint at CSN {csn} cannot be loaded: {what}").into(),
+            )
+        };
+        let record = CheckpointRecord::read(self.home.as_ref(), database, at.object, at.crc);
+        let record = record.map_err(unreadable)?;
+        if (record.csn, record.epoch) != (csn, at.epoch) {
+            return Err(wrong("its record is another checkpoint's"));
+        }
+        let directory = Directory::open(Arc::clone(self.home), record.root);
+        for info in &record.tables {
+            self.shared.table(info.table);
+        }
+        if self.parts > 1 && directory.root().is_some() {
+            self.start_threads()?;
+        }
+        for filling in &mut self.filling {
+            filling.checkpoint = csn;
+        }
+        for entry in directory.scan(None) {
+            let (key, chain) = entry.map_err(unreadable)?;
+            let PageKey::Rows { table, chunk } = key else {
+                return Err(wrong("it has pages that this server does not know"));
+            };
+            let info = record
+                .tables
+                .binary_search_by_key(&table, |info| info.table);
+            let ends = info.ok().map(|found| record.tables[found].rid_end);
+            if ends.is_none_or(|end| chunk >= end.div_ceil(CHUNK_SLOTS as u64)) {
+                return Err(wrong("it has a page of a table that it does not have"));
+            }
+            let part = part_of(table, Rid(chunk * CHUNK_SLOTS as u64), self.parts);
+            self.filling[part].chunks.push((table, chunk, chain));
+            if self.filling[part].chunks.len() >= BATCH_CHUNKS {
+                if self.shared.failed().is_some() {
+                    return self.settle();
+                }
+                self.send(part)?;
+                self.filling[part].checkpoint = csn;
+            }
+        }
+        self.loaded = Some(directory);
+        Ok(())
+    }
+
     /// Waits until everything dealt out is applied; the failure, if something cannot be.
     fn settle(&mut self) -> Result<(), RecoveryError> {
         for part in 0..self.parts {
@@ -183,13 +258,14 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             beyond.add(thread.handle.join().map_err(panicked)?);
         }
         self.beyond = beyond;
-        let Some(error) = self.shared.take_failure() else {
-            return Ok(());
-        };
-        Err(RecoveryError::Apply {
-            csn: error.csn(),
-            source: error.into(),
-        })
+        match self.shared.take_failure() {
+            None => Ok(()),
+            Some(error @ ReplayError::Page { .. }) => Err(RecoveryError::Refused(error.into())),
+            Some(error) => Err(RecoveryError::Apply {
+                csn: error.csn(),
+                source: error.into(),
+            }),
+        }
     }
 
     fn needed_bytes(&self) -> u64 {
@@ -200,6 +276,10 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
 }
 
 impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
+    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+        self.load(database, at)
+    }
+
     fn take(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
         let mut records = Records::new(bytes);
         let mut start = 0;
@@ -294,8 +374,8 @@ pub(crate) fn open(
         0 => core_count().min(THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = Shared::new(options.workers, memory);
-    let recovered = std::thread::scope(|scope| {
+    let shared = Shared::new(options.workers, memory, Arc::clone(&home));
+    let (recovered, loaded) = std::thread::scope(|scope| {
         let mut replay = Replay {
             scope,
             shared: &shared,
@@ -306,11 +386,13 @@ pub(crate) fn open(
             here: Part::new(&shared),
             beyond: Beyond::default(),
             waited: Duration::ZERO,
+            home: &home,
+            loaded: None,
         };
         match recovery::open_with(&home, &env, &log, parts > 1, &mut replay) {
             Ok(mut recovered) => {
                 recovered.report.took.waited_for_tables = replay.waited;
-                Ok(recovered)
+                Ok((recovered, replay.loaded.take()))
             }
             Err(RecoveryError::Refused(_)) if shared.is_full() => Err(OpenError::Memory {
                 needed_bytes: replay.needed_bytes(),
@@ -319,10 +401,19 @@ pub(crate) fn open(
             Err(error) => Err(error.into()),
         }
     })?;
+    let base = Base::open(
+        Arc::clone(&home),
+        recovered.database,
+        recovered.epoch,
+        recovered.keeper,
+        loaded,
+    )
+    .map_err(|error| RecoveryError::Refused(error.into()))?;
     let engine = Engine::with_lanes(
         &options,
         OpenLog {
             home,
+            base,
             lanes: recovered.lanes,
             lease: recovered.lease,
             next: recovered.next_csn,

@@ -14,6 +14,7 @@ use logstead_types::{Csn, Rid};
 use parking_lot::Mutex;
 
 use crate::table::Table;
+use crate::tree::interleave::point;
 
 const RUNNING: u64 = 0;
 const COMMITTING: u64 = 1;
@@ -96,6 +97,7 @@ impl TxnState {
                 Phase::Running | Phase::Aborted => return None,
                 Phase::Precommitted(csn) => return Some(csn),
                 Phase::Committing => {
+                    point();
                     spins += 1;
                     if spins.is_multiple_of(64) {
                         // Its thread may have lost the processor in between.

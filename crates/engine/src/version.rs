@@ -337,6 +337,29 @@ impl Drop for Writer {
     }
 }
 
+/// Some of a chunk's slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotSet([u64; CHUNK_SLOTS / 64]);
+
+impl SlotSet {
+    /// Puts a slot in.
+    #[inline]
+    pub(crate) fn insert(&mut self, slot: usize) {
+        self.0[slot / 64] |= 1 << (slot % 64);
+    }
+
+    /// Is the slot in?
+    #[inline]
+    pub(crate) fn contains(&self, slot: usize) -> bool {
+        self.0[slot / 64] & 1 << (slot % 64) != 0
+    }
+
+    /// Is none in?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+}
+
 /// 1,024 row slots.
 pub(crate) struct Chunk {
     slots: Box<[AtomicPtr<Version>]>,
@@ -348,6 +371,10 @@ pub(crate) struct Chunk {
     shared: AtomicU32,
     /// Who wrote here, in mode `gsn`; see [`PageMark`].
     page: AtomicU64,
+    /// Something was changed that the last checkpoint which looked here does not have; see [`crate::checkpoint::walk`].
+    changed: AtomicBool,
+    /// Slots with a row in the newest checkpoint, a bit each. Written by whoever takes checkpoints, and before sharing.
+    saved: [AtomicU64; CHUNK_SLOTS / 64],
 }
 
 /// Who wrote in a chunk, for page-level tracking: the newest GSN, and which lane all unhardened writers are of.
@@ -391,6 +418,48 @@ impl Chunk {
             pruning: AtomicBool::new(false),
             shared: AtomicU32::new(0),
             page: AtomicU64::new(NO_LANE),
+            changed: AtomicBool::new(false),
+            saved: [const { AtomicU64::new(0) }; CHUNK_SLOTS / 64],
+        }
+    }
+
+    /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the installation.
+    #[inline]
+    fn mark_changed(&self) {
+        point();
+        // Usually it is set, and reading it shares the line that installing has brought here anyway.
+        if !self.changed.load(Ordering::SeqCst) {
+            point();
+            self.changed.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A checkpoint has met something here that it does not hold, or comes to nothing: the next one looks again.
+    pub(crate) fn mark_changed_again(&self) {
+        self.changed.store(true, Ordering::SeqCst);
+    }
+
+    /// Is there something to look at for a checkpoint? Clears the mark: called before looking.
+    pub(crate) fn take_changed(&self) -> bool {
+        point();
+        let changed = self.changed.swap(false, Ordering::SeqCst);
+        point();
+        changed
+    }
+
+    /// The slots that have a row in the newest checkpoint.
+    pub(crate) fn saved(&self) -> SlotSet {
+        let mut set = SlotSet::default();
+        for (word, saved) in set.0.iter_mut().zip(&self.saved) {
+            *word = saved.load(Ordering::Relaxed);
+        }
+        set
+    }
+
+    /// A checkpoint that has a row for these slots is the newest now.
+    pub(crate) fn set_saved(&self, set: &SlotSet) {
+        for (saved, word) in self.saved.iter().zip(set.0) {
+            saved.store(word, Ordering::Relaxed);
         }
     }
 
@@ -487,6 +556,8 @@ impl Chunk {
         );
         if installed.is_none() {
             writer.named.set(writer.named.get() - 1);
+        } else if kind != Kind::LockOnly {
+            self.mark_changed();
         }
         installed
     }

@@ -153,7 +153,7 @@ impl WorkerInner {
             }
         }
         // What others have been allowed meanwhile is not known: near the end the looks come closer together.
-        let workers = self.inner().published.len() as u64;
+        let workers = self.inner().counters.len() as u64;
         let left = memory.left_bytes(false).saturating_sub(bytes);
         self.allowance
             .set(ALLOWANCE_BYTES_MAX.min(left / (4 * workers)));

@@ -494,6 +494,11 @@ impl CommitPath {
         }
     }
 
+    /// Why nothing can be acknowledged any more, if so it is.
+    pub fn failure(&self) -> Option<LogFailed> {
+        self.mark.failure()
+    }
+
     /// Begins the write of whatever lanes hold.
     pub fn flush_all(&self) {
         for lane in &self.lanes {

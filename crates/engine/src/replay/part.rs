@@ -1,13 +1,15 @@
-//! Applying the records of one share of the rows, on one thread.
+//! Loading the pages and applying the records of one share of the rows, on one thread.
 //!
-//! Invariants: all records of a chunk go to one part, in CSN order; so what comes out does not hang on how threads run, and
-//! a part has its chunks to itself until it is through: what it replaces is freed at once.
+//! Invariants: a chunk's pages and all its records go to one part, the pages first, the records in CSN order; so what comes out
+//! does not hang on how threads run, and a part has its chunks to itself until it is through: what it replaces is freed at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use foldhash::fast::FixedState;
+use logstead_checkpoint::{Chain, PageKey, PageReader};
+use logstead_home::LogHome;
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::{Record, Records};
 use parking_lot::Mutex;
@@ -18,7 +20,7 @@ use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::Table;
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, UnsharedChunk, version_bytes};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedChunk, version_bytes};
 
 pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
 
@@ -33,13 +35,21 @@ pub(super) struct Shared {
     /// that the failure told is always the one that a single thread would have met.
     failed: AtomicU64,
     failure: Mutex<Option<ReplayError>>,
+    /// Where pages lie.
+    home: Arc<dyn LogHome>,
+    /// What was read of them.
+    pub(super) pages: AtomicU64,
+    pub(super) page_bytes: AtomicU64,
 }
 
 impl Shared {
-    pub(super) fn new(workers: usize, memory: &'static Memory) -> Shared {
+    pub(super) fn new(workers: usize, memory: &'static Memory, home: Arc<dyn LogHome>) -> Shared {
         Shared {
             workers,
             memory,
+            home,
+            pages: AtomicU64::new(0),
+            page_bytes: AtomicU64::new(0),
             tables: Mutex::default(),
             full: AtomicBool::new(false),
             failed: AtomicU64::new(u64::MAX),
@@ -47,8 +57,27 @@ impl Shared {
         }
     }
 
+    /// The table with this number, made if there is none.
+    pub(super) fn table(&self, id: TableId) -> Arc<Table> {
+        let make = || Arc::new(Table::new(id, self.workers, self.memory));
+        Arc::clone(self.tables.lock().entry(id).or_insert_with(make))
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
+    }
+
+    /// Finds out whether the budget is used up, every so many bytes.
+    fn look(&self, bytes: u64, allowance: &mut u64) {
+        if let Some(left) = allowance.checked_sub(bytes) {
+            *allowance = left;
+            return;
+        }
+        let left = self.memory.left_bytes(true);
+        if left < bytes {
+            self.full.store(true, Ordering::Relaxed);
+        }
+        *allowance = ALLOWANCE_BYTES_MAX.min(left / 4);
     }
 
     /// The lowest CSN that could not be applied.
@@ -84,12 +113,14 @@ pub(super) struct Beyond {
 }
 
 impl Beyond {
+    fn count_row(&mut self, row: &[u8]) {
+        self.bytes += version_bytes(row.len()) as u64;
+        self.inserted += 1;
+    }
+
     fn count(&mut self, record: &Record<'_>) {
         match record {
-            Record::Insert { row, .. } => {
-                self.bytes += version_bytes(row.len()) as u64;
-                self.inserted += 1;
-            }
+            Record::Insert { row, .. } => self.count_row(row),
             // The row stays about as long as it was.
             Record::Update { .. } => {}
             Record::Delete { .. } => self.deleted += 1,
@@ -124,6 +155,7 @@ pub(super) struct Part<'s> {
     shared: &'s Shared,
     /// By table and number in the table.
     chunks: HashMap<(TableId, u64), Filling, FixedState>,
+    reader: PageReader,
     builder: RowBuilder,
     /// Bytes that may be taken before the next look at the account.
     allowance: u64,
@@ -136,6 +168,7 @@ impl<'s> Part<'s> {
         Part {
             shared,
             chunks: HashMap::default(),
+            reader: PageReader::new(Arc::clone(&shared.home)),
             builder: RowBuilder::new(),
             allowance: 0,
             beyond: Beyond::default(),
@@ -146,7 +179,12 @@ impl<'s> Part<'s> {
     pub(super) fn apply(&mut self, csn: Csn, records: &[u8]) -> Result<(), ReplayError> {
         for record in Records::new(records) {
             let record = record.map_err(|source| ReplayError::Records { csn, source })?;
-            self.look(&record);
+            let bytes = match &record {
+                Record::Insert { row, .. } => version_bytes(row.len()),
+                Record::Update { delta, .. } => version_bytes(delta.len()),
+                Record::Delete { .. } => 0,
+            };
+            self.shared.look(bytes as u64, &mut self.allowance);
             if self.shared.is_full() {
                 self.beyond.count(&record);
                 continue;
@@ -163,22 +201,64 @@ impl<'s> Part<'s> {
         Ok(())
     }
 
-    /// Finds out whether the budget is used up, every so many bytes.
-    fn look(&mut self, record: &Record<'_>) {
-        let bytes = match record {
-            Record::Insert { row, .. } => version_bytes(row.len()),
-            Record::Update { delta, .. } => version_bytes(delta.len()),
-            Record::Delete { .. } => 0,
-        } as u64;
-        if let Some(left) = self.allowance.checked_sub(bytes) {
-            self.allowance = left;
-            return;
+    /// Fills a chunk, of which nothing is known yet, from a checkpoint at `csn`.
+    pub(super) fn load(
+        &mut self,
+        csn: Csn,
+        table: TableId,
+        number: u64,
+        chain: &Chain,
+    ) -> Result<(), ReplayError> {
+        let shared = self.shared;
+        let key = PageKey::Rows {
+            table,
+            chunk: number,
+        };
+        let mut filling = Filling {
+            chunk: UnsharedChunk::new(shared.memory),
+            slot_end: 0,
+        };
+        let mut saved = SlotSet::default();
+        let mut wrong = (number >= RID_MAX / CHUNK_SLOTS as u64)
+            .then(|| (Rid(u64::MAX), RowError::new("row number out of range")));
+        let (allowance, beyond) = (&mut self.allowance, &mut self.beyond);
+        let loaded = self.reader.chunk(&key, chain, |slot, written, row| {
+            if wrong.is_some() {
+                return;
+            }
+            shared.look(version_bytes(row.len()) as u64, allowance);
+            if shared.is_full() {
+                return beyond.count_row(row);
+            }
+            let slot = usize::from(slot);
+            match RowRef::parse(row) {
+                Ok(row) if written < csn => {
+                    filling.chunk.replace(slot, written, Some(row.bytes()));
+                    filling.slot_end = filling.slot_end.max(slot + 1);
+                    saved.insert(slot);
+                }
+                Ok(_) => {
+                    let newer = RowError::new("it is newer than the checkpoint");
+                    wrong = Some((Rid(number * CHUNK_SLOTS as u64 + slot as u64), newer));
+                }
+                Err(error) => {
+                    wrong = Some((Rid(number * CHUNK_SLOTS as u64 + slot as u64), error));
+                }
+            }
+        });
+        loaded.map_err(|source| ReplayError::Page { csn, source })?;
+        if let Some((rid, source)) = wrong {
+            return Err(ReplayError::Row {
+                csn,
+                table,
+                rid,
+                source,
+            });
         }
-        let left = self.shared.memory.left_bytes(true);
-        if left < bytes {
-            self.shared.full.store(true, Ordering::Relaxed);
-        }
-        self.allowance = ALLOWANCE_BYTES_MAX.min(left / 4);
+        filling.chunk.set_saved(&saved);
+        let before = self.chunks.insert((table, number), filling);
+        assert!(before.is_none(), "pages come before records, once");
+        Ok(())
     }
 
     fn apply_record(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), RowError> {
@@ -195,6 +275,7 @@ impl<'s> Part<'s> {
         });
         filling.slot_end = filling.slot_end.max(slot + 1);
         let chunk = &mut filling.chunk;
+        chunk.mark_changed();
         match record {
             Record::Insert { row, .. } => {
                 let row = RowRef::parse(row)?;
@@ -215,9 +296,11 @@ impl<'s> Part<'s> {
     /// There is no more: gives the chunks to their tables, and tells what did not fit.
     pub(super) fn finish(&mut self) -> Beyond {
         let shared = self.shared;
+        let reads = self.reader.reads();
+        shared.pages.fetch_add(reads.pages, Ordering::Relaxed);
+        shared.page_bytes.fetch_add(reads.bytes, Ordering::Relaxed);
         for ((id, number), filling) in self.chunks.drain() {
-            let make = || Arc::new(Table::new(id, shared.workers, shared.memory));
-            let table = Arc::clone(shared.tables.lock().entry(id).or_insert_with(make));
+            let table = shared.table(id);
             table.rows.adopt(number, filling.chunk.share());
             let slot = filling.slot_end.saturating_sub(1) as u64;
             table

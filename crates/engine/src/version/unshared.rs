@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use logstead_types::Csn;
 
-use super::{Chunk, Fresh, Kind, LENGTH, Version, free};
+use super::{Chunk, Fresh, Kind, LENGTH, SlotSet, Version, free};
 use crate::memory::Memory;
 use crate::row_lock::RowLock;
 
@@ -68,6 +68,17 @@ impl UnsharedChunk {
             // SAFETY: made by `Fresh::new`, unlinked just now, and nobody else could reach it.
             unsafe { free(old, memory) }
         }
+    }
+
+    /// What is put in place from here on is in no checkpoint: what was before is, in these slots.
+    pub(crate) fn set_saved(&mut self, saved: &SlotSet) {
+        self.0.set_saved(saved);
+    }
+
+    /// The tail of the log has changed something.
+    #[inline]
+    pub(crate) fn mark_changed(&mut self) {
+        *self.0.changed.get_mut() = true;
     }
 
     /// From now on others may reach it.

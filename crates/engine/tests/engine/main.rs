@@ -4,6 +4,7 @@
 mod agreement;
 mod anomalies;
 mod build;
+mod checkpoints;
 mod collection;
 mod embedded;
 mod ending;

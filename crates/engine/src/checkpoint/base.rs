@@ -1,0 +1,183 @@
+//! What the next checkpoint is taken from: the newest that was published, and the means to publish another.
+//!
+//! Invariant: the directory is that of the newest checkpoint that is known to be published.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use logstead_checkpoint::{
+    Applied, Chain, Directory, Finished, Ledger, Limits, NewCheckpoint, ObjectId, ObjectWriter,
+    PageKey, Publisher,
+};
+use logstead_home::LogHome;
+use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_wal::manifest::ManifestKeeper;
+
+use super::{CheckpointError, CheckpointReport};
+
+/// See the module's documentation.
+pub(crate) struct Base {
+    home: Arc<dyn LogHome>,
+    keeper: Arc<ManifestKeeper>,
+    publisher: Publisher<Arc<ManifestKeeper>>,
+    directory: Directory,
+}
+
+/// What is to be written anew though it has not changed, so that objects with little in them go.
+#[derive(Default)]
+pub(super) struct Moves {
+    objects: BTreeSet<ObjectId>,
+    chunks: BTreeSet<(TableId, u64)>,
+}
+
+impl Moves {
+    pub(super) fn contains(&self, table: TableId, chunk: u64) -> bool {
+        !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
+    }
+}
+
+impl Base {
+    /// After recovery: of this server's epoch, with the directory that was loaded, if one was.
+    pub(crate) fn open(
+        home: Arc<dyn LogHome>,
+        database: DatabaseId,
+        epoch: Epoch,
+        keeper: ManifestKeeper,
+        directory: Option<Directory>,
+    ) -> Result<Base, logstead_checkpoint::CheckpointError> {
+        let keeper = Arc::new(keeper);
+        let newest = keeper.manifest().checkpoint;
+        let ledger = Arc::new(Ledger::new(epoch));
+        let publisher = Publisher::open(
+            Arc::clone(&home),
+            Arc::clone(&keeper),
+            database,
+            ledger,
+            newest.as_ref(),
+        )?;
+        let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
+        Ok(Base {
+            home,
+            keeper,
+            publisher,
+            directory,
+        })
+    }
+
+    pub(super) fn home(&self) -> Arc<dyn LogHome> {
+        Arc::clone(&self.home)
+    }
+
+    pub(super) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(self.publisher.ledger())
+    }
+
+    /// This life of the server.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.publisher.ledger().epoch()
+    }
+
+    /// The newest checkpoint's CSN; zero if there is none: every row is newer.
+    pub(super) fn csn(&self) -> Csn {
+        let newest = self.publisher.newest();
+        newest.map_or(Csn::ZERO, |newest| newest.record.csn)
+    }
+
+    /// Would a checkpoint at `csn` say nothing new?
+    pub(super) fn is_current(&self, csn: Csn) -> bool {
+        let newest = self.publisher.newest().map(|newest| &newest.record);
+        newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()))
+    }
+
+    /// Where a chunk lies.
+    pub(super) fn chain(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+        Ok(self.directory.get(key)?)
+    }
+
+    /// What the next checkpoint had better write anew.
+    pub(super) fn moves(&self) -> Result<Moves, CheckpointError> {
+        let found = self
+            .publisher
+            .to_rewrite(&self.directory, &Limits::default())?;
+        let chunks = found.keys.into_iter().filter_map(|key| match key {
+            PageKey::Rows { table, chunk } => Some((table, chunk)),
+            _ => None,
+        });
+        Ok(Moves {
+            chunks: chunks.collect(),
+            objects: found.objects,
+        })
+    }
+
+    /// The pages of the newest checkpoint's tables but those that `stays` names, in order.
+    pub(super) fn pages_of_others(
+        &self,
+        stays: impl Fn(TableId) -> bool,
+    ) -> Result<Vec<PageKey>, CheckpointError> {
+        let mut keys = Vec::new();
+        let record = self.publisher.newest().map(|newest| &newest.record);
+        for info in record.iter().flat_map(|record| &record.tables) {
+            if stays(info.table) {
+                continue;
+            }
+            let from = PageKey::Rows {
+                table: info.table,
+                chunk: 0,
+            };
+            for entry in self.directory.scan(Some(&from)) {
+                match entry?.0 {
+                    key @ PageKey::Rows { table, .. } if table == info.table => keys.push(key),
+                    _ => break,
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Makes the directory of the next checkpoint; it counts once that is published.
+    pub(super) fn make(
+        &self,
+        changes: &[(PageKey, Option<Chain>)],
+        moves: &Moves,
+        csn: Csn,
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<Applied, CheckpointError> {
+        let made = self.directory.apply(changes, &moves.objects, csn, writer)?;
+        Ok(made)
+    }
+
+    /// Names what was stored as the newest checkpoint.
+    pub(super) fn publish(
+        &mut self,
+        new: NewCheckpoint,
+        made: Applied,
+        stored: Finished,
+        report: &mut CheckpointReport,
+    ) -> Result<(), CheckpointError> {
+        let written = stored.written().clone();
+        let published = self.publisher.publish(new, &made, stored, |_| false)?;
+        let (_, in_use) = published.record.bytes();
+        report.objects = written.objects.len() as u64;
+        report.bytes = written.bytes;
+        report.objects_in_use = published.record.objects.len() as u64;
+        report.bytes_in_use = in_use;
+        self.directory = made.directory;
+        Ok(())
+    }
+
+    /// Removes what only records before the newest named, and the log before its places. What fails is tried again after
+    /// the next one.
+    pub(super) fn collect(&mut self, report: &mut CheckpointReport) {
+        match self.publisher.collect() {
+            Ok(collected) => report.objects_removed = collected.removed,
+            Err(error) => report.collection_failed = Some(error.to_string()),
+        }
+        match self.keeper.truncate() {
+            Ok(removed) => {
+                report.segments_removed = removed.segments;
+                report.sides_removed = removed.sides;
+            }
+            Err(error) => report.collection_failed = Some(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What checkpoints tell about themselves.
+
+use std::time::Duration;
+
+use logstead_commit::LogFailed;
+use logstead_types::{Csn, Epoch};
+
+/// Why a checkpoint was not taken. The one before stays in force, and nothing that it needs is gone.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// Another one is being taken.
+    #[error("another checkpoint is being taken")]
+    Busy,
+    /// The server is about to stop.
+    #[error("the checkpoint was given up because the server is stopping")]
+    Stopped,
+    /// There is no room for its pages (53100).
+    #[error("there is no room for a checkpoint; free some space: {0}")]
+    DiskFull(String),
+    /// The log cannot be written any more, or another server has taken over.
+    #[error(transparent)]
+    LogFailed(#[from] LogFailed),
+    /// Another server has taken over.
+    #[error("another server took over; this one publishes no checkpoint any more")]
+    Overtaken,
+    /// The home failed, or what it holds is damaged.
+    #[error(transparent)]
+    Pages(logstead_checkpoint::CheckpointError),
+}
+
+impl CheckpointError {
+    /// Will no later one succeed either?
+    pub fn is_final(&self) -> bool {
+        match self {
+            CheckpointError::Stopped
+            | CheckpointError::LogFailed(_)
+            | CheckpointError::Overtaken => true,
+            CheckpointError::Busy | CheckpointError::DiskFull(_) | CheckpointError::Pages(_) => {
+                false
+            }
+        }
+    }
+}
+
+impl From<logstead_checkpoint::CheckpointError> for CheckpointError {
+    fn from(error: logstead_checkpoint::CheckpointError) -> CheckpointError {
+        use logstead_checkpoint::CheckpointError as Of;
+        match error {
+            Of::Home(error) if error.is_disk_full() => CheckpointError::DiskFull(error.to_string()),
+            Of::Overtaken => CheckpointError::Overtaken,
+            error => CheckpointError::Pages(error),
+        }
+    }
+}
+
+/// How long a checkpoint took, part by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointTook {
+    /// Until everything below its CSN was durable.
+    pub waiting: Duration,
+    /// Looking at chunks and writing pages, holding back for the budget included.
+    pub walking: Duration,
+    /// Making the directory and storing what was left.
+    pub directory: Duration,
+    /// Storing the record and publishing it.
+    pub publishing: Duration,
+    /// Removing what nothing needs any more.
+    pub collecting: Duration,
+}
+
+/// What a checkpoint did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// It holds what was committed below this CSN.
+    pub csn: Csn,
+    /// The server's life that took it.
+    pub epoch: Epoch,
+    /// A record was published: false if nothing had changed.
+    pub written: bool,
+    /// Chunks looked at because something was done to them.
+    pub chunks_looked_at: u64,
+    /// Rows written.
+    pub rows: u64,
+    /// Pages of whole chunks written.
+    pub pages: u64,
+    /// Delta pages written.
+    pub delta_pages: u64,
+    /// Nodes of the directory written.
+    pub nodes: u64,
+    /// Bytes of pages and nodes written.
+    pub bytes: u64,
+    /// Objects stored, without the record.
+    pub objects: u64,
+    /// Objects that the checkpoint consists of now, and their bytes.
+    pub objects_in_use: u64,
+    /// Bytes of those objects.
+    pub bytes_in_use: u64,
+    /// Objects removed.
+    pub objects_removed: u64,
+    /// Segments of the log removed.
+    pub segments_removed: u64,
+    /// Side segments of large transactions removed.
+    pub sides_removed: u64,
+    /// Removing what nothing needs failed: it is tried again after the next one.
+    pub collection_failed: Option<String>,
+    /// How long it took.
+    pub took: CheckpointTook,
+}
+
+/// What checkpoints have done since the start.
+#[derive(Clone, Debug, Default)]
+pub struct CheckpointStats {
+    /// The one that the start has loaded.
+    pub loaded: Option<Csn>,
+    /// Published.
+    pub published: u64,
+    /// Asked for when nothing had changed.
+    pub unchanged: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Bytes written by those published.
+    pub bytes: u64,
+    /// The newest that was published.
+    pub last: Option<CheckpointReport>,
+    /// The last failure, if it was later than that.
+    pub last_error: Option<String>,
+}
+
+impl CheckpointStats {
+    pub(super) fn note(&mut self, taken: &Result<CheckpointReport, CheckpointError>) {
+        match taken {
+            Ok(report) if report.written => {
+                self.published += 1;
+                self.bytes += report.bytes;
+                self.last = Some(report.clone());
+                self.last_error = None;
+            }
+            Ok(_) => {
+                self.unchanged += 1;
+                self.last_error = None;
+            }
+            Err(error) => {
+                self.failed += 1;
+                self.last_error = Some(error.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Taking one checkpoint, step by step; [`Engine::checkpoint`] takes all of them.
+//!
+//! What is taken is a value that gives everything back when it is dropped: the snapshot, the turn, and the marks of all chunks from
+//! which it took something, unless it was published. So whatever fails, wherever, the next one begins from the last that was
+//! published and misses nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use logstead_checkpoint::{
+    Chain, ChunkWriter, Extent, NewCheckpoint, ObjectWriter, PageKey, TableInfo,
+};
+use logstead_env::Instant;
+use logstead_types::{Csn, Rid};
+use logstead_wal::manifest::Start;
+
+use super::base::{Base, Moves};
+use super::walk::{Amount, Seen, row_at};
+use super::{CheckpointError, CheckpointReport};
+use crate::engine::Engine;
+use crate::snapshots::Snapshots;
+use crate::table::Table;
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, SlotSet};
+
+/// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of them, and then the
+/// home is waited for, which nobody does under a guard.
+const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
+
+/// A chunk that was written.
+struct Change {
+    /// Which of the tables.
+    table: usize,
+    chunk: u64,
+    /// Its slots with a row.
+    present: SlotSet,
+    /// Where it lies; nowhere, if it is empty.
+    chain: Option<Chain>,
+}
+
+/// A checkpoint being taken.
+pub struct Checkpoint {
+    engine: Engine,
+    /// Until it is given back.
+    base: Option<Base>,
+    snapshots: Snapshots,
+    csn: Csn,
+    /// What was written below is in the checkpoint before.
+    since: Csn,
+    starts: Vec<Start>,
+    tables: Vec<Arc<Table>>,
+    /// The next chunk to look at.
+    at: (usize, u64),
+    /// Known once the walk has begun.
+    moves: Moves,
+    writer: Option<ObjectWriter<'static>>,
+    pages: ChunkWriter,
+    row: Vec<u8>,
+    changes: Vec<Change>,
+    published: bool,
+    report: CheckpointReport,
+    lap: Instant,
+}
+
+/// How a chunk is written.
+enum How {
+    Whole,
+    /// The page's place is behind those of this chain.
+    Delta(Chain),
+}
+
+impl Engine {
+    /// Begins a checkpoint of now: everything that commits from here on is in the next one. [`CheckpointError::Busy`] while another one is
+    /// being taken. Nobody waits for it but who calls.
+    pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
+        let inner = self.inner();
+        let base = inner.checkpoints.base.lock().take();
+        let base = base.ok_or(CheckpointError::Busy)?;
+        let lap = inner.env.clock.monotonic();
+        // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was pushed
+        // before them has drawn one below the counter as it is read next.
+        let path = &inner.path;
+        let starts = path.lanes().iter().map(|lane| lane.log_start()).collect();
+        let mut snapshots = Snapshots::default();
+        let (csn, mut tables) = {
+            // See "Dropped tables".
+            let tables = inner.tables.read();
+            let csn = snapshots.acquire(inner.horizon(), inner.published_by_checkpoints());
+            (csn, tables.values().cloned().collect::<Vec<_>>())
+        };
+        snapshots.publish(inner.published_by_checkpoints());
+        tables.sort_unstable_by_key(|table| table.id());
+        path.flush_all();
+        let since = base.csn();
+        let pace = inner.checkpoints.pace(inner);
+        let writer = ObjectWriter::new(base.home(), base.ledger(), pace);
+        Ok(Checkpoint {
+            engine: self.clone(),
+            report: CheckpointReport {
+                csn,
+                epoch: base.epoch(),
+                ..CheckpointReport::default()
+            },
+            base: Some(base),
+            snapshots,
+            csn,
+            since,
+            starts,
+            tables,
+            at: (0, 0),
+            moves: Moves::default(),
+            writer: Some(writer),
+            pages: ChunkWriter::new(),
+            row: Vec::new(),
+            changes: Vec::new(),
+            published: false,
+            lap,
+        })
+    }
+}
+
+impl Checkpoint {
+    /// It holds what was committed below this CSN.
+    pub fn csn(&self) -> Csn {
+        self.csn
+    }
+
+    /// Is everything below its CSN durable? Only then can it be published. An error if that will never be.
+    pub fn is_durable(&self) -> Result<bool, CheckpointError> {
+        let inner = self.engine.inner();
+        if inner.horizon().get() >= self.csn {
+            return Ok(true);
+        }
+        match inner.path.failure() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(false),
+        }
+    }
+
+    fn lap(&mut self) -> Duration {
+        let now = self.engine.inner().env.clock.monotonic();
+        now.since(std::mem::replace(&mut self.lap, now))
+    }
+
+    /// Waits until it is durable.
+    pub(super) fn wait(&mut self) -> Result<(), CheckpointError> {
+        super::wait_for_horizon(&self.engine, self.csn)?;
+        self.report.took.waiting = self.lap();
+        Ok(())
+    }
+
+    /// Writes up to `budget` chunks that have changed. True if there are more. It is durable by then
+    /// ([`Checkpoint::is_durable`]): what is written is committed.
+    pub fn walk(&mut self, budget: usize) -> Result<bool, CheckpointError> {
+        let durable = self.is_durable()?;
+        assert!(durable, "a checkpoint holds committed rows alone");
+        if self.at == (0, 0)
+            && let Some(base) = self.base.as_ref().filter(|base| !base.is_current(self.csn))
+        {
+            self.moves = base.moves()?;
+        }
+        let mut written = 0;
+        while let Some(table) = self.tables.get(self.at.0).cloned() {
+            let (table_at, number) = self.at;
+            if number * CHUNK_SLOTS as u64 >= table.rows.rid_end() {
+                self.at = (table_at + 1, 0);
+                continue;
+            }
+            self.at.1 += 1;
+            let Some((chunk, _)) = table.rows.slot(Rid(number * CHUNK_SLOTS as u64)) else {
+                continue;
+            };
+            let is_moved = self.moves.contains(table.id(), number);
+            if !chunk.take_changed() && !is_moved {
+                continue;
+            }
+            match self.write_chunk(table_at, &table, number, chunk, is_moved) {
+                Ok(true) => written += 1,
+                Ok(false) => {}
+                Err(error) => {
+                    chunk.mark_changed_again();
+                    return Err(error);
+                }
+            }
+            if written >= budget {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks at a chunk and writes what has changed, or all of it if it is moved. False: there was nothing to write.
+    fn write_chunk(
+        &mut self,
+        table_at: usize,
+        table: &Table,
+        number: u64,
+        chunk: &Chunk,
+        is_moved: bool,
+    ) -> Result<bool, CheckpointError> {
+        let inner = self.engine.inner();
+        if inner.checkpoints.stopping.load(Ordering::Relaxed) {
+            return Err(CheckpointError::Stopped);
+        }
+        self.report.chunks_looked_at += 1;
+        let saved = chunk.saved();
+        let guard = Guard::pin();
+        let seen = Seen::look(chunk, self.csn, &guard);
+        let changed = seen.amount_since(self.since);
+        let present = seen.present;
+        let same = changed.rows == 0 && seen.gone(&saved).next().is_none();
+        if same && !is_moved {
+            return Ok(false);
+        }
+        let all = seen.amount_since(Csn::ZERO);
+        let key = PageKey::Rows {
+            table: table.id(),
+            chunk: number,
+        };
+        // The directory may have to be read: not under the guard.
+        drop(guard);
+        let chain = self
+            .base
+            .as_ref()
+            .map_or(Ok(None), |base| base.chain(&key))?;
+        let chain = if present.is_empty() {
+            None
+        } else {
+            let how = match chain {
+                Some(chain) if !is_moved && !is_due(&chain, changed, all) => How::Delta(chain),
+                _ => How::Whole,
+            };
+            Some(self.write_pages(key, how, chunk, &saved, all)?)
+        };
+        self.changes.push(Change {
+            table: table_at,
+            chunk: number,
+            present,
+            chain,
+        });
+        Ok(true)
+    }
+
+    /// Writes a chunk's page, or pages if it is large.
+    fn write_pages(
+        &mut self,
+        key: PageKey,
+        how: How,
+        chunk: &Chunk,
+        saved: &SlotSet,
+        all: Amount,
+    ) -> Result<Chain, CheckpointError> {
+        let (extent, since) = match how {
+            How::Whole => (Extent::Whole, Csn::ZERO),
+            How::Delta(_) => (Extent::Delta, self.since),
+        };
+        let (pages, report) = (&mut self.pages, &mut self.report);
+        let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+        pages.begin(key, extent, self.csn);
+        // The snapshot keeps what it sees: a second look finds the same.
+        let guard = Guard::pin();
+        let seen = Seen::look(chunk, self.csn, &guard);
+        if extent == Extent::Delta {
+            for slot in seen.gone(saved) {
+                pages.gone(slot)?;
+            }
+        }
+        let large = all.bytes >= COPIED_BYTES_MIN;
+        if large {
+            drop(guard);
+            for slot in 0..CHUNK_SLOTS {
+                let csn = {
+                    let guard = Guard::pin();
+                    let Some((csn, row)) = row_at(chunk, slot, self.csn, &guard) else {
+                        continue;
+                    };
+                    self.row.clear();
+                    self.row.extend_from_slice(row);
+                    csn
+                };
+                if csn >= since {
+                    pages.row(slot as u16, csn, &self.row, writer)?;
+                    report.rows += 1;
+                }
+            }
+            if self.row.capacity() > COPIED_BYTES_MIN {
+                self.row = Vec::new();
+            }
+        } else {
+            for (slot, csn, row) in seen.rows_since(since) {
+                pages.row(slot, csn, row, writer)?;
+                report.rows += 1;
+            }
+            drop(guard);
+        }
+        let written = pages.finish(writer)?;
+        match how {
+            How::Whole => {
+                report.pages += written.len() as u64;
+                // A page is always made of a whole chunk.
+                Chain::whole(written).ok_or(CheckpointError::Busy)
+            }
+            How::Delta(mut chain) => {
+                report.delta_pages += written.len() as u64;
+                chain.push(written);
+                Ok(chain)
+            }
+        }
+    }
+
+    /// Names what was written as the newest checkpoint, and removes what nothing needs any more. All chunks were walked.
+    pub fn publish(mut self) -> Result<CheckpointReport, CheckpointError> {
+        assert!(!self.walk(1)?, "a checkpoint is of all chunks");
+        self.report.took.walking = self.lap();
+        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        if base.is_current(self.csn) {
+            return Ok(self.report.clone());
+        }
+        let of_these = |id| {
+            self.tables
+                .binary_search_by_key(&id, |table| table.id())
+                .is_ok()
+        };
+        let others = base.pages_of_others(of_these)?;
+        let mut changes: Vec<(PageKey, Option<Chain>)> =
+            others.into_iter().map(|key| (key, None)).collect();
+        changes.extend(self.changes.iter().map(|change| {
+            let key = PageKey::Rows {
+                table: self.tables[change.table].id(),
+                chunk: change.chunk,
+            };
+            (key, change.chain.clone())
+        }));
+        changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let mut writer = self.writer.take().ok_or(CheckpointError::Busy)?;
+        let made = base.make(&changes, &self.moves, self.csn, &mut writer)?;
+        let stored = writer.finish()?;
+        self.report.nodes = made.nodes;
+        self.report.took.directory = self.lap();
+        let infos = self.tables.iter().map(|table| TableInfo {
+            table: table.id(),
+            rid_end: table.rows.rid_end(),
+        });
+        let new = NewCheckpoint {
+            csn: self.csn,
+            taken_at_micros: self.engine.inner().env.clock.now_micros_since_2000(),
+            tables: infos.collect(),
+            starts: std::mem::take(&mut self.starts),
+        };
+        let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
+        base.publish(new, made, stored, &mut self.report)?;
+        // From here on the next one is taken from this.
+        self.published = true;
+        for change in &self.changes {
+            let first = Rid(change.chunk * CHUNK_SLOTS as u64);
+            if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
+                chunk.set_saved(&change.present);
+            }
+        }
+        self.report.took.publishing = self.lap();
+        self.report.written = true;
+        if let Some(base) = &mut self.base {
+            base.collect(&mut self.report);
+        }
+        self.report.took.collecting = self.lap();
+        Ok(self.report.clone())
+    }
+}
+
+impl Drop for Checkpoint {
+    fn drop(&mut self) {
+        let inner = self.engine.inner();
+        if !self.published {
+            for change in &self.changes {
+                let first = Rid(change.chunk * CHUNK_SLOTS as u64);
+                if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
+                    chunk.mark_changed_again();
+                }
+            }
+        }
+        self.snapshots
+            .release(self.csn, inner.published_by_checkpoints());
+        // What was stored for nothing is given up before the turn is.
+        self.writer = None;
+        *inner.checkpoints.base.lock() = self.base.take();
+    }
+}
+
+/// The quarter rule, with what the delta will take guessed by what the chunk took when it was written whole.
+fn is_due(chain: &Chain, changed: Amount, all: Amount) -> bool {
+    let whole = u64::from(chain.base().len)
+        + chain
+            .parts()
+            .iter()
+            .map(|page| u64::from(page.len))
+            .sum::<u64>();
+    let share = |part: usize, of: usize| u128::from(whole) * part as u128 / of.max(1) as u128;
+    let guess = share(changed.bytes, all.bytes);
+    chain.is_due_for_merge(u64::try_from(guess).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,248 @@
+//! What a checkpoint finds of a chunk: the rows visible at its CSN, without a lock.
+//!
+//! Which chunks it looks at. Whoever installs a version marks the chunk afterwards. A checkpoint clears the mark before it
+//! looks, and sets it again if it meets a version that it does not see. So **a chunk without the mark holds nothing that the
+//! last checkpoint which looked there, or an earlier one, has not written**, but for versions whose mark is about to be set:
+//! - Let v be installed and S the CSN of a checkpoint that sees v. Its writer had set the mark before it committed, so the mark
+//!   was set when S was drawn up, unless an earlier checkpoint R cleared it in between.
+//! - If R cleared it (or found it clear, which only another checkpoint makes it), v was in its chain already, whether the writer
+//!   set the mark or found it set. R looked at the chain after that: either it saw v, and wrote it, or it did not, and set the
+//!   mark again.
+//!
+//! A checkpoint that fails sets the marks again of all chunks from which it took something.
+//!
+//! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing before
+//! it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though the horizon has
+//! passed S (its entry may be durable before its thread has told so), and is waited for, as readers do: a few instructions.
+//!
+//! Does not: read or write anything outside memory, or know of pages.
+
+use std::array;
+
+use logstead_types::Csn;
+
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, Kind, SlotSet, Stamp, VersionRef};
+
+/// A chunk as a checkpoint sees it.
+pub(crate) struct Seen<'g> {
+    rows: [Option<(VersionRef<'g>, Csn)>; CHUNK_SLOTS],
+    /// The slots with a row.
+    pub(crate) present: SlotSet,
+}
+
+/// How much there is to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl<'g> Seen<'g> {
+    /// Looks at a chunk whose mark was taken.
+    pub(crate) fn look(chunk: &Chunk, snapshot: Csn, guard: &'g Guard) -> Seen<'g> {
+        let mut seen = Seen {
+            rows: array::from_fn(|_| None),
+            present: SlotSet::default(),
+        };
+        let mut beyond = false;
+        for slot in 0..CHUNK_SLOTS {
+            if let Some(row) = see(chunk, slot, snapshot, guard, &mut beyond) {
+                seen.rows[slot] = Some(row);
+                seen.present.insert(slot);
+            }
+        }
+        if beyond {
+            chunk.mark_changed_again();
+        }
+        seen
+    }
+
+    /// The rows that were written at `since` or later, in slot order.
+    pub(crate) fn rows_since(&self, since: Csn) -> impl Iterator<Item = (u16, Csn, &'g [u8])> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter_map(move |(slot, row)| {
+            let (version, csn) = (*row)?;
+            (csn >= since).then(|| (slot as u16, csn, version.row()))
+        })
+    }
+
+    /// How much [`Seen::rows_since`] is.
+    pub(crate) fn amount_since(&self, since: Csn) -> Amount {
+        let mut amount = Amount::default();
+        for (_, _, row) in self.rows_since(since) {
+            amount.rows += 1;
+            amount.bytes += row.len();
+        }
+        amount
+    }
+
+    /// The slots that had a row in the checkpoint before, and have none.
+    pub(crate) fn gone(&self, saved: &SlotSet) -> impl Iterator<Item = u16> {
+        let (saved, present) = (*saved, self.present);
+        let slots = 0..CHUNK_SLOTS;
+        let gone = slots.filter(move |&slot| saved.contains(slot) && !present.contains(slot));
+        gone.map(|slot| slot as u16)
+    }
+}
+
+/// What the snapshot sees in a slot, and notes whether there is something beyond it.
+fn see<'g>(
+    chunk: &Chunk,
+    slot: usize,
+    snapshot: Csn,
+    guard: &'g Guard,
+    beyond: &mut bool,
+) -> Option<(VersionRef<'g>, Csn)> {
+    let mut at = chunk.head(slot, guard);
+    while let Some(version) = at {
+        at = version.next(guard);
+        let kind = version.kind();
+        if kind == Kind::LockOnly {
+            continue;
+        }
+        let csn = match version.stamp() {
+            Stamp::Committed(csn) => Some(csn),
+            Stamp::Writer(state) => state.settled(),
+        };
+        if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
+            return (kind != Kind::Tombstone).then_some((version, csn));
+        }
+        *beyond = true;
+    }
+    None
+}
+
+/// The row that the snapshot sees in one slot of a chunk that was looked at.
+pub(crate) fn row_at<'g>(
+    chunk: &Chunk,
+    slot: usize,
+    snapshot: Csn,
+    guard: &'g Guard,
+) -> Option<(Csn, &'g [u8])> {
+    let (version, csn) = see(chunk, slot, snapshot, guard, &mut false)?;
+    Some((csn, version.row()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use logstead_commit::Horizon;
+    use logstead_types::WorkerId;
+    use shuttle::scheduler::RandomScheduler;
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+    use crate::memory::UNLIMITED;
+    use crate::row_lock::RowLock;
+    use crate::state::{TxnId, TxnState};
+    use crate::tree::interleave::{point, set_hook};
+    use crate::version::Writer;
+
+    type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
+
+    /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to `later`.
+    fn write(chunk: &Chunk, horizon: &Horizon, id: u64, slot: usize, kind: Kind, commits: bool) {
+        let guard = Guard::pin();
+        let head = chunk.head(slot, &guard);
+        let busy = head.is_some_and(
+            |head| matches!(head.stamp(), Stamp::Writer(state) if state.committed().is_none()),
+        );
+        let writer = Writer::new(TxnState::new(TxnId(id)));
+        let row = id.to_be_bytes();
+        let row = if kind == Kind::Tombstone {
+            &[][..]
+        } else {
+            &row
+        };
+        let lock = RowLock::NoKeyUpdate;
+        if busy
+            || chunk
+                .install(slot, head, &writer, kind, lock, 1, row, &guard)
+                .is_none()
+        {
+            return;
+        }
+        point();
+        if !commits {
+            chunk.prune_lock().pop(slot, &writer, &guard);
+            writer.state().aborted();
+            return;
+        }
+        writer.state().begin_commit();
+        point();
+        let (csn, reservation) = horizon.draw(WorkerId(id as u16 / 100));
+        point();
+        drop(reservation);
+        point();
+        writer.state().precommitted(csn);
+        point();
+        chunk.stamp(slot, &writer, csn, &guard);
+    }
+
+    /// Checkpoints among writers, by marks and changes alone, hold what is visible at their CSNs: nothing is forgotten,
+    /// whatever the order of marks, installations, draws, and looks.
+    #[test]
+    fn checkpoints_by_marks_hold_what_is_visible() {
+        const ROW: Kind = Kind::Row {
+            keys_changed: false,
+        };
+        let mut config = Config::default();
+        config.max_steps = shuttle::MaxSteps::None;
+        // What was seen of a chunk lies on the stack.
+        config.stack_size = 1 << 20;
+        let runner = Runner::new(RandomScheduler::new(3_000), config);
+        runner.run(|| {
+            set_hook(Some(thread::yield_now));
+            let chunk = Arc::new(Chunk::new(&UNLIMITED));
+            let horizon = Arc::new(Horizon::new(3, Csn(10)));
+            let writers: Vec<_> = (1..3)
+                .map(|n| {
+                    let (chunk, horizon) = (chunk.clone(), horizon.clone());
+                    thread::spawn(move || {
+                        set_hook(Some(thread::yield_now));
+                        let id = n * 100;
+                        write(&chunk, &horizon, id, n as usize, ROW, true);
+                        write(&chunk, &horizon, id + 1, 7, ROW, n == 1);
+                        write(&chunk, &horizon, id + 2, n as usize, Kind::Tombstone, true);
+                    })
+                })
+                .collect();
+            let mut page = Page::new();
+            let mut since = Csn(0);
+            let mut checkpoint = |page: &mut Page| {
+                let snapshot = horizon.counter();
+                while horizon.get() < snapshot {
+                    horizon.advance(|| Csn(u64::MAX));
+                    point();
+                }
+                if chunk.take_changed() {
+                    let guard = Guard::pin();
+                    let seen = Seen::look(&chunk, snapshot, &guard);
+                    let gone: Vec<u16> = seen.gone(&chunk.saved()).collect();
+                    page.retain(|slot, _| !gone.contains(slot));
+                    page.extend(
+                        seen.rows_since(since)
+                            .map(|(slot, csn, row)| (slot, (csn, row.to_vec()))),
+                    );
+                    chunk.set_saved(&seen.present);
+                }
+                let guard = Guard::pin();
+                // In tests alone nobody collects: what is visible can be asked later.
+                let all = Seen::look(&chunk, snapshot, &guard);
+                let all = all.rows_since(Csn(0));
+                let all: Page = all.map(|(s, csn, row)| (s, (csn, row.to_vec()))).collect();
+                assert_eq!(*page, all, "at {snapshot}, since {since}");
+                since = snapshot;
+            };
+            for _ in 0..3 {
+                checkpoint(&mut page);
+            }
+            writers.into_iter().for_each(|w| w.join().expect("ends"));
+            checkpoint(&mut page);
+            assert!(!chunk.take_changed() || horizon.counter() > since, "quiet");
+            set_hook(None);
+        });
+    }
+}
