@@ -14,8 +14,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Adapt, Awaits, CommitOptions, Engine, EngineOptions, Env, Guard, Isolation, KeyExtractor,
-    KeyKind, ProtocolKind, QueueKind, RowRef, ScanCursor, Table, Tracking, Worker,
+    Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env, Guard,
+    Isolation, KeyExtractor, KeyKind, PagesError, ProtocolKind, QueueKind, RowRef, ScanCursor,
+    Table, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -81,6 +82,8 @@ pub(crate) struct Setup {
     pub(crate) dead_lane: Option<u16>,
     /// A lane that takes many times as long as the others.
     pub(crate) slow_lane: Option<u16>,
+    /// Checkpoints are taken all the time, a step now and then.
+    pub(crate) checkpoints: bool,
     /// Instead of wherever the dice say.
     pub(crate) crash: Option<CrashAt>,
 }
@@ -108,7 +111,22 @@ pub(crate) struct Outcomes {
     pub(crate) false_waits: u64,
     /// How often the number of lanes in use was set.
     pub(crate) remaps: u64,
+    pub(crate) checkpoints: CheckpointCounts,
     pub(crate) counts: Counts,
+}
+
+/// What became of checkpoints.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CheckpointCounts {
+    pub(crate) published: u64,
+    pub(crate) delta_pages: u64,
+    pub(crate) failed: u64,
+    pub(crate) objects_removed: u64,
+    pub(crate) segments_removed: u64,
+    /// Lives that ended in the middle of one.
+    pub(crate) cut_short: u64,
+    /// Starts that loaded one.
+    pub(crate) loaded: u64,
 }
 
 impl Outcomes {
@@ -123,6 +141,14 @@ impl Outcomes {
         self.true_waits += other.true_waits;
         self.false_waits += other.false_waits;
         self.remaps += other.remaps;
+        let (mine, theirs) = (&mut self.checkpoints, &other.checkpoints);
+        mine.published += theirs.published;
+        mine.delta_pages += theirs.delta_pages;
+        mine.failed += theirs.failed;
+        mine.objects_removed += theirs.objects_removed;
+        mine.segments_removed += theirs.segments_removed;
+        mine.cut_short += theirs.cut_short;
+        mine.loaded += theirs.loaded;
         self.counts.acknowledged += other.counts.acknowledged;
         self.counts.answered += other.counts.answered;
         self.counts.errors_told += other.counts.errors_told;
@@ -284,6 +310,8 @@ impl Machine {
             }
             home.crash_at(u64::MAX);
             let (engine, _) = opened.map_err(|error| format!("recovery: {error}"))?;
+            let loaded = engine.checkpoint_stats().loaded.is_some();
+            self.outcomes.checkpoints.loaded += u64::from(loaded);
             self.judge(&engine)?;
             if again > 0 {
                 // The same once more, from what this recovery has left.
@@ -406,10 +434,17 @@ impl Machine {
         } else if anywhere && self.dice.one_in(3) {
             home.crash_at(home.requests() + self.dice.roll(60));
         }
+        let mut taking = None;
         for step in 0..=steps {
-            let went_on = self.step(tables, &mut seats, &mut tasks)?;
+            let went_on = if self.setup.checkpoints && self.dice.one_in(6) {
+                self.checkpoint(&tables.engine, &mut taking)?;
+                true
+            } else {
+                self.step(tables, &mut seats, &mut tasks)?
+            };
             if home.is_down() {
                 self.outcomes.crashes_in_life += 1;
+                self.outcomes.checkpoints.cut_short += u64::from(taking.is_some());
                 return Ok(());
             }
             if tasks.is_empty() {
@@ -499,6 +534,47 @@ impl Machine {
         self.hear_of_hardened();
         let wrong = self.log.borrow().wrong.clone();
         wrong.map_or(Ok(true), Err)
+    }
+
+    /// A step of taking checkpoints, one after the other: transactions go on between any two.
+    fn checkpoint(
+        &mut self,
+        engine: &Engine,
+        taking: &mut Option<Checkpoint>,
+    ) -> Result<(), String> {
+        let counts = &mut self.outcomes.checkpoints;
+        let Some(checkpoint) = taking else {
+            *taking = Some(engine.begin_checkpoint().map_err(|e| e.to_string())?);
+            return Ok(());
+        };
+        let stepped = match checkpoint.is_durable() {
+            Ok(false) => return Ok(()),
+            Ok(true) => checkpoint.walk(1),
+            Err(error) => Err(error),
+        };
+        let done = match stepped {
+            Ok(true) => return Ok(()),
+            Ok(false) => taking.take().map_or(Ok(None), |c| c.publish().map(Some)),
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(report) => {
+                let report = report.unwrap_or_default();
+                counts.published += u64::from(report.written);
+                counts.delta_pages += report.delta_pages;
+                counts.objects_removed += report.objects_removed;
+                counts.segments_removed += report.segments_removed;
+                Ok(())
+            }
+            Err(_) if self.home.home.is_down() => Ok(()),
+            // A request that failed, or a log that has: the next one begins anew.
+            Err(CheckpointError::Pages(PagesError::Home(_)) | CheckpointError::LogFailed(_)) => {
+                counts.failed += 1;
+                *taking = None;
+                Ok(())
+            }
+            Err(error) => Err(format!("checkpoint: {error}")),
+        }
     }
 
     fn let_time_pass(&mut self, seats: &mut [Seat], storage: Option<Instant>) -> bool {

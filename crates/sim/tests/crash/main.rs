@@ -56,6 +56,7 @@ fn setup(seed: u64) -> Setup {
         remaps: protocol == ProtocolKind::GroupedLanes && dice.one_in(2),
         dead_lane: None,
         slow_lane: None,
+        checkpoints: dice.one_in(2),
         crash: None,
     }
 }
@@ -84,6 +85,17 @@ fn what_clients_were_told_survives_any_crash() {
         assert!(all.remaps > 0, "{all:?}");
         assert!(counts.answered > 0 && counts.errors_told > 0, "{all:?}");
         assert!(counts.large > 0 && counts.rolled_back > 0, "{all:?}");
+        let checkpoints = all.checkpoints;
+        assert!(
+            checkpoints.loaded > 0 && checkpoints.delta_pages > 0,
+            "{all:?}"
+        );
+        assert!(
+            checkpoints.cut_short > 0 && checkpoints.failed > 0,
+            "{all:?}"
+        );
+        assert!(checkpoints.objects_removed > 0, "{all:?}");
+        assert!(checkpoints.segments_removed > 0, "{all:?}");
     }
 }
 
@@ -99,6 +111,7 @@ fn crashes_at_every_request_of_a_life_and_of_its_recovery() {
         setup.clients_per_worker = 1;
         setup.transactions = 8;
         setup.faults = false;
+        setup.checkpoints = seed % 3 != 2;
         let mut crash_at = |life, recovery| {
             setup.crash = Some(CrashAt { life, recovery });
             let outcomes = run(&setup, 2);
@@ -119,6 +132,10 @@ fn crashes_at_every_request_of_a_life_and_of_its_recovery() {
     }
     println!("{runs} runs: {all:?}");
     assert!(all.crashes_in_recovery > 0 && all.lost > 0, "{all:?}");
+    assert!(
+        all.checkpoints.cut_short > 0 && all.checkpoints.loaded > 0,
+        "{all:?}"
+    );
 }
 
 /// `exact` has nobody wait who need not by the precise graph; `horizon` does. (Protocols that acknowledge in rounds have
@@ -135,6 +152,7 @@ fn exact_has_no_false_waits() {
                 [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
             setup.tracking = tracking;
             setup.faults = false;
+            setup.checkpoints = false;
             setup.slow_lane = (seed % 3 == 0).then_some(0);
             let outcomes = run(&setup, 1);
             if tracking == Tracking::Exact {
@@ -166,6 +184,7 @@ fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
         setup.steal_group = 1;
         setup.inline = false;
         setup.faults = false;
+        setup.checkpoints = false;
         setup.dead_lane = Some((seed % 4) as u16);
         let outcomes = run(&setup, 1);
         assert_eq!(outcomes.false_waits, 0, "{setup:?}: {outcomes:?}");
