@@ -5,6 +5,7 @@
 //! - A part has one writer and one content, so writing it again does no harm.
 //! - Something of the writer is on its way as long as it holds bytes that are not written: whoever waits for its backlog waits
 //!   for something.
+//! - Who waits for the end is told exactly once, whatever moment the home is closed at, and without the writer's lock held.
 //!
 //! What a server leaves that stops half way is listed like a whole one, so that the next recovery removes it; reading it says that it
 //! is missing.
@@ -202,7 +203,9 @@ struct State {
     spares: Vec<Vec<u8>>,
     failed: Option<HomeError>,
     given_up: bool,
-    done: Option<SideCompletion>,
+    /// Set by `finish`, taken when nothing is on its way any more. Parts that a home drops when it is closed never come back: then this
+    /// goes with the last of them, and tells that.
+    done: Option<Done>,
 }
 
 impl State {
@@ -268,15 +271,55 @@ impl ObjectSide {
     }
 }
 
+/// What is to be begun once the writer's lock is free: a home that is closed drops it at once, and who is told of that may do anything.
+#[derive(Default)]
+struct Work {
+    parts: Vec<(u32, Vec<u8>)>,
+    end: Option<End>,
+}
+
+/// What comes after the last part.
+enum End {
+    /// The last object, or why there is none.
+    Complete {
+        index: Vec<u8>,
+        result: Result<(), HomeError>,
+        done: Done,
+    },
+    /// All is removed.
+    Clear,
+}
+
 impl Shared {
-    /// Sends what may be sent.
-    fn send(self: &Arc<Self>, state: &mut State) {
-        while let Some((number, part)) = state.next_part() {
+    /// What may be sent now.
+    fn next_work(&self, state: &mut State) -> Work {
+        let mut work = Work::default();
+        while let Some(part) = state.next_part() {
+            work.parts.push(part);
+        }
+        work.end = self.end(state);
+        work
+    }
+
+    fn begin(self: &Arc<Self>, work: Work) {
+        for (number, part) in work.parts {
             let shared = Arc::clone(self);
             self.handle
                 .spawn(async move { shared.write(number, part).await });
         }
-        self.end(state);
+        let shared = Arc::clone(self);
+        match work.end {
+            None => {}
+            Some(End::Clear) => drop(self.handle.spawn(async move { shared.clear().await })),
+            Some(End::Complete {
+                index,
+                result,
+                done,
+            }) => {
+                self.handle
+                    .spawn(async move { shared.complete(index, result, done).await });
+            }
+        }
     }
 
     async fn write(self: Arc<Self>, number: u32, part: Vec<u8>) {
@@ -285,40 +328,43 @@ impl Shared {
         let part = Bytes::from(part);
         let core = &self.core;
         let written = core.ask(|| core.bucket.put(&name, part.clone())).await;
-        let state = &mut *self.state.lock();
-        state.in_flight -= 1;
-        state.in_flight_bytes -= len;
-        if part.is_unique() {
-            let mut spare = Vec::from(part);
-            spare.clear();
-            state.keep(spare);
-        }
-        if let Err(error) = written {
-            state.failed.get_or_insert(failed(&error));
-            state.waiting.clear();
-            state.waiting_bytes = 0;
-        }
-        self.send(state);
+        let work = {
+            let state = &mut *self.state.lock();
+            state.in_flight -= 1;
+            state.in_flight_bytes -= len;
+            if part.is_unique() {
+                let mut spare = Vec::from(part);
+                spare.clear();
+                state.keep(spare);
+            }
+            if let Err(error) = written {
+                state.failed.get_or_insert(failed(&error));
+                state.waiting.clear();
+                state.waiting_bytes = 0;
+            }
+            self.next_work(state)
+        };
+        self.begin(work);
     }
 
     /// When nothing is on its way and nothing more comes: the last object, or the removal of all.
-    fn end(self: &Arc<Self>, state: &mut State) {
+    fn end(&self, state: &mut State) -> Option<End> {
         if state.in_flight > 0 {
-            return;
+            return None;
         }
-        let shared = Arc::clone(self);
         if state.given_up {
-            self.handle.spawn(async move { shared.clear().await });
-        } else if state.waiting.is_empty()
-            && let Some(done) = state.done.take()
-        {
-            let ends = std::mem::take(&mut state.ends);
-            let index = Index { ends }.encode(self.lane, self.id, state.crc);
-            let result = state.failed.clone().map_or(Ok(()), Err);
-            let done = Done(Some(done));
-            self.handle
-                .spawn(async move { shared.complete(index, result, done).await });
+            return Some(End::Clear);
         }
+        if !state.waiting.is_empty() {
+            return None;
+        }
+        let done = state.done.take()?;
+        let ends = std::mem::take(&mut state.ends);
+        Some(End::Complete {
+            index: Index { ends }.encode(self.lane, self.id, state.crc),
+            result: state.failed.clone().map_or(Ok(()), Err),
+            done,
+        })
     }
 
     async fn complete(&self, index: Vec<u8>, mut result: Result<(), HomeError>, done: Done) {
@@ -369,13 +415,16 @@ impl SideWriter for ObjectSide {
         if piece.is_empty() {
             return;
         }
-        let state = &mut *self.shared.state.lock();
-        if state.failed.is_some() {
-            return;
-        }
-        state.waiting_bytes += piece.len();
-        state.waiting.push_back(piece);
-        self.shared.send(state);
+        let work = {
+            let state = &mut *self.shared.state.lock();
+            if state.failed.is_some() {
+                return;
+            }
+            state.waiting_bytes += piece.len();
+            state.waiting.push_back(piece);
+            self.shared.next_work(state)
+        };
+        self.shared.begin(work);
     }
 
     fn backlog_bytes(&self) -> usize {
@@ -389,9 +438,12 @@ impl SideWriter for ObjectSide {
 
     fn finish(mut self: Box<Self>, done: SideCompletion) {
         self.finished = true;
-        let state = &mut *self.shared.state.lock();
-        state.done = Some(done);
-        self.shared.send(state);
+        let work = {
+            let state = &mut *self.shared.state.lock();
+            state.done = Some(Done(Some(done)));
+            self.shared.next_work(state)
+        };
+        self.shared.begin(work);
     }
 }
 
@@ -400,11 +452,15 @@ impl Drop for ObjectSide {
         if self.finished {
             return;
         }
-        let state = &mut *self.shared.state.lock();
-        state.given_up = true;
-        state.waiting.clear();
-        state.waiting_bytes = 0;
-        self.shared.end(state);
+        let end = {
+            let state = &mut *self.shared.state.lock();
+            state.given_up = true;
+            state.waiting.clear();
+            state.waiting_bytes = 0;
+            self.shared.end(state)
+        };
+        let parts = Vec::new();
+        self.shared.begin(Work { parts, end });
     }
 }
 

@@ -211,6 +211,38 @@ fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     assert!(next.sides(LANE).expect("lists").is_empty());
 }
 
+/// Who waits for a side segment is told once, whatever its writer was waiting for when the home was closed; also after it was.
+#[test]
+fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
+    // A part under way and more behind it, the last object under way, and nothing: closed before the end was asked for.
+    for (held, closed_first) in [("part", false), ("complete", false), ("part", true)] {
+        let bucket = rig::plain();
+        let home = rig::open(&bucket);
+        let name = if held == "part" { "side" } else { held };
+        bucket.plan(Kind::Put, name, Fault::Hold);
+        let mut writer = home.begin_side(LANE, 5);
+        writer.append(vec![1; 1000]);
+        writer.append(vec![2; 1000]);
+        let (tell, told) = mpsc::channel();
+        let done = Box::new(move |result| tell.send(result).expect("the test waits"));
+        if closed_first {
+            rig::held(&bucket, Kind::Put, name);
+            drop(home);
+            writer.finish(done);
+        } else {
+            writer.finish(done);
+            rig::held(&bucket, Kind::Put, name);
+            drop(home);
+        }
+        let result = told.recv().expect("told");
+        assert!(
+            matches!(&result, Err(NoRoom::Failed(error)) if error.to_string().contains("closed")),
+            "{held}: {result:?}"
+        );
+        assert!(told.recv().is_err(), "{held}: once");
+    }
+}
+
 #[test]
 fn a_side_segment_given_up_is_removed() {
     let bucket = rig::plain();
