@@ -60,7 +60,11 @@ struct State {
     paused: bool,
     appends: u64,
     waiting: VecDeque<Waiting>,
+    before_rewrite: Option<Hook>,
 }
+
+/// What a test wants to do at some moment.
+type Hook = Arc<dyn Fn() + Send + Sync>;
 
 struct Waiting {
     lane: LaneId,
@@ -93,6 +97,7 @@ impl MemoryHome {
             paused: false,
             appends: 0,
             waiting: VecDeque::new(),
+            before_rewrite: None,
         };
         MemoryHome {
             state: Arc::new(Mutex::new(state)),
@@ -140,6 +145,11 @@ impl MemoryHome {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Calls `hook` before every [`rewrite`](LogHome::rewrite) from now on.
+    pub fn before_rewrite(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.state.lock().before_rewrite = Some(Arc::new(hook));
     }
 
     /// Every append, side segment and object from now on fails with an I/O error (or succeeds again).
@@ -402,6 +412,10 @@ impl LogHome for MemoryHome {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
+        let hook = self.state.lock().before_rewrite.clone();
+        if let Some(hook) = hook {
+            hook();
+        }
         self.here()?;
         let mut state = self.state.lock();
         let segments = &mut state.lanes.entry(lane).or_default().segments;

@@ -12,6 +12,7 @@ use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{Options, RecoveryError};
 use rig::{Server, options};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct Cluster {
     children: Vec<MemoryHome>,
@@ -181,6 +182,76 @@ fn members_that_are_new_or_were_away_are_completed() {
             );
         }
         assert!(bytes[0] == bytes[1], "segment {}", info.segment);
+    }
+}
+
+/// A start dies while it completes a copy that lacks many blocks at the end: the next one sees what is still missing, however far the first
+/// had come.
+#[test]
+fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
+    const BLOCKS: u64 = 150;
+    for written in [0, 1, 63, 64, 65, 100, 140] {
+        let cluster = Cluster::new(3, 4);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert!(write(&server, 1) && is_durable(&server, 1));
+        cluster.children[2].set_paused(true);
+        for csn in 2..=1 + BLOCKS {
+            assert!(write(&server, csn) && is_durable(&server, csn));
+        }
+        cluster.crash(server);
+        // The tail is written to all first; what is counted is what goes to this one alone.
+        let others = [0, 1].map(|child: usize| {
+            let count = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&count);
+            cluster.children[child].before_rewrite(move || {
+                counter.fetch_add(1, Ordering::SeqCst);
+            });
+            count
+        });
+        let (count, all) = (Arc::new(AtomicUsize::new(0)), cluster.children.clone());
+        let counter = Arc::clone(&count);
+        cluster.children[2].before_rewrite(move || {
+            let before = counter.fetch_add(1, Ordering::SeqCst);
+            let to_all = others[0]
+                .load(Ordering::SeqCst)
+                .max(others[1].load(Ordering::SeqCst));
+            if before == to_all + written {
+                // Nobody answers any more: as good as dead.
+                for child in &all {
+                    child.set_presence(Presence::Refusing);
+                }
+            }
+        });
+        assert!(cluster.start(&[0, 1, 2], Ack::Majority).is_err());
+        assert!(count.load(Ordering::SeqCst) > written);
+        for child in &cluster.children {
+            child.before_rewrite(|| {});
+            child.crash();
+            child.set_presence(Presence::Here);
+        }
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert_eq!(server.survivors, upto(1 + BLOCKS));
+        cluster.crash(server);
+        // It counts now: with it and another one everything is there, block by block.
+        cluster.children[0].set_presence(Presence::Refusing);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert_eq!(server.survivors, upto(1 + BLOCKS), "after {written}");
+        let lane = LaneId(0);
+        for info in cluster.children[1].segments(lane).unwrap() {
+            let copies = [1, 2].map(|child: usize| {
+                let mut into = Buffer::zeroed(64 << 10);
+                let at = Position::start_of(info.segment);
+                let count = cluster.children[child].read(lane, at, &mut into).unwrap();
+                let bytes = &into.as_slice()[..count];
+                let end = bytes.iter().rposition(|&byte| byte != 0);
+                bytes[..end.map_or(0, |at| at + 1)].to_vec()
+            });
+            assert!(
+                copies[0] == copies[1],
+                "segment {} after {written}",
+                info.segment
+            );
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 //!
 //! Where there is a checkpoint, blocks before its starts are not needed and not copied: a copy may begin with a hole.
 //!
-//! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery mark.
+//! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery mark. The earliest
+//! that is missing is written first: were it the last, a start that died half way would leave a long row of blocks behind a hole, and
+//! the next one would take the copy for complete.
 //!
 //! Does not: touch side segments, which are whole or absent: the home copies them.
 
@@ -84,23 +86,31 @@ fn has(
     Ok(count == block.capacity() && there.as_slice() == block.as_slice())
 }
 
-/// Writes what is missing at the lane's end. False if more than the end may be.
+/// Writes what is missing at the lane's end. False if more than the end may be; then nothing was written.
 fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, RecoveryError> {
     let mut in_a_row = 0;
+    let mut missing = Vec::new();
     for found in end.recent.iter().rev() {
         let block = bytes_of(home, end.lane, found)?;
         if has(home, copy, end.lane, found, &block)? {
             in_a_row += 1;
             if in_a_row == IN_FLIGHT_MAX {
-                return Ok(true);
+                break;
             }
-            continue;
+        } else {
+            in_a_row = 0;
+            missing.push(found);
         }
-        in_a_row = 0;
+    }
+    if in_a_row < IN_FLIGHT_MAX && end.recent.len() as u64 != end.blocks_read() {
+        return Ok(false);
+    }
+    for found in missing.into_iter().rev() {
+        let block = bytes_of(home, end.lane, found)?;
         home.rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
             .map_err(|error| from_home(home, error))?;
     }
-    Ok(end.recent.len() as u64 == end.blocks_read())
+    Ok(true)
 }
 
 /// Blocks that follow one another and are missing.
