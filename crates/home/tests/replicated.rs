@@ -348,6 +348,61 @@ fn lists_that_do_not_fit_are_refused_with_the_reason() {
     assert!(refused(&fresh, Ack::Majority).contains("a new log needs all"));
 }
 
+/// One member's record is damaged, in whatever way: a majority goes on, nothing is written there, and once it is emptied it is filled again.
+#[test]
+fn a_damaged_record_of_one_member_refuses_no_start() {
+    let cut = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
+    let flipped = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        bytes[40] ^= 1;
+        bytes
+    };
+    let damages: [&dyn Fn(&[u8]) -> Vec<u8>; 4] = [&cut, &flipped, &|_| Vec::new(), &|bytes| {
+        vec![0; bytes.len()]
+    }];
+    for damage in damages {
+        let mut children = memories(3);
+        let home = open(&children, Ack::Majority).expect("opens");
+        home.put_if_absent("thing", b"precious").expect("puts");
+        drop(home);
+        let (good, tag) = children[1].get("manifest").expect("reads").expect("there");
+        let bad = damage(&good);
+        children[1]
+            .compare_and_swap("manifest", tag, &bad)
+            .expect("damages it");
+        let said = refused(&children, Ack::All);
+        assert!(said.contains("one of several homes"), "{said}");
+        let home = open(&children, Ack::Majority).expect("two of three");
+        let state = state_of(&home, 1);
+        assert!(state.contains("empty that place"), "{state}");
+        let thing = home.get("thing").expect("reads").expect("there");
+        assert_eq!(thing.0, b"precious");
+        home.compare_and_swap("thing", thing.1, b"changed")
+            .expect("swaps");
+        home.copies_completed().expect("settles");
+        drop(home);
+        let untouched = children[1].get("manifest").expect("reads").expect("there");
+        assert_eq!(untouched.0, bad);
+        children[1] = MemoryHome::new(64 << 10);
+        let home = open(&children, Ack::Majority).expect("opens");
+        assert_eq!(state_of(&home, 1), "not counted yet");
+        home.copies_completed().expect("settles");
+        assert_eq!(state_of(&home, 1), "member");
+    }
+}
+
+#[test]
+fn lanes_without_their_record_are_a_damaged_member() {
+    let mut children = memories(3);
+    drop(open(&children, Ack::Majority).expect("opens"));
+    let lost = MemoryHome::new(64 << 10);
+    lost.open_lane(LANE, 0).expect("opens");
+    children[2] = lost.clone();
+    let home = open(&children, Ack::Majority).expect("two of three");
+    assert!(state_of(&home, 2).contains("lanes of a log"));
+    assert!(lost.get("manifest").expect("reads").is_none());
+}
+
 #[test]
 fn a_member_is_replaced_and_the_old_list_is_refused() {
     let children = memories(4);

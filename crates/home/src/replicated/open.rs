@@ -22,6 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// With this begins the manifest of a home that is a log by itself.
+const MANIFEST_MAGIC: &[u8] = b"logstead manifest ";
+/// Further looks at a record that cannot be read.
+const LOOKS: u32 = 3;
+
 /// A child to be opened.
 pub struct Source {
     /// Its URL, without credentials.
@@ -108,19 +113,43 @@ fn is_final(error: &HomeError) -> bool {
 }
 
 /// The record of a child; one that has none and no log becomes a child with an empty record.
+///
+/// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that kind: such a child
+/// is out of reach like one that does not answer, and a majority does without.
 fn record_of(home: &dyn LogHome, url: &str, member: u64) -> Result<Kept, HomeError> {
-    let foreign = |why| wrong(url, format!("it cannot be one of several homes: {why}"));
-    let read = || match home.get(RECORD)? {
-        Some((bytes, _)) => Kept::decode(&bytes).map(Some).map_err(foreign),
-        None => Ok(None),
+    let damaged = |why: &str| {
+        let what = format!("read the record of {url} as one of several homes");
+        let why = format!(
+            "{why}. To give it up: empty that place; the next start with all homes fills it again"
+        );
+        HomeError::io(
+            what,
+            std::io::Error::new(std::io::ErrorKind::InvalidData, why),
+        )
+    };
+    let read = || {
+        let mut looks = 0;
+        loop {
+            let Some((bytes, _)) = home.get(RECORD)? else {
+                return Ok(None);
+            };
+            match Kept::decode(&bytes) {
+                Ok(kept) => return Ok(Some(kept)),
+                Err(_) if bytes.starts_with(MANIFEST_MAGIC) => {
+                    let what = "it cannot be one of several homes: it holds a log of its own";
+                    return Err(wrong(url, what));
+                }
+                // It may have been cut short on its way.
+                Err(_) if looks < LOOKS => looks += 1,
+                Err(why) => return Err(damaged(why)),
+            }
+        }
     };
     if let Some(kept) = read()? {
         return Ok(kept);
     }
     if !home.lanes()?.is_empty() {
-        return Err(foreign(
-            "it holds lanes of a log that has lost its manifest",
-        ));
+        return Err(damaged("it is gone, and the lanes of a log are there"));
     }
     let kept = Kept {
         member,

@@ -107,19 +107,28 @@ impl Kept {
         out
     }
 
-    /// `Err` says what is wrong with it.
+    /// `Err` says what is wrong with it, of "it".
     pub(super) fn decode(bytes: &[u8]) -> Result<Kept, &'static str> {
         if !bytes.starts_with(MAGIC) {
-            return Err("it holds a log of its own, or something else");
+            return Err("it is something else");
         }
-        let split = bytes.len().checked_sub(4).ok_or("its record is cut")?;
+        let split = bytes.len().checked_sub(4).ok_or("it is cut")?;
         let (body, crc) = bytes.split_at(split);
         if crc != crc32c::crc32c(body).to_le_bytes() {
-            return Err("its record has a wrong checksum");
+            return Err("its checksum is wrong");
         }
         let mut from = Reader(body.get(MAGIC.len()..).unwrap_or(&[]));
-        from.kept().ok_or("its record is malformed")
+        from.kept().ok_or("it is malformed")
     }
+}
+
+/// The named thing in the record of one of several homes, for who reads that one by itself. The outer `None`: it is no such record, or a
+/// damaged one.
+pub fn named_in_record(record: &[u8], name: &str) -> Option<Option<Vec<u8>>> {
+    let kept = Kept::decode(record).ok()?;
+    let state = kept.record.accepted.map(|(_, state)| state);
+    let named = state.and_then(|mut state| state.names.remove(name));
+    Some(named.map(|named| named.bytes))
 }
 
 impl State {
@@ -274,6 +283,11 @@ mod tests {
             member: 4,
             record: Record::default(),
         };
+        let named = |kept: &Kept, name| named_in_record(&kept.encode(), name);
+        assert_eq!(named(&kept(), "manifest"), Some(Some(b"bytes".to_vec())));
+        assert_eq!(named(&kept(), "other"), Some(None));
+        assert_eq!(named(&empty, "manifest"), Some(None));
+        assert_eq!(named_in_record(b"logstead manifest 1\n", "manifest"), None);
         for kept in [kept(), empty] {
             assert_eq!(Kept::decode(&kept.encode()), Ok(kept));
         }
