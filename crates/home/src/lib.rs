@@ -30,16 +30,17 @@ pub use error::{HomeError, NoRoom};
 pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 pub use local::{LocalHome, LocalOptions, Way};
 pub use memory::{MemoryHome, Presence};
-pub use objects::{ObjectHome, ObjectOptions};
+pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
 pub use open::{HomeOptions, open, open_read_only};
 pub use prices::{Listed, Price, PriceList};
-pub use replicated::{Ack, Opener, ReplicatedHome, ReplicatedOptions, Source};
+pub use replicated::{Ack, Opener, ReplicatedHome, ReplicatedOptions, Source, named_in_record};
 pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};
 
 pub use logstead_env::Buffer;
 use logstead_types::LaneId;
 use std::fmt;
+use std::time::Duration;
 
 /// A place in a lane: a segment, and a byte offset in it. Ordered as the lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -330,6 +331,13 @@ pub trait LogHome: Send + Sync {
     /// Replaces a named thing whose state is still `expected`; else [`HomeError::Conflict`]. After another error the old
     /// or the new state is there, never a mixture.
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
+
+    /// A request for a named thing that has gone without an answer for so long counts as lost: it is settled by reading and made again, and
+    /// each repetition is given twice the time of the one before, so that a slow store is not asked in vain for ever. For who keeps
+    /// a lease there, which must not end with one lost request. Where requests cannot be lost there is nothing to do.
+    fn limit_name_requests(&self, first: Duration) {
+        let _answered_at_once = first;
+    }
 
     /// Begins to store a side segment. Its number is fresh.
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;

@@ -8,10 +8,11 @@ use crate::bucket::{Answer, Bucket, BucketError, Outcome};
 use hdrhistogram::Histogram;
 use logstead_env::{Clock, Env, Instant, JoinHandle, Random};
 use parking_lot::Mutex;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::thread::ThreadId;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -110,6 +111,8 @@ pub(super) struct Core {
     /// By which this home knows its own objects.
     pub(super) nonce: u64,
     pub(super) counts: Counts,
+    /// How long the first request for a named thing is waited for, in nanoseconds; 0: as long as the bucket's client does.
+    name_request_ns: AtomicU64,
     latencies: Mutex<Histogram<u64>>,
     warned_at: Mutex<Option<Instant>>,
 }
@@ -148,6 +151,7 @@ impl Core {
             random: Arc::clone(&env.random),
             options,
             counts: Counts::default(),
+            name_request_ns: AtomicU64::new(0),
             latencies: Mutex::new(latencies),
             warned_at: Mutex::new(None),
             bucket,
@@ -189,7 +193,40 @@ impl Core {
             return tokio::task::yield_now().await;
         }
         let part = (self.random.u64() >> 11) as f64 / (1u64 << 53) as f64;
-        tokio::time::sleep(full.mul_f64(0.5 + part / 2.0)).await;
+        self.options
+            .timer
+            .sleep(full.mul_f64(0.5 + part / 2.0))
+            .await;
+    }
+
+    pub(super) fn limit_name_requests(&self, first: Duration) {
+        let nanos = u64::try_from(first.as_nanos()).unwrap_or(u64::MAX);
+        self.name_request_ns.store(nanos, Ordering::Relaxed);
+    }
+
+    /// A request for a named thing, which counts as lost when it has not been answered for long. It may act yet.
+    pub(super) async fn limited<T>(
+        &self,
+        mut request: Answer<'_, T>,
+        what: &str,
+        attempt: u32,
+    ) -> Result<T, BucketError> {
+        let first = self.name_request_ns.load(Ordering::Relaxed);
+        if first == 0 {
+            return request.await;
+        }
+        let limit = Duration::from_nanos(first).saturating_mul(1 << attempt.min(16));
+        let mut over = self.options.timer.sleep(limit);
+        poll_fn(|cx| {
+            if let Poll::Ready(answer) = request.as_mut().poll(cx) {
+                return Poll::Ready(answer);
+            }
+            over.as_mut().poll(cx).map(|()| {
+                let why = format_args!("no answer within {limit:.1?}");
+                Err(BucketError::new(Outcome::Unknown, what, why))
+            })
+        })
+        .await
     }
 
     /// A request that may be repeated whatever came of it: one that changes nothing, or the same each time. What is left are

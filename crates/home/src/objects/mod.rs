@@ -2,7 +2,7 @@
 //!
 //! Owns: where everything lies in the bucket (`names`), what is done about every answer of the provider (`append`, `things`),
 //! segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`), immutable objects
-//! (`immutable`), the thread that does all requests (`io`).
+//! (`immutable`), the thread that does all requests (`io`), how long they wait (`timer`).
 //!
 //! Life of an append: [`LogHome::place`] claims the place; [`LogHome::append`] hands the block to the thread `home-io`; its bytes go
 //! out without being copied; the answer is settled if it is doubtful; the completion gets the block back.
@@ -24,6 +24,9 @@ mod names;
 mod read;
 mod sides;
 mod things;
+mod timer;
+
+pub use timer::{Hand, Timer};
 
 use crate::bucket::Bucket;
 use crate::{
@@ -63,6 +66,8 @@ pub struct ObjectOptions {
     pub pause_min: Duration,
     /// See `pause_min`.
     pub pause_max: Duration,
+    /// How pauses and limits pass.
+    pub timer: Timer,
 }
 
 impl Default for ObjectOptions {
@@ -73,6 +78,7 @@ impl Default for ObjectOptions {
             append_latency_us: None,
             pause_min: Duration::from_millis(5),
             pause_max: Duration::from_secs(2),
+            timer: Timer::default(),
         }
     }
 }
@@ -443,6 +449,10 @@ impl LogHome for ObjectHome {
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
         self.io
             .wait(async move { things::write(&core, &tags, &name, Some(expected), bytes).await })
+    }
+
+    fn limit_name_requests(&self, first: Duration) {
+        self.core.limit_name_requests(first);
     }
 
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {

@@ -2,14 +2,16 @@
 //!
 //! Invariants:
 //! - A tag stands for one ETag of one name as long as that may still be the thing's state; a forgotten one is a conflict.
-//! - An answer that never came is settled by reading back: what is written names its writer, so equal bytes are ours.
+//! - An answer that never came is settled by reading back: what is written names its writer, so equal bytes are ours. One that has not
+//!   come within the limit counts as one that never will.
 
 use super::io::{Core, Counts, failed};
-use crate::bucket::{ETag, Outcome};
+use crate::bucket::{Answer, BucketError, ETag, Outcome};
 use crate::{HomeError, Tag};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// States of a thing that are remembered: whoever expects one that was superseded so often is late in any case.
 const STATES_KEPT: usize = 64;
@@ -57,12 +59,22 @@ impl Tags {
     }
 }
 
+async fn read(core: &Core, name: &str) -> Result<(Bytes, Option<ETag>), BucketError> {
+    let attempts = AtomicU32::new(0);
+    let what = format!("read {name}");
+    let ask = || -> Answer<'_, _> {
+        let attempt = attempts.fetch_add(1, Ordering::Relaxed);
+        Box::pin(core.limited(core.bucket.get(name), &what, attempt))
+    };
+    core.ask(ask).await
+}
+
 pub(super) async fn get(
     core: &Core,
     tags: &Tags,
     name: &str,
 ) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-    match core.ask(|| core.bucket.get(name)).await {
+    match read(core, name).await {
         Ok((bytes, etag)) => Ok(Some((bytes.to_vec(), tags.of(name, etag)))),
         Err(error) if error.outcome == Outcome::Absent => Ok(None),
         Err(error) => Err(failed(&error)),
@@ -82,18 +94,20 @@ pub(super) async fn write(
         Some(tag) => Some(tags.etag(name, tag).ok_or_else(conflict)?),
         None => None,
     };
+    let what = format!("write {name}");
     let mut attempts = 0;
     let mut doubtful = false;
     loop {
-        let written = match &expected {
-            Some(etag) => core.bucket.replace(name, etag, bytes.clone()).await,
-            None => core.bucket.put_if_absent(name, bytes.clone()).await,
+        let request = match &expected {
+            Some(etag) => core.bucket.replace(name, etag, bytes.clone()),
+            None => core.bucket.put_if_absent(name, bytes.clone()),
         };
+        let written = core.limited(request, &what, attempts).await;
         let error = match written {
             Ok(Some(etag)) => return Ok(tags.of(name, Some(etag))),
             // The provider does not say which state this is.
             Ok(None) => {
-                let there = core.ask(|| core.bucket.get(name)).await;
+                let there = read(core, name).await;
                 let etag = match there {
                     Ok((there, etag)) if there == bytes => etag,
                     // Someone has replaced it already: written it was.
@@ -116,7 +130,7 @@ pub(super) async fn write(
         }
         core.trouble(&error);
         if doubtful {
-            match core.ask(|| core.bucket.get(name)).await {
+            match read(core, name).await {
                 Ok((there, etag)) if there == bytes => {
                     Counts::add(&core.counts.settled);
                     return Ok(tags.of(name, etag));

@@ -50,7 +50,7 @@ mod state;
 
 pub use child::Opener;
 pub use open::Source;
-pub use state::Ack;
+pub use state::{Ack, named_in_record};
 
 use crate::{
     Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
@@ -798,6 +798,13 @@ impl LogHome for ReplicatedHome {
 
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
         self.inner.set(name, Some(expected), bytes)
+    }
+
+    fn limit_name_requests(&self, first: Duration) {
+        // The records of the register are named things of the children.
+        for home in self.inner.children.iter().filter_map(|child| child.home()) {
+            home.limit_name_requests(first);
+        }
     }
 
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {

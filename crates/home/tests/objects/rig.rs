@@ -2,7 +2,9 @@
 
 use logstead_env::Env;
 use logstead_home::bucket::memory::{Kind, MemoryBucket, MemoryOptions};
-use logstead_home::{Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position};
+use logstead_home::{
+    Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, Timer,
+};
 use logstead_types::LaneId;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -32,10 +34,16 @@ pub(crate) fn every_kind() -> [MemoryBucket; 3] {
 }
 
 pub(crate) fn open(bucket: &MemoryBucket) -> ObjectHome {
+    open_with(bucket, Timer::default())
+}
+
+/// The same, where time passes as the timer says.
+pub(crate) fn open_with(bucket: &MemoryBucket, timer: Timer) -> ObjectHome {
     let options = ObjectOptions {
         appends_per_segment_max: BLOCKS,
         pause_min: Duration::ZERO,
         pause_max: Duration::ZERO,
+        timer,
         ..ObjectOptions::default()
     };
     ObjectHome::open(std::sync::Arc::new(bucket.clone()), &Env::real(), options).expect("opens")

@@ -1,9 +1,13 @@
 //! Named things and side segments: doubtful answers, other processes, what is left half way.
 
 use super::rig::{self, LANE};
+use logstead_env::Env;
 use logstead_home::bucket::memory::{Fault, Kind};
-use logstead_home::{HomeError, LogHome, NoRoom, ObjectHome};
-use std::sync::mpsc;
+use logstead_home::{
+    Ack, HomeError, LogHome, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions, Source, Timer,
+};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 #[test]
 fn doubtful_changes_of_named_things_are_settled() {
@@ -66,6 +70,85 @@ fn of_two_that_change_a_thing_one_is_told_of_a_conflict() {
         let (bytes, _) = theirs.get("thing").expect("reads").expect("is there");
         assert_eq!(bytes, b"theirs");
     }
+}
+
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// A change whose answer does not come within the limit is looked for and made again, with twice the time; the lost request does
+/// nothing when it arrives at last, or it was the one that did it.
+#[test]
+fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
+    for arrives in [false, true] {
+        let bucket = rig::plain();
+        let (timer, hand) = Timer::by_hand();
+        let home = rig::open_with(&bucket, timer);
+        let tag = home.put_if_absent("thing", b"one").expect("puts");
+        home.limit_name_requests(LIMIT);
+        bucket.plan(Kind::Replace, "thing", Fault::Hold);
+        bucket.plan(Kind::Get, "thing", Fault::Hold);
+        let changed = std::thread::scope(|scope| {
+            let change = scope.spawn(|| home.compare_and_swap("thing", tag, b"two"));
+            let lost = rig::held(&bucket, Kind::Replace, "thing");
+            assert_eq!(hand.times(), [LIMIT]);
+            hand.pass();
+            // Reading it back gets lost, too.
+            rig::held(&bucket, Kind::Get, "thing");
+            assert_eq!(hand.times(), [LIMIT]);
+            if arrives {
+                assert!(bucket.land(lost));
+            } else {
+                bucket.plan(Kind::Replace, "thing", Fault::Hold);
+            }
+            hand.pass();
+            if !arrives {
+                let again = loop {
+                    let waiting = bucket.in_network();
+                    let of_kind = waiting.iter().filter(|(_, kind, _)| *kind == Kind::Replace);
+                    if let Some((id, _, _)) = of_kind.last().filter(|(id, _, _)| *id != lost) {
+                        break *id;
+                    }
+                    std::thread::yield_now();
+                };
+                assert_eq!(hand.times(), [2 * LIMIT], "twice the time");
+                assert!(bucket.land(again));
+            }
+            change.join().expect("no panic").expect("changes")
+        });
+        bucket.land_all();
+        let there = home.get("thing").expect("reads").expect("is there");
+        assert_eq!(there, (b"two".to_vec(), changed), "arrives: {arrives}");
+    }
+}
+
+/// Two of three stores lose the write of a register: it goes on when the limit is over, not when the home's patience is.
+#[test]
+fn a_replicated_home_limits_the_requests_of_its_children() {
+    let buckets = [rig::plain(), rig::plain(), rig::plain()];
+    let (timer, hand) = Timer::by_hand();
+    let child = |bucket| Source::of(Arc::new(rig::open_with(bucket, timer.clone())));
+    let options = ReplicatedOptions {
+        ack: Ack::Majority,
+        patience: Duration::from_secs(3600),
+        ..ReplicatedOptions::default()
+    };
+    let sources = buckets.iter().map(child).collect();
+    let home = ReplicatedHome::open(sources, &Env::real(), options).expect("opens");
+    let tag = home.put_if_absent("thing", b"one").expect("puts");
+    home.limit_name_requests(LIMIT);
+    for bucket in &buckets[..2] {
+        bucket.plan(Kind::Replace, "manifest", Fault::Hold);
+    }
+    std::thread::scope(|scope| {
+        let change = scope.spawn(|| home.compare_and_swap("thing", tag, b"two"));
+        for bucket in &buckets[..2] {
+            rig::held(bucket, Kind::Replace, "manifest");
+        }
+        assert!(!hand.times().is_empty());
+        hand.pass();
+        change.join().expect("no panic").expect("changes");
+    });
+    let there = home.get("thing").expect("reads").expect("is there");
+    assert_eq!(there.0, b"two");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //!
 //! 1. A start claims the lease before it reads anything else (`claim` has the rules of taking it), fences the lanes, reads, and
 //!    writes the recovery mark (T3; see [`recovery`](crate::recovery)).
-//! 2. A thread renews it, every third of its duration.
+//! 2. A thread renews it, every third of its duration. A request of it that goes without an answer for a sixth counts as lost and is
+//!    made again: one that is lost, or two, must not let a server take over that waits for the lease to run out.
 //! 3. An answer leaves while it is valid ([`Lease::valid`], T15): one load and one look at the clock. While it is not, answers wait.
 //!    Renewed, they leave; taken over, they never do.
 //! 4. An orderly stop gives it back ([`Lease::release`]): the next start need not wait.
@@ -19,6 +20,7 @@
 //! - An attempt whose outcome is not known is never counted; it is settled by reading. Every attempt is a state of its own
 //!   (`renewals`), so what is read tells which one it was, and a state never comes back (no ABA).
 //! - Once taken over, for good: nothing makes a lost lease valid again.
+//! - That it has run out is told when it happens, by whoever looks ([`Lease::look`]): the renewal may be waiting for the home just then.
 //!
 //! Does not: fence lanes, or end the process.
 
@@ -43,6 +45,9 @@ use std::time::Duration;
 const RENEWALS: u32 = 3;
 /// After a renewal that failed, the next attempt comes after this part of the duration.
 const AGAIN_PART: u32 = 20;
+/// The first request for the manifest is waited for during this part of the duration, the next ones longer. So a renewal that is lost once
+/// is repeated at half of the duration, one that is lost twice before it is over.
+const ANSWER_PART: u32 = 6;
 /// Seconds from 1970 to 2000.
 const SECONDS_1970_TO_2000: i64 = 946_684_800;
 
@@ -70,7 +75,7 @@ pub struct LeaseOptions {
     pub duration: Duration,
     /// Take it, whoever holds it.
     pub take_over: bool,
-    /// A thread renews it. Without: [`Lease::tick`] does, when it is called.
+    /// A thread renews it, and another one watches. Without: [`Lease::tick`] does both, when it is called.
     pub threads: bool,
     /// Who knows which processes there are.
     pub processes: Arc<dyn Processes>,
@@ -120,8 +125,16 @@ struct State {
     run_out: Option<Instant>,
     /// When the last attempt that succeeded was sent.
     renewed: Instant,
-    lapsed: bool,
     released: bool,
+}
+
+/// What is known of a lease's troubles.
+#[derive(Default)]
+struct Watched {
+    /// People know that it has run out.
+    lapsed: bool,
+    /// Why it could not be renewed last time.
+    why: Option<String>,
 }
 
 /// A lease that is held, or was; see the module's documentation.
@@ -134,10 +147,14 @@ pub struct Lease {
     valid_until: AtomicU64,
     /// Held while the home is asked: changes of the manifest come one after the other.
     state: Mutex<State>,
+    /// When the request was sent that the home has not answered yet, in nanoseconds of the clock; 0: there is none.
+    asked_at: AtomicU64,
+    /// What people have been told of it. Never held while the home is asked.
+    watched: Mutex<Watched>,
     lost: Mutex<Option<LeaseLost>>,
     listener: Mutex<Option<LossListener>>,
     waiters: Mutex<Vec<Waker>>,
-    /// True: the thread is to end.
+    /// True: the threads are to end.
     stop: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -185,9 +202,10 @@ impl Lease {
                 tag: held.tag,
                 run_out: held.run_out,
                 renewed: asked,
-                lapsed: false,
                 released: false,
             }),
+            asked_at: AtomicU64::new(0),
+            watched: Mutex::default(),
             lost: Mutex::default(),
             listener: Mutex::default(),
             waiters: Mutex::default(),
@@ -200,12 +218,12 @@ impl Lease {
             (options.events)(&LeaseEvent::TakenFrom(before));
         }
         if options.threads {
-            let (weak, stop) = (Arc::downgrade(&lease), Arc::clone(&lease.stop));
-            let pause = lease.renewed_every();
-            let thread = env.spawn("lease", None, move || renew_on(&weak, &stop, pause));
-            if let Err(error) = thread {
+            let started = lease
+                .spawn(env, "lease", lease.renewed_every(), Lease::tick)
+                .and_then(|()| lease.spawn(env, "lease-watch", Duration::ZERO, Lease::look));
+            if let Err(error) = started {
                 lease.release();
-                return Err(HomeError::io("start the thread that renews the lease", error).into());
+                return Err(HomeError::io("start the threads of the lease", error).into());
             }
         }
         Ok(lease)
@@ -260,44 +278,71 @@ impl Lease {
     /// Renews the lease if that is due. What goes wrong is told, and tried again at the next call that finds it due.
     /// Gives how long to wait until then.
     pub fn tick(&self) -> Duration {
-        let result = {
-            let mut state = self.state.lock();
-            let since = self.clock.boot_time().since(state.renewed);
-            if state.released || self.lost().is_some() {
-                return self.renewed_every();
-            }
-            if since < self.renewed_every() {
-                return self.renewed_every() - since;
-            }
-            let next = state.manifest.clone();
-            let result = self.store(&mut state, next, self.options.duration);
-            match (&result, state.lapsed, self.is_valid()) {
-                (Ok(()), true, _) => {
-                    state.lapsed = false;
-                    Ok(Some(LeaseEvent::Recovered))
-                }
-                (Ok(()), false, _) => Ok(None),
-                (Err(error), false, false) if self.lost().is_none() => {
-                    state.lapsed = true;
-                    Err(Some(LeaseEvent::Lapsed(error.to_string())))
-                }
-                (Err(_), ..) => Err(None),
-            }
-            // It counts from when it was sent: one that took its time is soon due again.
-            .map(|event| {
-                let since = self.clock.boot_time().since(state.renewed);
-                (event, self.renewed_every().saturating_sub(since))
-            })
-        };
+        let pause = self.renew();
         self.tell_loss();
-        let (event, pause) = match result {
-            Ok(renewed) => renewed,
-            Err(event) => (event, self.options.duration / AGAIN_PART),
+        if !self.options.threads {
+            self.look();
+        }
+        pause
+    }
+
+    fn renew(&self) -> Duration {
+        let mut state = self.state.lock();
+        let since = self.clock.boot_time().since(state.renewed);
+        if state.released || self.lost().is_some() {
+            return self.renewed_every();
+        }
+        if since < self.renewed_every() {
+            return self.renewed_every() - since;
+        }
+        let next = state.manifest.clone();
+        match self.store(&mut state, next, self.options.duration) {
+            Ok(()) => {
+                // It counts from when it was sent: one that took its time is soon due again.
+                let since = self.clock.boot_time().since(state.renewed);
+                self.renewed_every().saturating_sub(since)
+            }
+            Err(_) => self.options.duration / AGAIN_PART,
+        }
+    }
+
+    /// Tells people that the lease has run out, and that it is renewed after that; never waits for the home. Gives how long to wait
+    /// until the next look.
+    pub fn look(&self) -> Duration {
+        let until = self.valid_until.load(Ordering::Acquire);
+        if until == 0 {
+            // Lost or given back: that is told by others.
+            return self.renewed_every();
+        }
+        let now = self.clock.boot_time().as_nanos();
+        let lapsed = now >= until;
+        let event = {
+            let mut watched = self.watched.lock();
+            match (std::mem::replace(&mut watched.lapsed, lapsed), lapsed) {
+                (false, true) => Some(LeaseEvent::Lapsed(self.why_not(&watched, now))),
+                (true, false) => Some(LeaseEvent::Recovered),
+                _ => None,
+            }
         };
         if let Some(event) = event {
             (self.options.events)(&event);
         }
-        pause
+        match lapsed {
+            true => self.options.duration / AGAIN_PART,
+            false => Duration::from_nanos(until - now),
+        }
+    }
+
+    /// Why it has not been renewed.
+    fn why_not(&self, watched: &Watched, now: u64) -> String {
+        let asked_at = self.asked_at.load(Ordering::Acquire);
+        let waiting = (asked_at != 0).then(|| {
+            let seconds = Duration::from_nanos(now.saturating_sub(asked_at)).as_secs_f64();
+            let home = self.home.describe();
+            format!("{home} has not answered for {seconds:.1} s")
+        });
+        let why = waiting.or_else(|| watched.why.clone());
+        why.unwrap_or_else(|| "it was not renewed in time".to_owned())
     }
 
     /// Returns when no earlier lease can be valid any more: from then on nobody else answers clients, and this server may.
@@ -327,7 +372,7 @@ impl Lease {
     /// Gives the lease back: nobody is answered any more, and the next server need not wait. After the last flush.
     /// May be repeated.
     pub fn release(&self) {
-        self.end_thread();
+        self.end_threads();
         let result = {
             let mut state = self.state.lock();
             self.valid_until.store(0, Ordering::SeqCst);
@@ -384,6 +429,22 @@ impl Lease {
         if state.run_out.is_none() {
             holder.owed_ms = 0;
         }
+        self.asked_at
+            .store(asked.as_nanos().max(1), Ordering::Release);
+        let result = self.ask(state, next, asked, duration);
+        self.watched.lock().why = result.as_ref().err().map(HomeError::to_string);
+        self.asked_at.store(0, Ordering::Release);
+        result
+    }
+
+    /// Asks the home to put `next` in place of the present state, and finds out what came of it.
+    fn ask(
+        &self,
+        state: &mut State,
+        next: Manifest,
+        asked: Instant,
+        duration: Duration,
+    ) -> Result<(), HomeError> {
         let bytes = next.encode();
         let error = match self
             .home
@@ -467,7 +528,20 @@ impl Lease {
         HomeError::Fenced(lost.0.to_string())
     }
 
-    fn end_thread(&self) {
+    /// A thread that calls `act`, first after `pause`, then when that says, until the lease ends.
+    fn spawn(
+        self: &Arc<Self>,
+        env: &Env,
+        name: &str,
+        pause: Duration,
+        act: fn(&Lease) -> Duration,
+    ) -> std::io::Result<()> {
+        let (weak, stop) = (Arc::downgrade(self), Arc::clone(&self.stop));
+        env.spawn(name, None, move || repeat(&weak, &stop, pause, act))
+            .map(drop)
+    }
+
+    fn end_threads(&self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();
     }
@@ -475,12 +549,17 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.end_thread();
+        self.end_threads();
     }
 }
 
-/// The thread's life.
-fn renew_on(lease: &Weak<Lease>, stop: &(Mutex<bool>, Condvar), mut pause: Duration) {
+/// A thread's life.
+fn repeat(
+    lease: &Weak<Lease>,
+    stop: &(Mutex<bool>, Condvar),
+    mut pause: Duration,
+    act: fn(&Lease) -> Duration,
+) {
     // Without it the server would fall silent for no reason that anybody could see.
     let _watch = logstead_env::abort_on_panic("renewing the lease");
     loop {
@@ -495,7 +574,7 @@ fn renew_on(lease: &Weak<Lease>, stop: &(Mutex<bool>, Condvar), mut pause: Durat
         let Some(lease) = lease.upgrade() else {
             return;
         };
-        pause = lease.tick();
+        pause = act(&lease);
     }
 }
 
@@ -506,6 +585,7 @@ fn take(
     options: &LeaseOptions,
     claimant: Claimant,
 ) -> Result<(Held, Instant), RecoveryError> {
+    home.limit_name_requests(options.duration / ANSWER_PART);
     let is_gone = |process: &_| options.processes.is_gone(process);
     let mut claim = Claim::new(claimant);
     let mut asked = clock.boot_time();

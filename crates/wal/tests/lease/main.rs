@@ -7,7 +7,8 @@ mod rig;
 mod shelf;
 
 use logstead_env::{Clock, Env, Processes, SimClock, SimProcesses, SimRandom};
-use logstead_home::{HomeError, LogHome};
+use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
+use logstead_home::{HomeError, LogHome, ObjectHome, ObjectOptions, Timer};
 use logstead_wal::lease::{Lease, LeaseEvent, LeaseOptions};
 use logstead_wal::manifest::{self, Manifest};
 use logstead_wal::recovery::{self, Options, RecoveryError};
@@ -506,6 +507,105 @@ fn t15_a_lease_that_ran_out_holds_answers_back_and_a_renewal_lets_them_go() {
         Poll::Ready(Err(lost)) => assert!(lost.to_string().contains("process 2")),
         other => panic!("{other:?}"),
     }
+}
+
+/// The home does not answer: that the lease has run out is told at that moment, not when the home is back.
+#[test]
+fn a_lease_that_runs_out_while_the_home_is_asked_is_told_at_once() {
+    let world = World::new();
+    let process = world.process(1);
+    let server = process.start().unwrap();
+    assert!(process.events().is_empty());
+    assert_eq!(process.home.limit(), Some(LEASE / 6));
+    world.clock.advance(LEASE / 2);
+    let next = process.home.requests().len();
+    let (watched, clock) = (Arc::clone(lease(&server)), Arc::clone(&world.clock));
+    let events = process.clone();
+    process.home.before(next, move || {
+        assert!(watched.look() <= LEASE, "still valid");
+        assert!(events.events().is_empty());
+        clock.advance(LEASE);
+        watched.look();
+        watched.look();
+        assert_eq!(events.events(), ["Lapsed"], "once");
+        let told = format!("{:?}", events.events.lock()[0]);
+        assert!(
+            told.contains("the shelf has not answered for 10.0 s"),
+            "{told}"
+        );
+    });
+    lease(&server).tick();
+    assert!(process.home.is_past());
+    assert_eq!(
+        process.events(),
+        ["Lapsed"],
+        "it counts from when it was sent"
+    );
+    lease(&server).tick();
+    assert_eq!(process.events(), ["Lapsed", "Recovered"]);
+    // Nobody is told of a lease that was given back.
+    lease(&server).release();
+    world.clock.advance(LEASE);
+    lease(&server).look();
+    assert_eq!(process.events(), ["Lapsed", "Recovered"]);
+}
+
+/// A renewal is lost on its way to a bucket while another server waits for the lease to run out.
+#[test]
+fn a_renewal_that_is_lost_lets_nobody_take_over() {
+    let bucket = MemoryBucket::new(MemoryOptions::plain());
+    let world = World::new();
+    let (timer, hand) = Timer::by_hand();
+    let open = |process: u32, timer: Timer| -> Arc<dyn LogHome> {
+        let options = ObjectOptions {
+            pause_min: Duration::ZERO,
+            pause_max: Duration::ZERO,
+            timer,
+            ..ObjectOptions::default()
+        };
+        let bucket = Arc::new(bucket.handle(process));
+        Arc::new(ObjectHome::open(bucket, &Env::real(), options).unwrap())
+    };
+    let (first, second) = (world.process(1), world.process(2));
+    let home = open(1, timer);
+    let owner = Lease::claim(&home, &first.env(), &first.options.lease).unwrap();
+    world.clock.advance(owner.renewed_every());
+    bucket
+        .handle(1)
+        .plan(Kind::Replace, "manifest", Fault::Hold);
+    let result = std::thread::scope(|scope| {
+        let renewal = scope.spawn(|| owner.tick());
+        while bucket.in_network().is_empty() {
+            std::thread::yield_now();
+        }
+        let limits = hand.times();
+        let sent = world.clock.monotonic();
+        let mut options = second.options.lease.clone();
+        let (clock, hand, requests) = (Arc::clone(&world.clock), hand.clone(), bucket.clone());
+        options.pause = Arc::new(move |time| {
+            clock.advance(time);
+            let over = limits
+                .first()
+                .is_some_and(|limit| clock.monotonic().since(sent) >= *limit);
+            if over && !hand.times().is_empty() {
+                let before = requests.requests_of(Kind::Replace);
+                hand.pass();
+                while requests.requests_of(Kind::Replace) == before {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let result = Lease::claim(&open(2, Timer::default()), &second.env(), &options);
+        // Without a limit it would still be waiting.
+        bucket.land_all();
+        renewal.join().unwrap();
+        result.map(drop)
+    });
+    assert!(
+        matches!(result, Err(RecoveryError::InUse { .. })),
+        "{result:?}"
+    );
+    assert!(owner.is_valid());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SEGMENT_BYTES: u64 = 16 * 1024;
 const ALIGNMENT: u64 = 4096;
@@ -48,6 +49,7 @@ struct Own {
     lose_reply: bool,
     delay: bool,
     delayed: Option<Swap>,
+    limit: Option<Duration>,
 }
 
 /// One server's handle.
@@ -100,6 +102,11 @@ impl Shelf {
     /// What was to happen before a request has happened.
     pub(crate) fn is_past(&self) -> bool {
         self.own.lock().before.is_none()
+    }
+
+    /// How long a request for a named thing may go unanswered, as this server wants it.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.own.lock().limit
     }
 
     pub(crate) fn requests(&self) -> Vec<String> {
@@ -348,6 +355,12 @@ impl LogHome for Shelf {
         } else {
             Ok(swapped)
         }
+    }
+
+    fn limit_name_requests(&self, first: Duration) {
+        let mut own = self.own.lock();
+        assert!(own.requests.is_empty(), "before the first request");
+        own.limit = Some(first);
     }
 
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
