@@ -65,6 +65,9 @@ fn verified(found: &inspect::Verified) -> String {
             report.entries_dropped
         );
     }
+    if found.is_copy {
+        text += "this is one of several copies: the others may have more\n";
+    }
     if found.in_use {
         text += "a server may be at work there: what it wrote while the log was read may be missing, or not count\n";
     }

@@ -3,13 +3,16 @@
 //! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in buckets have no such
 //! lock, and none is needed: what is read there is a log as a crash at some moment of the reading would have left it, lane by lane.
 //! A server at work meanwhile shows as entries that "do not count", whose predecessors in other lanes came later than those were read.
+//!
+//! Of a replicated home each copy is read by itself, by its own URL: its record holds the manifest as this copy knows it. One that was away
+//! lacks what the others have.
 
 use crate::entry::{Body, Entries};
-use crate::manifest::{Checkpoint, Manifest};
+use crate::manifest::{self, Checkpoint, Manifest};
 use crate::record::{Record, Records};
 use crate::recovery::{self, LaneScan, Reading, RecoveryError, Report, Survivors, Target};
 use logstead_env::{Clock, Env, RealClock};
-use logstead_home::{HomeError, LogHome, open_read_only};
+use logstead_home::{HomeError, LogHome, named_in_record, open_read_only};
 use logstead_types::{Csn, DatabaseId};
 use std::io::{self, Write};
 
@@ -26,6 +29,8 @@ pub struct Verified {
     pub next_csn: Csn,
     /// A server may have been at work while the log was read.
     pub in_use: bool,
+    /// It is one of several copies.
+    pub is_copy: bool,
 }
 
 /// An offline look failed.
@@ -85,8 +90,7 @@ fn verify_with(
     clock: &dyn Clock,
     ahead: bool,
 ) -> Result<Verified, RecoveryError> {
-    let (manifest, _) =
-        recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
+    let (manifest, is_copy) = read_manifest(home)?;
     let held = manifest.holder.as_ref();
     let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
     let mut count = Count(0);
@@ -102,7 +106,32 @@ fn verify_with(
         records: count.0,
         next_csn: settled.base(),
         in_use,
+        is_copy,
     })
+}
+
+/// The manifest, also of one copy of several (then true), where it is kept in the copy's record.
+fn read_manifest(home: &dyn LogHome) -> Result<(Manifest, bool), RecoveryError> {
+    let no_log = || RecoveryError::NoLog(home.describe());
+    let mut looks = 0;
+    loop {
+        let (bytes, _) = home.get(manifest::NAME)?.ok_or_else(no_log)?;
+        let (bytes, is_copy) = match named_in_record(&bytes, manifest::NAME) {
+            Some(named) => (named.ok_or_else(no_log)?, true),
+            None => (bytes, false),
+        };
+        match Manifest::decode(&bytes) {
+            Ok(manifest) => return Ok((manifest, is_copy)),
+            // It may have been cut short on its way.
+            Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(error) => {
+                return Err(RecoveryError::BadManifest {
+                    home: home.describe(),
+                    what: error.to_string(),
+                });
+            }
+        }
+    }
 }
 
 /// Writes everything in the log that `url` names as text, lane by lane; also what a recovery would drop.
@@ -112,8 +141,7 @@ pub fn dump(url: &str, env: &Env, out: &mut impl Write) -> Result<(), InspectErr
 
 /// The same for any home.
 pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), InspectError> {
-    let (manifest, _) =
-        recovery::read_manifest(home)?.ok_or_else(|| RecoveryError::NoLog(home.describe()))?;
+    let (manifest, _) = read_manifest(home)?;
     out.write_all(&manifest.encode())?;
     for mark in &manifest.marks {
         for span in &mark.spans {
