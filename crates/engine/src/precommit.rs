@@ -197,8 +197,7 @@ impl Finished {
 impl Drop for Finished {
     fn drop(&mut self) {
         if !self.needed {
-            // What cannot be removed now goes at the next start.
-            let _next_start_removes_it = self.lane.give_up_side(&self.side);
+            self.lane.give_up_side(&self.side);
         }
     }
 }

@@ -358,6 +358,12 @@ pub trait LogHome: Send + Sync {
     /// Removes a side segment. Removing a missing one is fine.
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
 
+    /// The same for one of this life that is not needed after all; by any thread, a completion's too: nobody waits for requests. What
+    /// cannot be removed is listed by the next life, whose recovery removes it.
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
+    }
+
     /// Stores an immutable object of up to [`OBJECT_BYTES_MAX`] bytes; it is whole and durable when this returns. One that is
     /// there with the same bytes is fine, with others it is a [`HomeError::Conflict`]. After another error, or a crash, it may be
     /// there, whole, or not, and may still come up later where requests can be delayed; never a part of it. Any number of threads.

@@ -351,15 +351,16 @@ fn lists_that_do_not_fit_are_refused_with_the_reason() {
 /// One member's record is damaged, in whatever way: a majority goes on, nothing is written there, and once it is emptied it is filled again.
 #[test]
 fn a_damaged_record_of_one_member_refuses_no_start() {
+    type Damage = fn(&[u8]) -> Vec<u8>;
     let cut = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
     let flipped = |bytes: &[u8]| {
         let mut bytes = bytes.to_vec();
         bytes[40] ^= 1;
         bytes
     };
-    let damages: [&dyn Fn(&[u8]) -> Vec<u8>; 4] = [&cut, &flipped, &|_| Vec::new(), &|bytes| {
-        vec![0; bytes.len()]
-    }];
+    let empty = |_: &[u8]| Vec::new();
+    let zeros = |bytes: &[u8]| vec![0; bytes.len()];
+    let damages: [Damage; 4] = [cut, flipped, empty, zeros];
     for damage in damages {
         let mut children = memories(3);
         let home = open(&children, Ack::Majority).expect("opens");

@@ -7,9 +7,9 @@ use logstead_home::{
     Ack, LogHome, MemoryHome, Position, Presence, ReplicatedHome, ReplicatedOptions, Source,
 };
 use logstead_types::{Csn, LaneId};
-use logstead_wal::FlushMode;
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{Options, RecoveryError};
+use logstead_wal::{FlushMode, inspect};
 use rig::{Server, options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -183,6 +183,31 @@ fn members_that_are_new_or_were_away_are_completed() {
         }
         assert!(bytes[0] == bytes[1], "segment {}", info.segment);
     }
+}
+
+/// Each copy is a log that can be looked at by itself.
+#[test]
+fn a_copy_is_verified_by_itself() {
+    let cluster = Cluster::new(3, 5);
+    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    for csn in 1..=5 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    let lane = LaneId(0);
+    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    cluster.crash(server);
+    for child in &cluster.children {
+        let verified = inspect::verify_home(child).unwrap();
+        assert!(verified.is_copy);
+        assert_eq!(verified.report.entries, 5);
+    }
+    let at = Position { segment, offset: 0 };
+    cluster.children[1]
+        .rewrite(lane, at, &Buffer::zeroed(4096), 4096)
+        .unwrap();
+    let bad = inspect::verify_home(&cluster.children[1]).map(drop);
+    assert!(bad.unwrap_err().to_string().contains("durable"));
+    assert!(inspect::verify_home(&cluster.children[2]).is_ok());
 }
 
 /// A start dies while it completes a copy that lacks many blocks at the end: the next one sees what is still missing, however far the first

@@ -494,6 +494,11 @@ impl LogHome for ObjectHome {
             .wait(async move { sides::list(&core, &unfinished, lane).await })
     }
 
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        self.known_side.forget();
+        sides::give_up(&self.core, self.io.handle(), &self.unfinished, lane, id);
+    }
+
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.known_side.forget();
         let core = Arc::clone(&self.core);

@@ -176,6 +176,26 @@ pub(super) async fn remove(core: &Arc<Core>, lane: LaneId, id: u64) -> Result<()
     delete_all(core, parts.collect()).await
 }
 
+/// Removes a side segment that was whole, in the background; it is not listed any more.
+pub(super) fn give_up(
+    core: &Arc<Core>,
+    handle: &Handle,
+    unfinished: &Arc<Unfinished>,
+    lane: LaneId,
+    id: u64,
+) {
+    unfinished.0.lock().insert((lane, id));
+    let (core, unfinished) = (Arc::clone(core), Arc::clone(unfinished));
+    handle.spawn(async move { clear(&core, &unfinished, lane, id).await });
+}
+
+/// Removes what was written.
+async fn clear(core: &Arc<Core>, unfinished: &Unfinished, lane: LaneId, id: u64) {
+    // What cannot be removed now is listed from now on, and goes with the next recovery.
+    let _left_for_later = remove(core, lane, id).await;
+    unfinished.0.lock().remove(&(lane, id));
+}
+
 /// A side segment being written.
 pub(super) struct ObjectSide {
     shared: Arc<Shared>,
@@ -383,11 +403,8 @@ impl Shared {
         done.tell(result.map_err(NoRoom::from_home));
     }
 
-    /// Removes what was written.
     async fn clear(&self) {
-        // What cannot be removed now is listed from now on, and goes with the next recovery.
-        let _left_for_later = remove(&self.core, self.lane, self.id).await;
-        self.unfinished.0.lock().remove(&(self.lane, self.id));
+        clear(&self.core, &self.unfinished, self.lane, self.id).await;
     }
 }
 

@@ -829,6 +829,14 @@ impl LogHome for ReplicatedHome {
         Ok(ids.into_iter().collect())
     }
 
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        for child in 0..self.inner.children.len() {
+            if let Some(home) = self.inner.up(child) {
+                home.give_up_side(lane, id);
+            }
+        }
+    }
+
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.inner
             .everywhere("removing a side segment", move |home| {

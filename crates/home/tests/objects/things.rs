@@ -103,8 +103,11 @@ fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
             if !arrives {
                 let again = loop {
                     let waiting = bucket.in_network();
-                    let of_kind = waiting.iter().filter(|(_, kind, _)| *kind == Kind::Replace);
-                    if let Some((id, _, _)) = of_kind.last().filter(|(id, _, _)| *id != lost) {
+                    let mut of_kind = waiting.iter().rev();
+                    let is_it = |(id, kind, _): &&(u64, Kind, String)| {
+                        *kind == Kind::Replace && *id != lost
+                    };
+                    if let Some((id, _, _)) = of_kind.find(is_it) {
                         break *id;
                     }
                     std::thread::yield_now();
@@ -323,6 +326,31 @@ fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
             "{held}: {result:?}"
         );
         assert!(told.recv().is_err(), "{held}: once");
+    }
+}
+
+/// By the home's own thread, which could not wait for itself, and while the store does not answer.
+#[test]
+fn a_whole_side_segment_is_given_up_without_waiting() {
+    let bucket = rig::plain();
+    let home = Arc::new(rig::open(&bucket));
+    bucket.plan(Kind::List, "side", Fault::Hold);
+    let mut writer = home.begin_side(LANE, 1);
+    writer.append(vec![1; 1000]);
+    let (tell, told) = mpsc::channel();
+    let own = Arc::clone(&home);
+    writer.finish(Box::new(move |result| {
+        result.expect("stores");
+        own.give_up_side(LANE, 1);
+        tell.send(()).expect("the test waits");
+    }));
+    told.recv().expect("told");
+    let list = rig::held(&bucket, Kind::List, "side");
+    assert_eq!(bucket.objects().len(), 2);
+    assert!(home.sides(LANE).expect("lists").is_empty());
+    assert!(bucket.land(list));
+    while !bucket.objects().is_empty() {
+        std::thread::yield_now();
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::{Lane, NoRoom, Shared};
 use crate::entry::SideRef;
-use logstead_home::{HomeError, SideWriter};
+use logstead_home::SideWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -147,14 +147,14 @@ impl Lane {
         }
     }
 
-    /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that.
-    /// After an error it stays for the next recovery.
+    /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that. Waits for no
+    /// request, so by any thread; what cannot be removed stays for the next recovery.
     ///
     /// # Panics
     /// If it is not this life's: it may belong to an entry.
-    pub fn give_up_side(&self, side: &SideRef) -> Result<(), HomeError> {
+    pub fn give_up_side(&self, side: &SideRef) {
         let epoch = u64::from(self.shared.start.epoch.get());
         assert!(side.id >> 32 == epoch, "a side segment of another epoch");
-        self.shared.home.remove_side(side.lane, side.id)
+        self.shared.home.give_up_side(side.lane, side.id);
     }
 }

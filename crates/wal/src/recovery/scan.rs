@@ -16,7 +16,7 @@
 
 use super::errors::Corruption;
 use crate::FormatError;
-use crate::block::{HEADER_LEN, Header};
+use crate::block::{HEADER_LEN, Header, MAGIC};
 use crate::manifest::{Manifest, Origin, Span, Start};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
@@ -405,9 +405,11 @@ impl<'h> LaneScan<'h> {
     /// A later block in this copy that says that the missing one was durable.
     fn proof_of_loss(&mut self) -> Result<Option<String>, HomeError> {
         let alignment = self.home.facts().block_alignment as u64;
-        for (segment, size) in self.segments.clone() {
-            let mut at = Position::start_of(segment).max(self.at);
-            while at.segment == segment && at.offset < size {
+        for (segment, _) in self.segments.clone() {
+            let mut from = Position::start_of(segment).max(self.at);
+            while from.segment == segment
+                && let Some(at) = self.next_magic(from)?
+            {
                 let header = Header::decode(self.load(at, HEADER_LEN as u64)?);
                 if let Ok((header, _)) = header
                     && (header.database, header.epoch, header.lane)
@@ -420,9 +422,32 @@ impl<'h> LaneScan<'h> {
                         "block {block} at {at} says that it was durable"
                     )));
                 }
-                at.offset += alignment;
+                from.offset = at.offset + alignment;
             }
         }
         Ok(None)
+    }
+
+    /// The next place in the segment where a block may begin.
+    fn next_magic(&mut self, mut at: Position) -> Result<Option<Position>, HomeError> {
+        let alignment = self.home.facts().block_alignment;
+        loop {
+            let bytes = self.load(at, WINDOW_LEN)?;
+            // A copy may end earlier than the longest one.
+            let Some(last) = bytes.len().checked_sub(MAGIC.len()) else {
+                return Ok(None);
+            };
+            let found = if alignment == 1 {
+                bytes.windows(MAGIC.len()).position(|word| word == MAGIC)
+            } else {
+                let mut places = (0..=last).step_by(alignment);
+                places.find(|&place| bytes[place..].starts_with(&MAGIC))
+            };
+            if let Some(place) = found {
+                at.offset += place as u64;
+                return Ok(Some(at));
+            }
+            at.offset += (last + 1).next_multiple_of(alignment) as u64;
+        }
     }
 }
