@@ -357,6 +357,127 @@ fn many_at_once(home: &dyn LogHome) {
     assert_eq!(home.objects().expect("lists"), before);
 }
 
+/// A block that [`check_trimmed_life`] has appended and not removed.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    at: Position,
+    len: usize,
+    fill: u8,
+}
+
+impl Kept {
+    fn check(&self, home: &dyn LogHome, lane: LaneId) {
+        let mut into = Buffer::zeroed(self.len);
+        let count = home.read(lane, self.at, &mut into).expect("reads");
+        assert_eq!(count, self.len, "{} is there", self.at);
+        let same = into.as_slice().iter().all(|&byte| byte == self.fill);
+        assert!(same, "{} reads back", self.at);
+    }
+}
+
+/// One life of a lane whose log is truncated while it runs: segments are removed as soon as all of their appends have completed, the one
+/// after that in flight. `before` is what this function gave for the life before, on the same home; lives count from 0.
+pub fn check_trimmed_life(
+    home: &dyn LogHome,
+    step: &dyn Fn() -> bool,
+    life: u8,
+    before: &[Kept],
+) -> Vec<Kept> {
+    let lane = LaneId(3);
+    let alignment = home.facts().block_alignment;
+    let first_of = |life: u8| u64::from(life) << 32;
+    let (old, first) = (first_of(life), first_of(life + 1));
+    if life > 0 {
+        home.fence(lane, old, "the suite").expect("fences");
+    }
+    let listed = |from: u64| {
+        let infos = home.segments(lane).expect("lists");
+        let segments = infos.iter().map(|info| info.segment);
+        segments
+            .filter(|&segment| segment >= from)
+            .collect::<Vec<_>>()
+    };
+    let mut oldest = before.first().map_or(first, |kept| kept.at.segment);
+    for kept in before {
+        kept.check(home, lane);
+        assert!(listed(0).contains(&kept.at.segment), "{}", kept.at);
+    }
+    let are_gone = |oldest: u64| {
+        while step() {}
+        // A segment that was prepared and never used may be there.
+        assert!(listed(0).iter().all(|&segment| segment >= oldest));
+    };
+    for segment in listed(0).into_iter().filter(|&segment| segment < oldest) {
+        // A crash has brought it back.
+        home.trim(lane, segment).expect("trims");
+    }
+    are_gone(oldest);
+    home.open_lane(lane, first).expect("opens");
+    let (tell, listening) = mpsc::channel();
+    // This life may have ended.
+    let listener = move || {
+        let _listening = tell.send(());
+    };
+    home.set_room_listener(lane, Box::new(listener));
+    let mut kept: Vec<Kept> = Vec::new();
+    for number in 0..60u8 {
+        let len = alignment * (1 + usize::from(number) % 3);
+        let fill = number + 1;
+        room(home, lane, len as u64, &listening);
+        let at = home.place(lane, len as u64).expect("ensured room");
+        let (done, completion) = mpsc::channel();
+        let done = move |_, result| drop(done.send(result));
+        let bytes = block(alignment, len / alignment, fill);
+        home.append(lane, at, bytes, len, Box::new(done));
+        if number == 30 {
+            for segment in listed(0).into_iter().filter(|&segment| segment < first) {
+                home.trim(lane, segment)
+                    .expect("trims what is of the life before");
+            }
+            oldest = first;
+        }
+        let passed = kept.iter().map(|kept| kept.at.segment);
+        let passed = passed.filter(|&segment| segment < at.segment);
+        let passed: std::collections::BTreeSet<u64> = passed.collect();
+        for &segment in &passed {
+            home.trim(lane, segment).expect("trims");
+            home.trim(lane, segment).expect("and again");
+            if number > 30 {
+                oldest = at.segment;
+            }
+        }
+        kept.retain(|kept| kept.at.segment == at.segment);
+        told(&completion, step).expect("appends");
+        kept.push(Kept { at, len, fill });
+        kept.iter().for_each(|kept| kept.check(home, lane));
+    }
+    let present = kept.last().expect("not empty").at.segment;
+    assert!(
+        present > first + 1,
+        "the suite wants segments small enough to be filled"
+    );
+    assert_eq!(oldest, present, "the last ones were removed late enough");
+    are_gone(present);
+    let mut into = Buffer::zeroed(alignment);
+    for segment in [old, first, present - 1] {
+        let at = Position::start_of(segment);
+        assert_eq!(home.read(lane, at, &mut into).expect("reads"), 0, "{at}");
+    }
+    // Zeros lie behind the last append, or what was appended to segments that are gone: older than all that is there.
+    let Kept { at, len, .. } = kept[kept.len() - 1].clone();
+    let mut behind = Position {
+        offset: at.offset + len as u64,
+        ..at
+    };
+    while home.read(lane, behind, &mut into).expect("reads") == alignment {
+        let byte = into.as_slice()[0];
+        assert!(into.as_slice().iter().all(|&other| other == byte));
+        assert!(byte < kept[0].fill, "older");
+        behind.offset += alignment as u64;
+    }
+    kept
+}
+
 /// What a copy lacks can be written into it, whole segments too.
 fn copies_are_completed(home: &dyn LogHome) {
     let lane = LaneId(9);

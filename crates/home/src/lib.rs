@@ -319,7 +319,9 @@ pub trait LogHome: Send + Sync {
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
 
     /// Removes a whole segment. Removing a missing one is fine. Of a lane that is open, any segment before the one that the next
-    /// append goes to may be removed once every append to it has completed; the appends that follow do not notice.
+    /// append goes to may be removed once every append to it has completed; the appends that follow do not notice. Where a copy of
+    /// several has not got so far, its segment goes, and is listed, later. A crash shortly afterwards may bring a removed segment
+    /// back.
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
 
     /// A small named thing and the tag of its present state.

@@ -191,6 +191,14 @@ impl ReplicatedLane {
         self.children[child].done_to
     }
 
+    /// Has a child appends before it, under way or to come, in this segment or an earlier one?
+    pub(super) fn needs_segment(&self, child: usize, segment: u64) -> bool {
+        let progress = &self.children[child];
+        let open = progress.done_to.checked_sub(self.first);
+        let next = open.and_then(|index| self.entries.get(usize::try_from(index).ok()?));
+        !progress.dropped && next.is_some_and(|entry| entry.at.segment <= segment)
+    }
+
     /// Begins to hand a child its appends; false if somebody does, who then looks again.
     pub(super) fn begin(&mut self, child: usize) -> bool {
         let child = &mut self.children[child];

@@ -103,6 +103,8 @@ struct OpenLane {
     id: LaneId,
     state: Mutex<ReplicatedLane>,
     spares: Mutex<Vec<Buffer>>,
+    /// By child: segments to be removed there when its last append to them is done. Taken before `state`.
+    trims: Mutex<Vec<BTreeSet<u64>>>,
 }
 
 struct Inner {
@@ -391,9 +393,55 @@ impl Inner {
             Ok(()) => {
                 let told = lane.state.lock().stored(child, number, len);
                 told.into_iter().for_each(lane::Told::tell);
+                self.trim_passed(lane, child);
                 self.pump(lane, child);
             }
             Err(error) => self.append_failed(lane, child, error),
+        }
+    }
+
+    /// Notes which children still have appends to come in a segment that is to go: one that is slow would be given them, and find
+    /// them gone.
+    fn postpone_trim(&self, lane: LaneId, segment: u64) -> Vec<bool> {
+        let mut postponed = vec![false; self.children.len()];
+        if let Some(open) = self.lane(lane) {
+            let mut trims = open.trims.lock();
+            for (child, postponed) in postponed.iter_mut().enumerate() {
+                *postponed = open.state.lock().needs_segment(child, segment);
+                if *postponed {
+                    trims[child].insert(segment);
+                }
+            }
+        }
+        postponed
+    }
+
+    /// Removes what a child has not had to wait for any more.
+    fn trim_passed(&self, lane: &OpenLane, child: usize) {
+        let passed: Vec<u64> = {
+            let mut trims = lane.trims.lock();
+            if trims[child].is_empty() {
+                return;
+            }
+            let state = lane.state.lock();
+            trims[child]
+                .extract_if(.., |&segment| !state.needs_segment(child, segment))
+                .collect()
+        };
+        let Some(home) = self.up(child).cloned() else {
+            return;
+        };
+        for segment in passed {
+            let (home, id) = (Arc::clone(&home), lane.id);
+            let url = self.children[child].url.clone();
+            self.children[child].run(move || {
+                if let Err(error) = home.trim(id, segment) {
+                    // It is listed, and removed with the next ones.
+                    tracing::warn!(
+                        "log: removing segment {segment} of lane {id} in {url}: {error}"
+                    );
+                }
+            });
         }
     }
 
@@ -642,6 +690,7 @@ impl LogHome for ReplicatedHome {
             id: lane,
             state: Mutex::new(state),
             spares: Mutex::default(),
+            trims: Mutex::new(vec![BTreeSet::new(); inner.children.len()]),
         };
         lanes.insert(lane, Arc::new(opened));
         Ok(())
@@ -782,8 +831,20 @@ impl LogHome for ReplicatedHome {
     }
 
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
-        self.inner
-            .everywhere("removing a segment", move |home| home.trim(lane, segment))
+        let inner = &self.inner;
+        let postponed = inner.postpone_trim(lane, segment);
+        let needed = inner.membership.lock().needed();
+        inner.must("removing a segment", needed, &|child| {
+            let now = !postponed[child];
+            Box::new(move |home| {
+                if now {
+                    home.trim(lane, segment)
+                } else {
+                    Ok(())
+                }
+            })
+        })?;
+        Ok(())
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
