@@ -9,7 +9,8 @@
 use logstead_devbucket::{DevBucket, Options};
 use logstead_env::Env;
 use logstead_home::{
-    HomeError, HomeOptions, LogHome, ObjectOptions, conformance, open, open_read_only,
+    HomeError, HomeOptions, LogHome, OBJECT_BYTES_MAX, ObjectOptions, conformance, open,
+    open_read_only,
 };
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -238,6 +239,14 @@ fn home(bucket: &str) {
     beside.put_if_absent("manifest", b"told").unwrap();
     let again = opened(&format!("{bucket}/some/log2")).unwrap();
     assert_eq!(again.get("manifest").unwrap().unwrap().0, b"told");
+    // Large objects, and a log that is truncated while it is written, over two lives.
+    let third = format!("{bucket}/some/log3");
+    let large = opened(&third).unwrap();
+    large.put_if_absent("manifest", b"told").unwrap();
+    conformance::check_objects(large.as_ref(), OBJECT_BYTES_MAX);
+    let kept = conformance::check_trimmed_life(large.as_ref(), &|| false, 0, &[]);
+    drop(large);
+    conformance::check_trimmed_life(opened(&third).unwrap().as_ref(), &|| false, 1, &kept);
     // Reading only: nothing is written, whoever else has it open.
     let reader = open_read_only(&format!("{bucket}/some/log2"), &env).unwrap();
     assert_eq!(reader.get("manifest").unwrap().unwrap().0, b"told");

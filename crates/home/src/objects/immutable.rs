@@ -10,7 +10,7 @@ use super::io::{Core, Counts, failed};
 use super::names;
 use crate::bucket::Outcome;
 use crate::immutable::{conflict, missing};
-use crate::{HomeError, ObjectId, ObjectInfo};
+use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 use bytes::Bytes;
 
 /// What lies under an object's name, compared with what shall be there.
@@ -73,6 +73,8 @@ pub(super) async fn read(
     len: u64,
 ) -> Result<Bytes, HomeError> {
     let name = names::object(id);
+    // No object goes further, and not every server understands the largest numbers.
+    let offset = offset.min(OBJECT_BYTES_MAX as u64);
     // Asked for nothing, a bucket answers without looking.
     let read = core.ask(|| core.bucket.get_range(&name, offset, len.max(1)));
     match read.await {
