@@ -13,7 +13,8 @@
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and later epochs are never
 //!   taken for orphans.
 //!
-//! Nothing is removed while it is in doubt whether a publication succeeded, and by a server that was overtaken.
+//! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed by the one before or a
+//! number of the ledger that is not settled. A server that was overtaken removes nothing.
 //!
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or know branches, of which there are none.
 
@@ -97,8 +98,6 @@ pub struct Publisher<H> {
     garbage: BTreeSet<ObjectId>,
     /// Earlier servers' orphans were looked for.
     has_listed: bool,
-    /// A compare and swap whose outcome nobody knows was the last thing that happened.
-    in_doubt: bool,
     overtaken: bool,
 }
 
@@ -137,7 +136,6 @@ impl<H: Head> Publisher<H> {
             kept,
             garbage: BTreeSet::new(),
             has_listed: false,
-            in_doubt: false,
             overtaken: false,
         })
     }
@@ -227,16 +225,13 @@ impl<H: Head> Publisher<H> {
             starts: record.starts.clone(),
         };
         match self.head.name(checkpoint) {
-            Ok(()) => self.in_doubt = false,
-            Err(error @ HomeError::Misuse { .. }) => return Err(error.into()),
+            Ok(()) => {}
             Err(HomeError::Conflict(_) | HomeError::Fenced(_)) => {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
             }
-            Err(error) => {
-                self.in_doubt = true;
-                return Err(error.into());
-            }
+            // Perhaps it is named: what it needs stays, what the one before needs stays.
+            Err(error) => return Err(error.into()),
         }
         // Its objects are named now; no other writer's are.
         drop(stored);
@@ -313,10 +308,6 @@ impl<H: Head> Publisher<H> {
             return Err(CheckpointError::Overtaken);
         }
         let mut collected = Collected::default();
-        if self.in_doubt {
-            collected.left = self.garbage.len() as u64;
-            return Ok(collected);
-        }
         if !self.has_listed {
             let listed = self.home.objects()?;
             let named = match &self.newest {

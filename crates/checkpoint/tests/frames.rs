@@ -1,0 +1,319 @@
+//! The formats, pinned: golden files that a person can read, and hostile bytes.
+//!
+//! If a golden test fails, the format has changed. That needs a new format version, never a new golden file alone.
+
+mod rig;
+
+use logstead_checkpoint::{
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, KeptRecord, Ledger, ObjectId,
+    ObjectUse, ObjectWriter, PageRef, Record, TableInfo, frame,
+};
+use logstead_home::{LogHome, Position};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
+use logstead_wal::manifest::Start;
+use proptest::prelude::*;
+use rig::{home, key};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for line in bytes.chunks(16) {
+        let line: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(out, "{}", line.join(" ")).unwrap();
+    }
+    out
+}
+
+fn bytes(golden: &str) -> Vec<u8> {
+    let words = golden
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(|line| line.split(' '));
+    words
+        .map(|word| u8::from_str_radix(word, 16).unwrap())
+        .collect()
+}
+
+fn compare(name: &str, golden: &str, found: &[u8]) {
+    assert!(
+        bytes(golden) == found,
+        "{name} has changed:\n{}",
+        hex(found)
+    );
+}
+
+fn object(home: &Arc<dyn LogHome>, at: &PageRef) -> Vec<u8> {
+    let mut bytes = vec![0; at.len as usize];
+    home.read_object(at.object, u64::from(at.offset), &mut bytes)
+        .unwrap();
+    bytes
+}
+
+#[test]
+fn pages_are_as_documented() {
+    let home = home();
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut chunks = ChunkWriter::new().with_page_bytes(40);
+    chunks.begin(key(16_384, 258), Extent::Whole, Csn(1_000));
+    chunks.row(0, Csn(999), b"first", &mut writer).unwrap();
+    chunks.row(300, Csn(1), b"", &mut writer).unwrap();
+    chunks
+        .row(
+            1_023,
+            Csn(700),
+            b"a row that is too large for the page: in two pieces",
+            &mut writer,
+        )
+        .unwrap();
+    let whole = chunks.finish(&mut writer).unwrap().to_vec();
+    chunks.begin(key(16_384, 258), Extent::Delta, Csn(2_000));
+    chunks.row(5, Csn(1_500), b"new", &mut writer).unwrap();
+    chunks.gone(300).unwrap();
+    chunks.gone(0).unwrap();
+    let delta = chunks.finish(&mut writer).unwrap().to_vec();
+    writer.finish().unwrap();
+    assert_eq!((whole.len(), delta.len()), (3, 1));
+    compare(
+        "base",
+        include_str!("golden/base.txt"),
+        &object(&home, &whole[0]),
+    );
+    compare(
+        "piece",
+        include_str!("golden/piece.txt"),
+        &object(&home, &whole[2]),
+    );
+    compare(
+        "delta",
+        include_str!("golden/delta.txt"),
+        &object(&home, &delta[0]),
+    );
+}
+
+fn page(object: u64, offset: u32) -> PageRef {
+    PageRef {
+        object: ObjectId(object),
+        offset,
+        len: 4_096,
+        crc: 0x1234_5678,
+    }
+}
+
+#[test]
+fn nodes_are_as_documented() {
+    let home = home();
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    let mut chain = Chain::whole(&[page(7, 0), page(8, 1)]).unwrap();
+    chain.push(&[page(9, 2)]);
+    let changes = [
+        (key(3, 1), Some(chain)),
+        (key(3, 2), Chain::whole(&[page(7, 4_096)])),
+    ];
+    let empty = Directory::open(Arc::clone(&home), None);
+    let leaf = empty
+        .apply(&changes, &BTreeSet::new(), Csn(77), &mut writer)
+        .unwrap();
+    let many: Vec<_> = (0..150)
+        .map(|n| (key(3, n), Chain::whole(&[page(1, 0)])))
+        .collect();
+    let inner = empty
+        .apply(&many, &BTreeSet::new(), Csn(78), &mut writer)
+        .unwrap();
+    writer.finish().unwrap();
+    let leaf = object(&home, &leaf.directory.root().unwrap());
+    compare("leaf", include_str!("golden/leaf.txt"), &leaf);
+    // What its children are compressed to is up to the library; that they are read is up to this crate.
+    let root = object(&home, &inner.directory.root().unwrap());
+    let golden = bytes(include_str!("golden/inner.txt"));
+    let mut buffer = Vec::new();
+    let found = frame::decode(&root, &mut buffer).unwrap();
+    let mut buffer = Vec::new();
+    let expected = frame::decode(&golden, &mut buffer).unwrap();
+    assert_eq!(
+        (found.kind, found.key, found.csn),
+        (expected.kind, expected.key, expected.csn),
+        "{}",
+        hex(&root)
+    );
+    assert_eq!(found.payload.len(), expected.payload.len());
+}
+
+fn record() -> Record {
+    Record {
+        database: DatabaseId(0x0123_4567_89ab_cdef),
+        csn: Csn(1_000),
+        epoch: Epoch(3),
+        taken_at_micros: -1,
+        root: Some(page(3 << 32, 500)),
+        tables: vec![
+            TableInfo {
+                table: TableId(5),
+                rid_end: 300,
+            },
+            TableInfo {
+                table: TableId(16_384),
+                rid_end: 1 << 40,
+            },
+        ],
+        objects: vec![ObjectUse {
+            object: ObjectId(3 << 32),
+            size_bytes: 65_536,
+            live_bytes: 60_000,
+        }],
+        starts: vec![Start {
+            lane: LaneId(2),
+            at: Position {
+                segment: 9,
+                offset: 8_192,
+            },
+            block: 4,
+            previous_header_crc: 0xbad_cafe,
+        }],
+        kept: vec![KeptRecord {
+            object: ObjectId((2 << 32) + 1),
+            crc: 0xfeed_f00d,
+            csn: Csn(900),
+            taken_at_micros: 77,
+        }],
+    }
+}
+
+const OBJECT: ObjectId = ObjectId((3 << 32) + 1);
+
+#[test]
+fn records_are_as_documented() {
+    let bytes = record().encode(OBJECT).unwrap();
+    compare("record", include_str!("golden/record.txt"), &bytes);
+    let database = record().database;
+    assert_eq!(Record::decode(&bytes, database, OBJECT).unwrap(), record());
+    assert!(Record::decode(&bytes, DatabaseId(1), OBJECT).is_err());
+    assert!(Record::decode(&bytes, database, ObjectId(7)).is_err());
+}
+
+/// A compressed frame that was written once is read by every later version of the library.
+#[test]
+fn a_compressed_frame_of_old_is_read() {
+    let golden = bytes(include_str!("golden/compressed.txt"));
+    let mut buffer = Vec::new();
+    let frame = frame::decode(&golden, &mut buffer).unwrap();
+    assert_eq!(
+        frame.payload,
+        b"a page that says the same again and again; ".repeat(40)
+    );
+}
+
+#[test]
+fn every_flipped_bit_of_a_record_is_found() {
+    let record = record();
+    let home = home();
+    let good = record.encode(OBJECT).unwrap();
+    let crc = crc32c::crc32c(&good);
+    home.put_object(OBJECT, &good).unwrap();
+    assert_eq!(
+        Record::read(&*home, record.database, OBJECT, crc).unwrap(),
+        record
+    );
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            home.remove_object(OBJECT).unwrap();
+            home.put_object(OBJECT, &bad).unwrap();
+            assert!(Record::decode(&bad, record.database, OBJECT).is_err());
+            match Record::read(&*home, record.database, OBJECT, crc) {
+                Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, OBJECT),
+                other => panic!("byte {at} bit {bit}: {other:?}"),
+            }
+        }
+    }
+    home.remove_object(OBJECT).unwrap();
+    let missing = Record::read(&*home, record.database, OBJECT, crc);
+    assert!(matches!(missing, Err(CheckpointError::Damaged(_))));
+}
+
+#[test]
+fn a_long_record_is_read_whole() {
+    let mut record = record();
+    let objects = (0..20_000).map(|n| ObjectUse {
+        object: ObjectId((3 << 32) + n * n),
+        size_bytes: 65_536 + n,
+        live_bytes: 60_000 - n,
+    });
+    record.objects = objects.collect();
+    let id = ObjectId(1);
+    let bytes = record.encode(id).unwrap();
+    assert!(bytes.len() > 100_000);
+    let home = home();
+    home.put_object(id, &bytes).unwrap();
+    let read = Record::read(&*home, record.database, id, crc32c::crc32c(&bytes));
+    assert_eq!(read.unwrap(), record);
+}
+
+#[test]
+fn records_that_contradict_themselves_are_neither_written_nor_read() {
+    let bad: [fn(&mut Record); 8] = [
+        |record| record.tables.swap(0, 1),
+        |record| record.objects.push(record.objects[0]),
+        |record| record.objects[0].live_bytes = 0,
+        |record| record.objects[0].live_bytes = 65_537,
+        |record| record.objects[0].size_bytes = 65 << 20,
+        |record| record.objects[0].object = ObjectId(1),
+        |record| record.starts.push(record.starts[0]),
+        |record| record.kept.push(record.kept[0]),
+    ];
+    for (index, spoil) in bad.into_iter().enumerate() {
+        let mut record = record();
+        spoil(&mut record);
+        assert!(record.encode(OBJECT).is_err(), "{index}");
+    }
+}
+
+proptest! {
+    /// Right checksums around anything: nothing panics, and what is read is written as the same bytes again.
+    #[test]
+    fn any_payload_of_a_record_is_safe(
+        payload in proptest::collection::vec(any::<u8>(), 0..120),
+        at in 0..200_usize,
+        byte: u8,
+    ) {
+        let mut encoder = frame::Encoder::new();
+        let good = record().encode(OBJECT).unwrap();
+        let mut buffer = Vec::new();
+        let good = frame::decode(&good, &mut buffer).unwrap();
+        let mut changed = good.payload.to_vec();
+        let len = changed.len();
+        changed[at % len] = byte;
+        for payload in [&payload[..], &changed, &changed[..at % len]] {
+            let bytes = encoder.encode(frame::FrameKind::Record, Csn(1_000), good.key, payload).unwrap();
+            if let Ok(read) = Record::decode(bytes, record().database, OBJECT) {
+                let again = read.encode(OBJECT).unwrap();
+                prop_assert_eq!(&again[..], bytes);
+            }
+        }
+    }
+
+    /// The same for nodes: a directory that anybody made up.
+    #[test]
+    fn any_payload_of_a_node_is_safe(
+        payload in proptest::collection::vec(any::<u8>(), 0..200),
+        level in 0..3_u8,
+    ) {
+        let home = home();
+        let mut encoder = frame::Encoder::new();
+        let bytes = encoder.encode(frame::FrameKind::Node, Csn(1), &[level, 1], &payload).unwrap();
+        home.put_object(OBJECT, bytes).unwrap();
+        let root = PageRef {
+            object: OBJECT,
+            offset: 0,
+            len: bytes.len() as u32,
+            crc: frame::checksum(bytes),
+        };
+        let directory = Directory::open(Arc::clone(&home), Some(root));
+        let _no_panic = directory.get(&key(1, 1));
+        let _no_panic = directory.scan(None).count();
+    }
+}

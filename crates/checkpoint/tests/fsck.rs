@@ -1,0 +1,216 @@
+//! What fsck says of a whole home, of damage anywhere in it, and of records that do not fit their pages.
+
+mod rig;
+
+use logstead_checkpoint::{
+    Chain, ChunkWriter, Directory, Extent, Head, KeptRecord, Ledger, NewCheckpoint, ObjectWriter,
+    Publisher, Record, Report, TableInfo, fsck,
+};
+use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_wal::manifest::Checkpoint;
+use parking_lot::Mutex;
+use rig::{Rows, flipped, home, key, write_whole};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const DATABASE: DatabaseId = DatabaseId(5);
+
+/// Remembers what is named.
+struct Named(Arc<Mutex<Option<Checkpoint>>>);
+
+impl Head for Named {
+    fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
+        *self.0.lock() = Some(checkpoint);
+        Ok(())
+    }
+}
+
+/// Two checkpoints, the older one kept; the newer one has a chunk with a delta, and one that is unchanged.
+fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
+    let home = home();
+    let named = Arc::new(Mutex::new(None));
+    let head = Named(Arc::clone(&named));
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut publisher =
+        Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut chunks = ChunkWriter::new();
+    let rows: Rows = (0..3)
+        .flat_map(|chunk| {
+            (0..2).map(move |slot| ((1, chunk, slot), (Csn(5), vec![slot as u8; 20])))
+        })
+        .collect();
+    for csn in [Csn(10), Csn(20)] {
+        let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let changes = match csn {
+            Csn(10) => (0..3)
+                .map(|chunk| {
+                    let whole = write_whole(&rows, (1, chunk), csn, &mut chunks, &mut writer);
+                    (key(1, chunk), whole.unwrap())
+                })
+                .collect(),
+            _ => {
+                let mut chain: Chain = directory.get(&key(1, 1)).unwrap().unwrap();
+                chunks.begin(key(1, 1), Extent::Delta, csn);
+                chunks.gone(1).unwrap();
+                chain.push(chunks.finish(&mut writer).unwrap());
+                vec![(key(1, 1), Some(chain))]
+            }
+        };
+        let applied = directory
+            .apply(&changes, &BTreeSet::new(), csn, &mut writer)
+            .unwrap();
+        let new = NewCheckpoint {
+            csn,
+            taken_at_micros: 1,
+            tables: vec![TableInfo {
+                table: TableId(1),
+                rid_end,
+            }],
+            starts: Vec::new(),
+        };
+        let stored = writer.finish().unwrap();
+        publisher
+            .publish(new, &applied, stored, |_: &KeptRecord| true)
+            .unwrap();
+        directory = applied.directory;
+    }
+    let newest = named.lock().clone();
+    (home, newest.unwrap())
+}
+
+fn report(home: &Arc<dyn LogHome>, newest: &Checkpoint) -> Report {
+    fsck(home, DATABASE, Some(newest)).unwrap()
+}
+
+#[test]
+fn a_whole_home_is_clean_and_counted() {
+    let (home, newest) = two_checkpoints(3 * 1024);
+    let found = report(&home, &newest);
+    assert!(found.is_clean(), "{:#?}", found.damage);
+    let counts = (
+        found.records,
+        found.nodes,
+        found.chunks,
+        found.pages,
+        found.rows,
+    );
+    // The chunks that both share are read once.
+    assert_eq!(counts, (2, 2, 4, 5, 5));
+    assert_eq!((found.objects, found.unneeded_objects), (4, 0));
+    home.put_object(ObjectId(1 << 40), b"nobody's").unwrap();
+    let found = report(&home, &newest);
+    assert!(found.is_clean());
+    assert_eq!((found.unneeded_objects, found.unneeded_bytes), (1, 8));
+    let empty = fsck(&rig::home(), DATABASE, None).unwrap();
+    assert_eq!(empty, Report::default());
+}
+
+#[test]
+fn damage_to_any_byte_is_found_and_its_object_named() {
+    let (home, newest) = two_checkpoints(3 * 1024);
+    for (index, info) in home.objects().unwrap().iter().enumerate() {
+        for at in 0..info.size_bytes as usize {
+            let bad = flipped(&home, index, at, (at % 8) as u8);
+            let found = report(&bad, &newest);
+            let names = found
+                .damage
+                .iter()
+                .any(|what| what.contains(&info.id.to_string()));
+            assert!(names, "object {} byte {at}: {:#?}", info.id, found.damage);
+        }
+    }
+}
+
+#[test]
+fn what_can_be_read_is_checked_in_spite_of_damage() {
+    let (home, newest) = two_checkpoints(3 * 1024);
+    let record = Record::read(&*home, DATABASE, newest.object, newest.crc).unwrap();
+    let root = record.root.unwrap();
+    let objects = home.objects().unwrap();
+    let index = objects
+        .iter()
+        .position(|info| info.id == root.object)
+        .unwrap();
+    let bad = flipped(&home, index, root.offset as usize + 50, 1);
+    let found = report(&bad, &newest);
+    assert_eq!(found.damages, 1, "{:#?}", found.damage);
+    assert!(found.damage[0].contains("pages from the first page on cannot be found"));
+    // The older record has its own root.
+    assert_eq!((found.records, found.nodes, found.chunks), (2, 1, 3));
+}
+
+#[test]
+fn missing_and_shorter_objects_are_named() {
+    let (home, newest) = two_checkpoints(3 * 1024);
+    for info in home.objects().unwrap() {
+        let bad = rig::home();
+        for other in home.objects().unwrap() {
+            let cut = usize::from(other.id == info.id);
+            let mut bytes = vec![0; other.size_bytes as usize - cut];
+            home.read_object(other.id, 0, &mut bytes).unwrap();
+            bad.put_object(other.id, &bytes).unwrap();
+        }
+        for _ in 0..2 {
+            let found = report(&bad, &newest);
+            let names = found
+                .damage
+                .iter()
+                .any(|what| what.contains(&info.id.to_string()));
+            assert!(names, "{}: {:#?}", info.id, found.damage);
+            bad.remove_object(info.id).unwrap();
+        }
+    }
+}
+
+#[test]
+fn records_that_do_not_fit_their_pages_are_found() {
+    // Rows behind the table's end, in both checkpoints.
+    let (home, newest) = two_checkpoints(2 * 1024);
+    let found = report(&home, &newest);
+    assert!(
+        found.damage[0].contains("table 1 chunk 2: 2 rows behind the table's end"),
+        "{:#?}",
+        found.damage
+    );
+    let (home, newest) = two_checkpoints(3 * 1024);
+    type Spoil = fn(&mut Record);
+    let spoil: [(&str, Spoil); 4] = [
+        ("live bytes", |record| record.objects[0].live_bytes -= 1),
+        ("bytes long, not", |record| {
+            record.objects[0].size_bytes += 1
+        }),
+        ("does not name", |record| {
+            record.tables[0].table = TableId(2)
+        }),
+        ("newer than the checkpoint", |record| record.csn = Csn(5)),
+    ];
+    for (what, spoil) in spoil {
+        let mut record = Record::read(&*home, DATABASE, newest.object, newest.crc).unwrap();
+        spoil(&mut record);
+        let object = ObjectId::new(Epoch(1), 99);
+        let bytes = record.encode(object).unwrap();
+        home.remove_object(object).unwrap();
+        home.put_object(object, &bytes).unwrap();
+        let other = Checkpoint {
+            object,
+            crc: crc32c::crc32c(&bytes),
+            csn: record.csn,
+            ..newest.clone()
+        };
+        let found = report(&home, &other);
+        let says = found.damage.iter().any(|line| line.contains(what));
+        assert!(says, "{what}: {:#?}", found.damage);
+    }
+    let other = Checkpoint {
+        csn: Csn(21),
+        ..newest
+    };
+    let found = report(&home, &other);
+    assert!(
+        found.damage[0].contains("does not say what the manifest says"),
+        "{:#?}",
+        found.damage
+    );
+}
