@@ -7,14 +7,14 @@
 //! - *Dropped*: objects that the record before named, or a record that was kept until now, and that neither the new record nor a kept one names; and
 //!   those records. Computed from records alone, after the new one is known to be published. A server that takes over later begins with that record, or a
 //!   newer one, and so never comes back to them.
-//! - *Given up*: objects that this server made for checkpoints that failed. Their numbers are in the [`Ledger`]; they are removed after the next publication that
-//!   succeeds, for only then is it known that the manifest names none of them.
+//! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them: removed at once. If a publication
+//!   failed, they are removed after the next one that succeeds, for only then is it known that the manifest names none of them. The [`Ledger`] has the numbers.
 //! - *Orphans*: objects of earlier epochs that neither the newest record nor a kept one names, found once by listing: what servers before left when they
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and later epochs are never
 //!   taken for orphans.
 //!
 //! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed by the one before or a
-//! number of the ledger that is not settled. A server that was overtaken removes nothing.
+//! doubtful number of the ledger. A server that was overtaken removes nothing.
 //!
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or know branches, of which there are none.
 
@@ -178,7 +178,7 @@ impl<H: Head> Publisher<H> {
         &mut self,
         new: NewCheckpoint,
         applied: &Applied,
-        stored: Finished,
+        mut stored: Finished,
         keep: impl Fn(&KeptRecord) -> bool,
     ) -> Result<&Published, CheckpointError> {
         if self.overtaken {
@@ -213,7 +213,7 @@ impl<H: Head> Publisher<H> {
             starts,
             kept,
         };
-        let object = self.ledger.number()?;
+        let object = stored.number_of_record()?;
         let bytes = record.encode(object)?;
         let crc = crc32c::crc32c(&bytes);
         self.home.put_object(object, &bytes)?;
@@ -224,8 +224,13 @@ impl<H: Head> Publisher<H> {
             epoch: record.epoch,
             starts: record.starts.clone(),
         };
+        stored.set_tried(true);
         match self.head.name(checkpoint) {
             Ok(()) => {}
+            Err(error @ HomeError::Misuse { .. }) => {
+                stored.set_tried(false);
+                return Err(error.into());
+            }
             Err(HomeError::Conflict(_) | HomeError::Fenced(_)) => {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
@@ -233,13 +238,12 @@ impl<H: Head> Publisher<H> {
             // Perhaps it is named: what it needs stays, what the one before needs stays.
             Err(error) => return Err(error.into()),
         }
-        // Its objects are named now; no other writer's are.
-        drop(stored);
-        Ok(self.published(Published {
+        let new = Published {
             object,
             crc,
             record,
-        }))
+        };
+        Ok(self.published(new, stored.into_numbers()))
     }
 
     /// What the next record needs of each object: what was needed before, and what came and went.
@@ -282,7 +286,7 @@ impl<H: Head> Publisher<H> {
     }
 
     /// The manifest names it: works out what was dropped.
-    fn published(&mut self, new: Published) -> &Published {
+    fn published(&mut self, new: Published, own: Vec<ObjectId>) -> &Published {
         if let Some(old) = self.newest.take() {
             self.kept.insert(old.object, named_by(&old.record));
         }
@@ -297,7 +301,8 @@ impl<H: Head> Publisher<H> {
             self.garbage.insert(record);
             self.garbage.extend(objects);
         }
-        self.garbage.extend(self.ledger.settle(&named));
+        self.garbage.extend(own);
+        self.garbage.extend(self.ledger.take_doubtful());
         self.garbage.retain(|object| !named.contains(object));
         new
     }
@@ -308,6 +313,7 @@ impl<H: Head> Publisher<H> {
             return Err(CheckpointError::Overtaken);
         }
         let mut collected = Collected::default();
+        self.garbage.extend(self.ledger.take_given_up());
         if !self.has_listed {
             let listed = self.home.objects()?;
             let named = match &self.newest {

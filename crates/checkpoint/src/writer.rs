@@ -1,8 +1,10 @@
 //! Frames into objects: collects them, stores full objects, and holds back when that goes faster than allowed.
 //!
 //! Invariants:
-//! - An object's number is used once, whatever became of the object: numbers come from [`Ledger`], which knows all that were given out in this epoch
-//!   and not yet named by a published record.
+//! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by a writer, or by what it has stored
+//!   ([`Finished`]), or is named by a published record, or the ledger has it: as given up, or as doubtful.
+//! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it is when an object cannot be stored, and
+//!   before the next one is: a disk that was too full for a checkpoint is not left fuller by it.
 //! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not before.
 
 use crate::error::CheckpointError;
@@ -24,12 +26,13 @@ pub struct Ledger {
     state: Mutex<LedgerState>,
 }
 
+#[derive(Default)]
 struct LedgerState {
     next: u32,
-    /// Given out, and not named by a record that is known to be published.
-    unsettled: BTreeSet<ObjectId>,
-    /// Writers whose objects may still be named.
-    writers: usize,
+    /// Of checkpoints that were never tried to be published.
+    given_up: BTreeSet<ObjectId>,
+    /// Of checkpoints of which nobody knows whether they were published.
+    doubtful: BTreeSet<ObjectId>,
 }
 
 impl Ledger {
@@ -37,11 +40,7 @@ impl Ledger {
     pub fn new(epoch: Epoch) -> Ledger {
         Ledger {
             epoch,
-            state: Mutex::new(LedgerState {
-                next: 0,
-                unsettled: BTreeSet::new(),
-                writers: 0,
-            }),
+            state: Mutex::default(),
         }
     }
 
@@ -50,24 +49,40 @@ impl Ledger {
         self.epoch
     }
 
-    /// A fresh number.
+    /// A fresh number. Who has it gives it up, or doubts it, or names it.
     pub(crate) fn number(&self) -> Result<ObjectId, CheckpointError> {
         let mut state = self.state.lock();
         let id = ObjectId::new(self.epoch, state.next);
         let next = state.next.checked_add(1);
         state.next = next.ok_or(CheckpointError::Misuse("no object numbers are left"))?;
-        state.unsettled.insert(id);
         Ok(id)
     }
 
-    /// A record that names just `named` is published: everything else that was given out is garbage, unless a writer is at work.
-    pub(crate) fn settle(&self, named: &BTreeSet<ObjectId>) -> Vec<ObjectId> {
-        let mut state = self.state.lock();
-        state.unsettled.retain(|id| !named.contains(id));
-        if state.writers > 0 {
-            return Vec::new();
-        }
-        std::mem::take(&mut state.unsettled).into_iter().collect()
+    /// No record that was tried to be published names these.
+    fn give_up(&self, objects: &mut Vec<ObjectId>) {
+        self.state.lock().given_up.extend(objects.drain(..));
+    }
+
+    /// A record names these that is perhaps published.
+    fn doubt(&self, objects: &mut Vec<ObjectId>) {
+        self.state.lock().doubtful.extend(objects.drain(..));
+    }
+
+    /// What may be removed at any time.
+    pub(crate) fn take_given_up(&self) -> BTreeSet<ObjectId> {
+        std::mem::take(&mut self.state.lock().given_up)
+    }
+
+    /// A record is published: no other is in doubt any more.
+    pub(crate) fn take_doubtful(&self) -> BTreeSet<ObjectId> {
+        std::mem::take(&mut self.state.lock().doubtful)
+    }
+
+    /// Removes what was given up, as far as that is possible now.
+    fn sweep(&self, home: &dyn LogHome) {
+        let mut left: Vec<ObjectId> = self.take_given_up().into_iter().collect();
+        left.retain(|object| home.remove_object(*object).is_err());
+        self.give_up(&mut left);
     }
 }
 
@@ -140,6 +155,10 @@ pub struct ObjectWriter<'a> {
     id: Option<ObjectId>,
     buffer: Vec<u8>,
     written: Written,
+    /// Every number it was given.
+    own: Vec<ObjectId>,
+    /// An object could not be stored: all of them are given up.
+    failed: bool,
 }
 
 impl<'a> ObjectWriter<'a> {
@@ -149,7 +168,6 @@ impl<'a> ObjectWriter<'a> {
         ledger: Arc<Ledger>,
         pace: Option<Pace<'a>>,
     ) -> ObjectWriter<'a> {
-        ledger.state.lock().writers += 1;
         let object_bytes = pace.as_ref().map_or(OBJECT_BYTES_MAX, Pace::object_bytes);
         ObjectWriter {
             home,
@@ -159,6 +177,8 @@ impl<'a> ObjectWriter<'a> {
             id: None,
             buffer: Vec::new(),
             written: Written::default(),
+            own: Vec::new(),
+            failed: false,
         }
     }
 
@@ -176,9 +196,16 @@ impl<'a> ObjectWriter<'a> {
         if !self.buffer.is_empty() && self.buffer.len() + frame.len() > self.object_bytes {
             self.store()?;
         }
+        if self.failed {
+            return Err(CheckpointError::Misuse("a writer that has failed"));
+        }
         let object = match self.id {
             Some(id) => id,
-            None => self.ledger.number()?,
+            None => {
+                let id = self.ledger.number()?;
+                self.own.push(id);
+                id
+            }
         };
         self.id = Some(object);
         let reference = PageRef {
@@ -200,31 +227,43 @@ impl<'a> ObjectWriter<'a> {
     }
 
     fn store(&mut self) -> Result<(), CheckpointError> {
-        if let Some(id) = self.id.take() {
-            self.home.put_object(id, &self.buffer)?;
-            let len = self.buffer.len() as u64;
-            self.written.objects.push((id, len));
-            self.written.bytes += len;
-            self.buffer.clear();
+        let Some(id) = self.id.take() else {
+            return Ok(());
+        };
+        if self.written.objects.is_empty() {
+            // There may be little room: first goes what is of no use.
+            self.ledger.sweep(&*self.home);
         }
+        if let Err(error) = self.home.put_object(id, &self.buffer) {
+            self.failed = true;
+            // Perhaps the disk is full, and the log needs room.
+            self.ledger.give_up(&mut self.own);
+            self.ledger.sweep(&*self.home);
+            return Err(error.into());
+        }
+        let len = self.buffer.len() as u64;
+        self.written.objects.push((id, len));
+        self.written.bytes += len;
+        self.buffer.clear();
         Ok(())
     }
 
-    /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead gives all of it up.
+    /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead, or what this gives, gives
+    /// all of it up.
     pub fn finish(mut self) -> Result<Finished, CheckpointError> {
         self.store()?;
-        // The writer counts until its objects are named, or given up.
-        self.ledger.state.lock().writers += 1;
         Ok(Finished {
             written: std::mem::take(&mut self.written),
             ledger: Arc::clone(&self.ledger),
+            own: std::mem::take(&mut self.own),
+            is_tried: false,
         })
     }
 }
 
 impl Drop for ObjectWriter<'_> {
     fn drop(&mut self) {
-        self.ledger.state.lock().writers -= 1;
+        self.ledger.give_up(&mut self.own);
     }
 }
 
@@ -232,6 +271,8 @@ impl Drop for ObjectWriter<'_> {
 pub struct Finished {
     written: Written,
     ledger: Arc<Ledger>,
+    own: Vec<ObjectId>,
+    is_tried: bool,
 }
 
 impl Finished {
@@ -239,10 +280,30 @@ impl Finished {
     pub fn written(&self) -> &Written {
         &self.written
     }
+
+    /// A number for the record that names all of it.
+    pub(crate) fn number_of_record(&mut self) -> Result<ObjectId, CheckpointError> {
+        let id = self.ledger.number()?;
+        self.own.push(id);
+        Ok(id)
+    }
+
+    /// From here on the record may be published, or (`false`) it surely was not.
+    pub(crate) fn set_tried(&mut self, is_tried: bool) {
+        self.is_tried = is_tried;
+    }
+
+    /// The record is published. All its numbers.
+    pub(crate) fn into_numbers(mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.own)
+    }
 }
 
 impl Drop for Finished {
     fn drop(&mut self) {
-        self.ledger.state.lock().writers -= 1;
+        match self.is_tried {
+            true => self.ledger.doubt(&mut self.own),
+            false => self.ledger.give_up(&mut self.own),
+        }
     }
 }

@@ -10,7 +10,9 @@ use logstead_checkpoint::{
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
-use logstead_home::{HomeError, LogHome, ObjectId, SimulatedHome, SimulatedOptions, Tag};
+use logstead_home::{
+    HomeError, LogHome, MemoryHome, ObjectId, SimulatedHome, SimulatedOptions, Tag,
+};
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::manifest::Checkpoint;
 use parking_lot::Mutex;
@@ -466,4 +468,55 @@ fn t8_an_overtaken_server_removes_nothing() {
         Err(CheckpointError::Overtaken)
     ));
     assert_eq!(world.home.objects().unwrap(), before);
+}
+
+/// A disk that is too full for a checkpoint is not left fuller by it; and what is given up for other reasons goes soon.
+#[test]
+fn what_is_given_up_takes_no_room() {
+    let memory = MemoryHome::new(1 << 20);
+    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let head = TestHead {
+        home: Arc::clone(&home),
+        tag: Mutex::new(None),
+        random: Arc::new(SimRandom::new(1)),
+    };
+    let ids = || home.objects().unwrap().len();
+    let mut chunks = ChunkWriter::new();
+    let mut fill = |writer: &mut ObjectWriter<'_>, count: u64| {
+        for chunk in 0..count {
+            chunks.begin(key(1, chunk), Extent::Whole, Csn(9));
+            chunks.row(0, Csn(1), &[7; 100], writer)?;
+            chunks.finish(writer)?;
+        }
+        Ok::<(), CheckpointError>(())
+    };
+    let writer =
+        || ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None).with_object_bytes(200);
+    let mut full = writer();
+    fill(&mut full, 9).unwrap();
+    assert!(ids() > 3);
+    memory.set_disk_full(true);
+    assert!(fill(&mut full, 9).is_err());
+    assert_eq!(ids(), 0);
+    memory.set_disk_full(false);
+    assert!(fill(&mut full, 1).is_err(), "it has given up");
+    drop(full);
+    // Given up by its owner: gone before the next one stores anything.
+    let mut stopped = writer();
+    fill(&mut stopped, 9).unwrap();
+    let before = ids();
+    drop(stopped);
+    assert_eq!(ids(), before);
+    let mut next = writer();
+    fill(&mut next, 3).unwrap();
+    let stored = next.finish().unwrap();
+    assert_eq!(ids(), stored.written().objects.len());
+    // Stored and never tried: gone with the next collection, without a publication.
+    let mut publisher = Publisher::open(Arc::clone(&home), head, DATABASE, ledger, None).unwrap();
+    publisher.collect().unwrap();
+    assert!(ids() > 0);
+    drop(stored);
+    publisher.collect().unwrap();
+    assert_eq!(ids(), 0);
 }

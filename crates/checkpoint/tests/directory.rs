@@ -65,7 +65,7 @@ impl Tree {
             .directory
             .apply(&changes, leave, Csn(self.csn), &mut writer)
             .unwrap();
-        writer.finish().unwrap();
+        rig::keep(writer.finish().unwrap());
         for (key, chain) in changes {
             match chain {
                 Some(chain) => self.model.insert(key, chain),

@@ -74,7 +74,7 @@ fn pages_are_as_documented() {
     chunks.gone(300).unwrap();
     chunks.gone(0).unwrap();
     let delta = chunks.finish(&mut writer).unwrap().to_vec();
-    writer.finish().unwrap();
+    rig::keep(writer.finish().unwrap());
     assert_eq!((whole.len(), delta.len()), (3, 1));
     compare(
         "base",
@@ -123,7 +123,7 @@ fn nodes_are_as_documented() {
     let inner = empty
         .apply(&many, &BTreeSet::new(), Csn(78), &mut writer)
         .unwrap();
-    writer.finish().unwrap();
+    rig::keep(writer.finish().unwrap());
     let leaf = object(&home, &leaf.directory.root().unwrap());
     compare("leaf", include_str!("golden/leaf.txt"), &leaf);
     // What its children are compressed to is up to the library; that they are read is up to this crate.

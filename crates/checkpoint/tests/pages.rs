@@ -59,7 +59,7 @@ proptest! {
                 Some(chain) => chain.push(pages),
             }
         }
-        writer.finish().unwrap();
+        rig::keep(writer.finish().unwrap());
         let mut found = BTreeMap::new();
         let mut reader = PageReader::new(Arc::clone(&home));
         reader.chunk(&key(7, 9), &chain.unwrap(), |slot, csn, bytes| {
@@ -202,7 +202,7 @@ fn small() -> (Arc<dyn logstead_home::LogHome>, Directory, Rows) {
     let applied = empty
         .apply(&changes, &BTreeSet::new(), Csn(30), &mut writer)
         .unwrap();
-    writer.finish().unwrap();
+    rig::keep(writer.finish().unwrap());
     (home, applied.directory, rows)
 }
 
@@ -270,7 +270,7 @@ fn neighbours_are_read_together() {
         }
         chains.push(Chain::whole(chunks.finish(&mut writer).unwrap()).unwrap());
     }
-    writer.finish().unwrap();
+    rig::keep(writer.finish().unwrap());
     let mut reader = PageReader::new(Arc::clone(&home));
     let mut rows = 0;
     for (chunk, chain) in chains.iter().enumerate() {
@@ -313,4 +313,53 @@ fn a_budget_holds_back_who_writes_faster() {
         "{took:?} {expected:?}"
     );
     assert!(waits.load(std::sync::atomic::Ordering::Relaxed) > 10);
+}
+
+/// An older state of the same page, whole and with the same key, in the place of the newer one.
+#[test]
+fn an_older_state_in_a_newer_ones_place_is_not_taken() {
+    let home = home();
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut chunks = ChunkWriter::new();
+    let mut roots = Vec::new();
+    for csn in [10, 11] {
+        let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        chunks.begin(key(1, 1), Extent::Whole, Csn(csn));
+        chunks.row(0, Csn(csn - 1), b"row", &mut writer).unwrap();
+        let chain = Chain::whole(chunks.finish(&mut writer).unwrap());
+        // Its pages are in one object, its directory in the next.
+        let mut nodes = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let empty = Directory::open(Arc::clone(&home), None);
+        let made = empty.apply(
+            &[(key(1, 1), chain)],
+            &BTreeSet::new(),
+            Csn(csn),
+            &mut nodes,
+        );
+        roots.push(made.unwrap().directory.root());
+        rig::keep(writer.finish().unwrap());
+        rig::keep(nodes.finish().unwrap());
+    }
+    let objects: Vec<_> = home.objects().unwrap().iter().map(|info| info.id).collect();
+    assert_eq!(objects.len(), 4);
+    for (old, new, what) in [(0, 2, "table 1 chunk 1"), (1, 3, "directory")] {
+        let bad = rig::home();
+        for (index, id) in objects.iter().enumerate() {
+            let from = objects[if index == new { old } else { index }];
+            let mut bytes = vec![0; 1 << 10];
+            let len = home.read_object(from, 0, &mut bytes).unwrap();
+            bad.put_object(*id, &bytes[..len]).unwrap();
+        }
+        match read_all(&bad, &Directory::open(Arc::clone(&bad), roots[1])) {
+            Err(CheckpointError::Damaged(damage)) => {
+                assert_eq!(damage.object, objects[new]);
+                assert!(damage.what.contains(what), "{damage}");
+                assert!(
+                    damage.why.to_string().contains("another checksum"),
+                    "{damage}"
+                );
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    }
 }

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, ObjectWriter, PageKey, PageReader,
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, Finished, ObjectWriter, PageKey,
+    PageReader,
 };
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, TableId};
@@ -82,4 +83,9 @@ pub(crate) fn flipped(
         copy.put_object(info.id, &bytes).unwrap();
     }
     copy
+}
+
+/// Objects stay although no record names them.
+pub(crate) fn keep(stored: Finished) {
+    std::mem::forget(stored);
 }
