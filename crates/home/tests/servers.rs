@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// What the child process does: a suite's name, and a URL without a prefix.
 const CHILD: &str = "LOGSTEAD_TEST_SERVERS_CHILD";
+/// Objects of every store; of the quicker ones also the largest.
+const OBJECT_BYTES: usize = (5 << 20) + 1;
 /// Generous: a suite takes seconds.
 const SUITE_SECONDS_MAX: u32 = 300;
 const KEYS: (&str, &str) = ("TESTACCESSKEY", "test-secret-key");
@@ -142,6 +144,7 @@ fn the_development_bucket_s_appendable_objects() {
 fn the_development_bucket_s_plain_objects() {
     let store = dev_bucket("s3", "general");
     store.suite("home", &store.url);
+    store.suite("large", &store.url);
     // A general bucket takes no appends, and says so.
     store.suite("refused", "s3express://general");
 }
@@ -166,6 +169,7 @@ fn versitygw_s_objects() {
     let dir = tempfile::tempdir().unwrap();
     if let Some(store) = installed("versitygw", "E2E_VERSITYGW", dir.path()) {
         store.suite("home", &store.url);
+        store.suite("large", &store.url);
         store.suite("overwrites", &store.url.replace("s3:", "s3express:"));
     }
 }
@@ -188,6 +192,7 @@ fn child() {
     let (suite, url) = told.split_once(' ').unwrap();
     match suite {
         "home" => home(url),
+        "large" => large(url),
         "refused" => refused(url, "does not append"),
         "overwrites" => refused(url, "use s3:// for this server"),
         other => panic!("there is no suite {other}"),
@@ -239,13 +244,13 @@ fn home(bucket: &str) {
     beside.put_if_absent("manifest", b"told").unwrap();
     let again = opened(&format!("{bucket}/some/log2")).unwrap();
     assert_eq!(again.get("manifest").unwrap().unwrap().0, b"told");
-    // Large objects, and a log that is truncated while it is written, over two lives.
+    // Objects, and a log that is truncated while it is written, over two lives.
     let third = format!("{bucket}/some/log3");
-    let large = opened(&third).unwrap();
-    large.put_if_absent("manifest", b"told").unwrap();
-    conformance::check_objects(large.as_ref(), OBJECT_BYTES_MAX);
-    let kept = conformance::check_trimmed_life(large.as_ref(), &|| false, 0, &[]);
-    drop(large);
+    let first = opened(&third).unwrap();
+    first.put_if_absent("manifest", b"told").unwrap();
+    conformance::check_objects(first.as_ref(), OBJECT_BYTES);
+    let kept = conformance::check_trimmed_life(first.as_ref(), &|| false, 0, &[]);
+    drop(first);
     conformance::check_trimmed_life(opened(&third).unwrap().as_ref(), &|| false, 1, &kept);
     // Reading only: nothing is written, whoever else has it open.
     let reader = open_read_only(&format!("{bucket}/some/log2"), &env).unwrap();
@@ -255,6 +260,12 @@ fn home(bucket: &str) {
         let written = told.usage.appends + told.usage.writes + told.usage.deletes;
         assert_eq!(written, 0, "{:?}", told.usage);
     }
+}
+
+/// The largest objects there may be.
+fn large(bucket: &str) {
+    let home = opened(&format!("{bucket}/large")).unwrap();
+    conformance::check_objects(home.as_ref(), OBJECT_BYTES_MAX);
 }
 
 fn refused(url: &str, why: &str) {
