@@ -301,8 +301,8 @@ impl Header {
     }
 }
 
-/// Checks exactly one frame, whole. `buffer` is where a compressed payload is unpacked; it is used again.
-pub fn decode<'a>(bytes: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<Frame<'a>, FrameError> {
+/// Checks exactly one frame by its checksums, and finds its payload as it is stored.
+fn stored(bytes: &[u8]) -> Result<(Header, &[u8]), FrameError> {
     let header = Header::decode(bytes)?;
     if bytes.len() != header.frame_len() {
         return Err(wrong("a frame of another length", bytes.len()));
@@ -312,6 +312,18 @@ pub fn decode<'a>(bytes: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<Frame<'a>,
     if crc32c::crc32c(stored) != header.payload_crc {
         return Err(wrong("wrong checksum of a frame's payload", body));
     }
+    Ok((header, stored))
+}
+
+/// Are these the bytes that were written as the frame with this [`checksum`]? By checksums alone: nothing is unpacked.
+pub(crate) fn is_intact(bytes: &[u8], crc: u32) -> bool {
+    stored(bytes).is_ok_and(|(header, _)| header.crc == crc)
+}
+
+/// Checks exactly one frame, whole. `buffer` is where a compressed payload is unpacked; it is used again.
+pub fn decode<'a>(bytes: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<Frame<'a>, FrameError> {
+    let (header, stored) = stored(bytes)?;
+    let body = HEADER_BYTES + header.key_len;
     let payload = if header.how == STORED {
         stored
     } else {

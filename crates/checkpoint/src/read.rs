@@ -53,7 +53,35 @@ fn other_checksum() -> FormatError {
     FormatError::new("a frame with another checksum than the reference to it", 36)
 }
 
-/// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's. The frame itself is not checked yet.
+/// Looks for a frame that is damaged, or was cut, in each copy that the home has of its object. True: it is in `into`, as it was written.
+fn read_other_copy(home: &dyn LogHome, at: &PageRef, into: &mut Vec<u8>) -> bool {
+    into.resize(at.len as usize, 0);
+    has_copies(home)
+        && (0..home.copies()).any(|copy| {
+            let got = home.read_object_copy(copy, at.object, u64::from(at.offset), into);
+            // An error is no better than the damage that is known: that is told if no other copy has the frame.
+            got.is_ok_and(|got| got == into.len()) && frame::is_intact(into, at.crc)
+        })
+}
+
+/// Is it worth while to find damage early, because there may be better bytes?
+fn has_copies(home: &dyn LogHome) -> bool {
+    home.copies() > 1
+}
+
+/// What shows before a frame is decoded; all that can be seen of it, where there are other copies.
+fn damage_of(home: &dyn LogHome, bytes: &[u8], at: &PageRef) -> Option<FormatError> {
+    if frame::checksum(bytes) != at.crc {
+        Some(other_checksum())
+    } else if has_copies(home) && !frame::is_intact(bytes, at.crc) {
+        Some(FormatError::new("wrong checksum of a frame", 0))
+    } else {
+        None
+    }
+}
+
+/// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's; where the home has several copies, any
+/// that is good. The frame itself is not checked yet.
 pub(crate) fn read_frame(
     home: &dyn LogHome,
     at: &PageRef,
@@ -64,14 +92,15 @@ pub(crate) fn read_frame(
     into.resize(at.len as usize, 0);
     let got = home.read_object(at.object, u64::from(at.offset), into);
     let got = got.map_err(|error| unread(&what, at, error))?;
-    if got < into.len() {
-        let short = FormatError::new("the object ends too early", got);
-        return Err(damaged(what(), at, short));
+    let why = if got < into.len() {
+        Some(FormatError::new("the object ends too early", got))
+    } else {
+        damage_of(home, into, at)
+    };
+    match why {
+        Some(why) if !read_other_copy(home, at, into) => Err(damaged(what(), at, why)),
+        _ => Ok(()),
     }
-    if frame::checksum(into) != at.crc {
-        return Err(damaged(what(), at, other_checksum()));
-    }
-    Ok(())
 }
 
 /// A stretch of an object in memory.
@@ -196,13 +225,29 @@ impl PageReader {
     ) -> Result<Page<'_>, CheckpointError> {
         let what = || format!("a page of {key}");
         self.load(at).map_err(|error| unread(what, at, error))?;
+        let why = match self.windows.first().and_then(|window| window.part(at)) {
+            None => Some(FormatError::new("the object ends too early", 0)),
+            Some(bytes) => damage_of(&*self.home, bytes, at),
+        };
+        if let Some(why) = why {
+            let mut bytes = Vec::new();
+            if !read_other_copy(&*self.home, at, &mut bytes) {
+                return Err(damaged(what(), at, why));
+            }
+            // Of this frame alone: what lies around it may be damaged too.
+            self.windows.truncate(WINDOWS - 1);
+            let window = Window {
+                object: at.object,
+                start: u64::from(at.offset),
+                bytes,
+                asked: at.len as usize,
+            };
+            self.windows.insert(0, window);
+        }
         let Some(bytes) = self.windows.first().and_then(|window| window.part(at)) else {
             let short = FormatError::new("the object ends too early", 0);
             return Err(damaged(what(), at, short));
         };
-        if frame::checksum(bytes) != at.crc {
-            return Err(damaged(what(), at, other_checksum()));
-        }
         self.reads.pages += 1;
         read_rows(bytes, key, is_base, &mut self.unpacked).map_err(|why| damaged(what(), at, why))
     }

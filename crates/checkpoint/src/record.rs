@@ -13,7 +13,7 @@ use crate::error::CheckpointError;
 use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
 use crate::place::PageRef;
 use crate::read::{damaged, unread};
-use logstead_home::{LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
+use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Start;
@@ -155,9 +155,31 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads the record of a database, of which the manifest says the object and its checksum.
+    /// Reads the record of a database, of which the manifest says the object and its checksum. Where the home has several copies, any
+    /// that is good.
     pub fn read(
         home: &dyn LogHome,
+        database: DatabaseId,
+        object: ObjectId,
+        crc: u32,
+    ) -> Result<Record, CheckpointError> {
+        let any = |offset, into: &mut [u8]| home.read_object(object, offset, into);
+        let read = Record::read_by(any, database, object, crc);
+        let copies = home.copies();
+        if copies > 1 && matches!(read, Err(CheckpointError::Damaged(_))) {
+            for copy in 0..copies {
+                let one =
+                    |offset, into: &mut [u8]| home.read_object_copy(copy, object, offset, into);
+                if let Ok(record) = Record::read_by(one, database, object, crc) {
+                    return Ok(record);
+                }
+            }
+        }
+        read
+    }
+
+    fn read_by(
+        read: impl Fn(u64, &mut [u8]) -> Result<usize, HomeError>,
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
@@ -170,7 +192,7 @@ impl Record {
             crc,
         };
         let what = || "a checkpoint record".to_owned();
-        let got = home.read_object(object, 0, &mut bytes);
+        let got = read(0, &mut bytes);
         let got = got.map_err(|error| unread(what, &at, error))?;
         at.len = got as u32;
         let bad = |at: &PageRef, why: FrameError| damaged(what(), at, why);
@@ -181,7 +203,7 @@ impl Record {
         if len > got && got == 16 << 10 && len <= OBJECT_BYTES_MAX {
             at.len = len as u32;
             bytes.resize(len, 0);
-            let rest = home.read_object(object, got as u64, &mut bytes[got..])?;
+            let rest = read(got as u64, &mut bytes[got..])?;
             bytes.truncate(got + rest);
         }
         if crc32c::crc32c(&bytes) != crc {
