@@ -280,6 +280,86 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
     }
 }
 
+/// Members that are new or were away get what is needed, from the checkpoint's starts on: their lanes begin with a hole. What was
+/// removed while one was away is removed from it, too.
+#[test]
+fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
+    let cluster = Cluster::new(4, 5);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    for csn in 1..=20 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    cluster.crash(server);
+    // 2 misses a life with a checkpoint in the middle of a segment, and has all of the log before.
+    cluster.children[2].set_presence(Presence::Refusing);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    for csn in 21..=60 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    let start = server.starts()[0];
+    assert!(start.at.offset > 0);
+    let truncated = server.checkpoint(61).unwrap();
+    assert!(truncated.segments >= 3, "{truncated:?}");
+    for csn in 61..=70 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    cluster.crash(server);
+    cluster.children[2].set_presence(Presence::Here);
+    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
+    let lane = LaneId(0);
+    let first = |child: usize| {
+        let segments = cluster.children[child].segments(lane).unwrap();
+        segments.first().map(|info| info.segment)
+    };
+    assert_eq!(first(2), Some(start.at.segment), "what came before is gone");
+    cluster.children[0].set_presence(Presence::Refusing);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    assert_eq!(
+        server.survivors,
+        (61..=70).collect::<Vec<_>>(),
+        "from 1 and 2"
+    );
+    cluster.crash(server);
+    // 0 is lost for good; 3 takes its place, and then 1 is lost: all there is lies behind a hole.
+    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    cluster.crash(server);
+    cluster.children[1].set_presence(Presence::Refusing);
+    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    assert_eq!(
+        server.survivors,
+        (61..=70).collect::<Vec<_>>(),
+        "from 2 and 3"
+    );
+    // The copy of 3 alone, bytes compared, has nothing before the start.
+    let mut before = Buffer::zeroed(usize::try_from(start.at.offset).unwrap());
+    let at = Position::start_of(start.at.segment);
+    cluster.children[3].read(lane, at, &mut before).unwrap();
+    assert!(before.as_slice().iter().all(|byte| *byte == 0), "a hole");
+}
+
+/// Damage of one copy at the place where the log begins is read around, and so is the hole of another.
+#[test]
+fn damage_at_a_start_is_read_around() {
+    for damaged in 0..3 {
+        let cluster = Cluster::new(3, 6);
+        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        for csn in 1..=5 {
+            assert!(write(&server, csn) && is_durable(&server, csn));
+        }
+        let at = server.starts()[0].at;
+        server.checkpoint(6).unwrap();
+        for csn in 6..=9 {
+            assert!(write(&server, csn) && is_durable(&server, csn));
+        }
+        cluster.crash(server);
+        let zeros = Buffer::zeroed(4096);
+        let child = &cluster.children[damaged];
+        child.rewrite(LaneId(0), at, &zeros, 4096).unwrap();
+        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        assert_eq!(server.survivors, [6, 7, 8, 9], "damaged: {damaged}");
+    }
+}
+
 /// Children that are slow, fail, go away and come back, one lost for good, and servers that crash at any moment and come back
 /// with other children in reach: what was acknowledged survives, and what has survived once stays.
 #[test]
@@ -301,6 +381,8 @@ fn run(seed: u64) -> u64 {
     // What was handed over once, and what was acknowledged since.
     let mut expected: Vec<u64> = Vec::new();
     let mut adopted = 0;
+    // The CSN of the newest checkpoint that was surely named.
+    let mut named = 0;
     let mut list = vec![0, 1, 2];
     for life in 0..8 {
         let all: Vec<usize> = list.clone();
@@ -318,18 +400,28 @@ fn run(seed: u64) -> u64 {
         let server = cluster
             .start(&list, ack)
             .unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}"));
-        let found = &server.survivors;
+        let held = server.log.report.checkpoint.get();
+        assert!(held >= named, "seed {seed}, life {life}: {named} was named");
+        let below = expected.iter().copied().filter(|csn| *csn < held);
+        let found: Vec<u64> = below.chain(server.survivors.iter().copied()).collect();
         assert!(
             found.starts_with(&expected),
             "seed {seed}, life {life}: {expected:?} became {found:?}"
         );
         adopted += u64::from(found.len() > expected.len());
-        expected = found.clone();
+        expected = found;
         cluster.pause(true);
         let first = server.log.next_csn.get();
         let mut csn = first;
         for _ in 0..random.below(60) {
-            match random.below(8) {
+            match random.below(9) {
+                7.. if csn > 1 && random.below(2) == 0 && is_durable(&server, csn - 1) => {
+                    let named_now = server.publish(server.checkpoint_at(csn, server.starts()));
+                    if named_now.is_ok() {
+                        named = csn;
+                        let _children_may_be_away = server.log.keeper.truncate();
+                    }
+                }
                 0..3 if write(&server, csn) => csn += 1,
                 0..3 => {}
                 3..7 => {

@@ -2,6 +2,7 @@
 //!
 //! What a checkpoint would hold is known to the test: all survivors below its CSN.
 
+mod buckets;
 mod crashes;
 mod damage;
 #[path = "../rig/mod.rs"]
