@@ -39,7 +39,7 @@ pub trait Head: Send {
 
 impl Head for Arc<ManifestKeeper> {
     fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
-        self.update(|manifest| manifest.set_checkpoint(checkpoint))
+        self.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
     }
 }
 

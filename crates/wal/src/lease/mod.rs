@@ -263,13 +263,25 @@ impl Lease {
         self.tell_loss();
     }
 
-    /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, and nothing was changed.
-    /// After another error the change may have been made or not, or may be made yet.
-    pub fn update(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), HomeError> {
+    /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, whether or not the change was made
+    /// before. After another error the change may have been made or not, or may be made yet.
+    ///
+    /// Where an earlier attempt of ours turns out to have arrived late, `change` is applied again, to what that has left.
+    pub fn update(&self, mut change: impl FnMut(&mut Manifest)) -> Result<(), HomeError> {
         let mut state = self.state.lock();
-        let mut next = state.manifest.clone();
-        change(&mut next);
-        let result = self.store(&mut state, next, self.options.duration);
+        let mut attempts = 0;
+        let result = loop {
+            let expected = state.tag;
+            let mut next = state.manifest.clone();
+            change(&mut next);
+            let result = self.store(&mut state, next, self.options.duration);
+            // Whoever finds another state of ours there knows that this attempt failed, and always will.
+            let found_another = result.is_err() && state.tag != expected;
+            if !found_another || self.lost().is_some() || attempts == manifest::LOOKS {
+                break result;
+            }
+            attempts += 1;
+        };
         drop(state);
         self.tell_loss();
         result

@@ -103,13 +103,13 @@ impl ManifestKeeper {
     /// [`HomeError::Misuse`]: it breaks the manifest's rules, and nothing was changed. [`HomeError::Fenced`]: another server has taken over;
     /// it may have found the change there. After another error the change is stored, or not, or may be yet: what either state needs must
     /// be kept. The next call that succeeds settles it: [`ManifestKeeper::manifest`] tells what it was built on. One that changes
-    /// nothing will do.
-    pub fn update(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), HomeError> {
+    /// nothing will do. `change` is applied again where an earlier attempt turns out to have arrived late.
+    pub fn update(&self, change: impl Fn(&mut Manifest)) -> Result<(), HomeError> {
         match &self.held {
             Held::Lease(lease) => {
                 let mut refused = None;
-                let updated = lease.update(|manifest| match self.changed(manifest, change) {
-                    Ok(next) => *manifest = next,
+                let updated = lease.update(|manifest| match self.changed(manifest, &change) {
+                    Ok(next) => (*manifest, refused) = (next, None),
                     // It goes on as it is, and the lease is renewed.
                     Err(error) => refused = Some(error),
                 });
@@ -130,7 +130,7 @@ impl ManifestKeeper {
     fn changed(
         &self,
         before: &Manifest,
-        change: impl FnOnce(&mut Manifest),
+        change: impl Fn(&mut Manifest),
     ) -> Result<Manifest, HomeError> {
         let mut next = before.clone();
         change(&mut next);

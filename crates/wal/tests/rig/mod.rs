@@ -156,7 +156,7 @@ impl Server {
     /// Names it in the manifest.
     pub(crate) fn publish(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
         let keeper = &self.log.keeper;
-        keeper.update(|manifest| manifest.set_checkpoint(checkpoint))
+        keeper.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
     }
 
     /// Publishes a checkpoint of everything below `csn`, the next one to draw, all of it durable, and removes what it makes superfluous.
