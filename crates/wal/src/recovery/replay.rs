@@ -197,7 +197,8 @@ pub(crate) fn replay(
     let merged = merge::merge(reading, scans?, known, survivors)?;
     replayed.count(manifest.epoch, &merged);
     let mark = new_mark(manifest.epoch, base, &merged, base);
-    if !mark.spans.is_empty() {
+    // A loss directly behind the starts leaves no span, but what it annuls must be known to every later start.
+    if !mark.spans.is_empty() || merged.loss.is_some() {
         replayed.marks.push(mark);
     }
     if merged.loss.is_some() {

@@ -174,6 +174,38 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     }
 }
 
+/// The loss begins with the first block that is needed, so that the epoch has no span: it is marked all the same, over later starts.
+#[test]
+fn a_loss_directly_behind_the_starts_is_marked() {
+    let machine = Machine::new(1);
+    let server = machine.start(1).unwrap();
+    commit(&server, 1..=5);
+    server.checkpoint(6).unwrap();
+    let start = server.starts()[0].at;
+    for csn in 6..=9 {
+        let deps = Deps::floor(Csn(csn - 1));
+        assert!(server.push_side(0, csn, &deps) && server.flush(0));
+    }
+    drop(server);
+    flip(&machine, block(start, 0), 30);
+    corruption(&machine);
+    let server = accepting(&machine);
+    assert!(server.survivors.is_empty());
+    drop(server);
+    for life in 0..3 {
+        let server = machine.start(1).unwrap();
+        let manifest = server.log.keeper.manifest();
+        let mark = &manifest.marks[0];
+        assert_eq!((mark.epoch, mark.annulled_from), (Epoch(1), Some(Csn(6))));
+        assert!(mark.spans.is_empty());
+        assert!(server.segments(0).contains(&start.segment), "life {life}");
+        let sides = server.home.sides(lane(0)).unwrap();
+        assert_eq!(sides.len(), 4, "life {life}");
+        let csn = server.log.next_csn.0;
+        commit(&server, csn..=csn);
+    }
+}
+
 /// Naming a checkpoint fails at each of its steps. What is told to be named has surely that name, also if a directory's sync failed and
 /// its content could be seen all the same; and nothing is removed that a state needs which a crash may bring back.
 #[test]
