@@ -130,6 +130,7 @@ mod tests {
 
     use logstead_commit::Horizon;
     use logstead_types::WorkerId;
+    use shuttle::rand::{Rng, thread_rng};
     use shuttle::scheduler::RandomScheduler;
     use shuttle::{Config, Runner, thread};
 
@@ -141,6 +142,16 @@ mod tests {
     use crate::version::Writer;
 
     type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
+
+    const WRITER: &str = "writer";
+
+    /// A checkpoint looks at more slots than anybody writes: it gives the turn away now and then only, so that others do something
+    /// in the middle of it.
+    fn meet() {
+        if thread::current().name() == Some(WRITER) || thread_rng().gen_range(0..300) == 0 {
+            thread::yield_now();
+        }
+    }
 
     /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to `later`.
     fn write(chunk: &Chunk, horizon: &Horizon, id: u64, slot: usize, kind: Kind, commits: bool) {
@@ -192,21 +203,27 @@ mod tests {
         config.max_steps = shuttle::MaxSteps::None;
         // What was seen of a chunk lies on the stack.
         config.stack_size = 1 << 20;
-        let runner = Runner::new(RandomScheduler::new(3_000), config);
+        let runner = Runner::new(RandomScheduler::new(400), config);
         runner.run(|| {
-            set_hook(Some(thread::yield_now));
+            set_hook(Some(meet));
             let chunk = Arc::new(Chunk::new(&UNLIMITED));
             let horizon = Arc::new(Horizon::new(3, Csn(10)));
             let writers: Vec<_> = (1..3)
                 .map(|n| {
                     let (chunk, horizon) = (chunk.clone(), horizon.clone());
-                    thread::spawn(move || {
-                        set_hook(Some(thread::yield_now));
-                        let id = n * 100;
-                        write(&chunk, &horizon, id, n as usize, ROW, true);
-                        write(&chunk, &horizon, id + 1, 7, ROW, n == 1);
-                        write(&chunk, &horizon, id + 2, n as usize, Kind::Tombstone, true);
-                    })
+                    let body = move || {
+                        for round in 0..4 {
+                            let id = n * 100 + round * 3;
+                            let own = [0, 400, 800, 1023][(n + round) as usize % 4];
+                            write(&chunk, &horizon, id, own, ROW, true);
+                            write(&chunk, &horizon, id + 1, 600, ROW, round % 2 == 0);
+                            if round % 2 == 1 {
+                                write(&chunk, &horizon, id + 2, own, Kind::Tombstone, true);
+                            }
+                        }
+                    };
+                    let named = thread::Builder::new().name(WRITER.into());
+                    named.spawn(body).expect("spawned")
                 })
                 .collect();
             let mut page = Page::new();
@@ -215,7 +232,7 @@ mod tests {
                 let snapshot = horizon.counter();
                 while horizon.get() < snapshot {
                     horizon.advance(|| Csn(u64::MAX));
-                    point();
+                    thread::yield_now();
                 }
                 if chunk.take_changed() {
                     let guard = Guard::pin();
@@ -236,7 +253,7 @@ mod tests {
                 assert_eq!(*page, all, "at {snapshot}, since {since}");
                 since = snapshot;
             };
-            for _ in 0..3 {
+            for _ in 0..6 {
                 checkpoint(&mut page);
             }
             writers.into_iter().for_each(|w| w.join().expect("ends"));

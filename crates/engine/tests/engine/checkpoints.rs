@@ -419,6 +419,24 @@ fn a_checkpoint_that_hangs_holds_up_no_transaction() {
     assert!(before == place.rows());
 }
 
+/// What is Precommitted below its CSN is not in a checkpoint before it is durable.
+#[test]
+fn a_checkpoint_waits_until_what_it_holds_is_durable() {
+    let place = Place::new();
+    place.fill(TABLES[0], 10);
+    place.flush();
+    place.memory.set_paused(true);
+    place.change(TABLES[0], Rid(0), None);
+    let mut taking = place.engine.begin_checkpoint().expect("begins");
+    assert!(!taking.is_durable().expect("the log is fine"));
+    let busy = place.engine.begin_checkpoint().map(|_| ());
+    assert!(matches!(busy, Err(CheckpointError::Busy)), "{busy:?}");
+    while place.memory.complete() {}
+    assert!(taking.is_durable().expect("the log is fine"));
+    assert!(taking.walk(1).expect("walks"));
+    assert_eq!(taking.publish().expect("published").rows, 9);
+}
+
 /// A full disk, then a failing one: the checkpoint before stays in force, and the next one has everything.
 #[test]
 fn a_failed_checkpoint_leaves_the_one_before() {
