@@ -34,6 +34,8 @@ use tracing::{info, warn};
 /// hiccup, short enough for whoever waits at a terminal to be told of a wrong endpoint.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long each home of a list is waited for where every one must answer: for several requests that are lost, one after the other.
+const ALL_PATIENCE: Duration = Duration::from_secs(60);
 /// The log's root, the one name that every log in a bucket has.
 const MANIFEST: &str = "manifest";
 /// Scratch objects of a start that was killed: nobody's data.
@@ -202,9 +204,15 @@ fn open_list(
             open: Box::new(move || open(&whole, &env, &options)),
         }
     };
+    let default = ReplicatedOptions::default();
     let replicated = ReplicatedOptions {
         ack: options.ack,
-        ..ReplicatedOptions::default()
+        patience: match options.ack {
+            Ack::Majority => default.patience,
+            // Nothing is won by giving one up that is slow: without it there is no log.
+            Ack::All => ALL_PATIENCE,
+        },
+        ..default
     };
     let sources = urls.iter().map(source).collect();
     Ok(Arc::new(ReplicatedHome::open(sources, env, replicated)?))

@@ -154,7 +154,7 @@ impl Inner {
             .count()
     }
 
-    /// Asks every child that is up. Waits for all; a little after `enough` members have said yes.
+    /// Asks every child that is up. Waits for all; a little after so many members have said yes that the others can be done without.
     fn ask<T: Send + 'static>(
         &self,
         enough: usize,
@@ -163,6 +163,7 @@ impl Inner {
         ask: &dyn Fn(usize) -> Ask<T>,
     ) -> Answers<T> {
         let votes = self.votes();
+        let enough = self.membership.lock().waited_for(enough);
         let satisfied = |answers: &Answers<T>| {
             let yes = answers.iter().zip(&votes);
             let yes = yes.filter(|(answer, votes)| **votes && matches!(answer, Some(Ok(_))));

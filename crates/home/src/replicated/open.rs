@@ -87,6 +87,12 @@ impl Membership {
         complete
     }
 
+    /// How many members are waited for with all patience, where `enough` of them would do: without `needed` nothing can be stored
+    /// later on, so it helps nobody to leave those out that are slow.
+    pub(super) fn waited_for(&self, enough: usize) -> usize {
+        enough.max(self.needed())
+    }
+
     fn is_listed(&self) -> bool {
         let listed: BTreeSet<u64> = self.ids.iter().copied().collect();
         listed == self.members.iter().map(|member| member.id).collect()
@@ -580,5 +586,38 @@ impl Inner {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With `all` one answer says what there is, but none of the members may be left out for being slow.
+    #[test]
+    fn who_cannot_be_done_without_is_waited_for() {
+        let membership = |ack, count: u64| Membership {
+            ids: (1..=count).collect(),
+            ack,
+            members: (1..=count)
+                .map(|id| Member {
+                    id,
+                    complete: true,
+                    url: String::new(),
+                })
+                .collect(),
+            ack_wanted: ack,
+        };
+        for (ack, count, readers, waited_for) in [
+            (Ack::All, 2, 1, 2),
+            (Ack::All, 3, 1, 3),
+            (Ack::Majority, 3, 2, 2),
+            (Ack::Majority, 4, 2, 3),
+            (Ack::Majority, 5, 3, 3),
+        ] {
+            let membership = membership(ack, count);
+            assert_eq!(membership.readers(), readers);
+            assert_eq!(membership.waited_for(readers), waited_for);
+        }
     }
 }
