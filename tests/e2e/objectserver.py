@@ -16,6 +16,8 @@ from transfers import Bank
 STORES = ("dev-bucket", "azurite", "versitygw", "moto")
 # A small request's time limit in milliseconds: what the proxy never answers is found out soon.
 IMPATIENT = {"timeout": 1500}
+# A start reads the whole log. Where each append is an object, that is many requests, of which faults injure every sixth.
+START_S = 300
 
 
 def home(store: ObjectStore, prefix: str = "log", proxy: FaultProxy | None = None, **options) -> str:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from faultproxy import FAULTS, FaultProxy
 from harness import wait_until
-from objectserver import IMPATIENT, ObjectServer, go_on, home, log, store  # noqa: F401 a fixture
+from objectserver import IMPATIENT, START_S, ObjectServer, go_on, home, log, store  # noqa: F401 a fixture
 from objectstores import APPENDABLE, start
 from test_operation import refused
 from test_pgbench import check_books
@@ -194,7 +194,7 @@ def transfers_through_faults(server, store, proxy, bank, rng, kills: int, transf
             pid = server.process.pid
             server.kill()
             bank.ended(pid)
-            server.start()
+            server.start(timeout_s=START_S)
         go_on(server, bank, transfers)
         pid = server.process.pid
     except BaseException as error:
@@ -212,7 +212,7 @@ def transfers_through_faults(server, store, proxy, bank, rng, kills: int, transf
     bank.ended(pid)
     # From another directory, without the proxy: the store alone has it.
     server.url = home(store, **IMPATIENT)
-    server.start()
+    server.start(timeout_s=START_S)
     assert bank.check(server) == there
     assert server.stop() == 0
     verified = log(server, "verify")

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from faultproxy import FaultProxy
 from harness import TIMEOUT_S, Server, wait_until
-from objectserver import ObjectServer, go_on, home, store  # noqa: F401 a fixture
+from objectserver import START_S, ObjectServer, go_on, home, store  # noqa: F401 a fixture
 from test_operation import refused
 from transfers import GOING, Bank
 
@@ -318,16 +318,16 @@ def test_take_overs_of_every_kind(pair, seed):
             happened.append(event)
             if event == "stop":
                 assert first.stop() == 0
-                second.start()
+                second.start(timeout_s=START_S)
             elif event == "kill":
                 first.kill()
-                second.start()
+                second.start(timeout_s=START_S)
             elif event == "take over":
-                second.start(arguments=["--take-over"])
+                second.start(arguments=["--take-over"], timeout_s=START_S)
                 ends_fenced(first)
             elif event == "sleep":
                 stop(pid)
-                second.start(arguments=["--take-over"])
+                second.start(arguments=["--take-over"], timeout_s=START_S)
                 bank.ended(pid)
                 bank.give_up(pid)
                 go_on(second, bank, rng.randrange(1, 20))
@@ -335,7 +335,7 @@ def test_take_overs_of_every_kind(pair, seed):
                 ends_fenced(first)
             elif event == "cut":
                 ways[first].cut("hold")
-                second.start(arguments=rng.choice([[], ["--take-over"]]))
+                second.start(arguments=rng.choice([[], ["--take-over"]]), timeout_s=START_S)
                 bank.ended(pid)
                 bank.give_up(pid)
                 go_on(second, bank, rng.randrange(1, 20))
@@ -352,7 +352,7 @@ def test_take_overs_of_every_kind(pair, seed):
                 )
                 second.kill()
                 time.sleep(rng.uniform(0, 1))
-                second.start(arguments=["--take-over"])
+                second.start(arguments=["--take-over"], timeout_s=START_S)
                 ends_fenced(first)
             bank.ended(pid)
             first, second = second, first
@@ -366,6 +366,6 @@ def test_take_overs_of_every_kind(pair, seed):
         raise AssertionError(f"--seed {seed}, after {happened}: {error}\n{bank}\n{said}") from error
     there = bank.check(first)
     first.kill()
-    second.start()
+    second.start(timeout_s=START_S)
     assert bank.check(second) == there
     print(f"{happened}: {bank}")
