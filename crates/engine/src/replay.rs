@@ -150,6 +150,8 @@ struct Replay<'scope, 'e, 's> {
     home: &'s Arc<dyn LogHome>,
     /// The checkpoint that the log begins at.
     loaded: Option<Directory>,
+    /// Its pages, and their bytes.
+    pages: (u64, u64),
 }
 
 /// Which part applies a row: all rows of a chunk have the same one.
@@ -231,6 +233,8 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             if ends.is_none_or(|end| chunk >= end.div_ceil(CHUNK_SLOTS as u64)) {
                 return Err(wrong("it has a page of a table that it does not have"));
             }
+            self.pages.0 += chain.pages().count() as u64;
+            self.pages.1 += chain.len_bytes();
             let part = part_of(table, Rid(chunk * CHUNK_SLOTS as u64), self.parts);
             self.filling[part].chunks.push((table, chunk, chain));
             if self.filling[part].chunks.len() >= BATCH_CHUNKS {
@@ -388,10 +392,15 @@ pub(crate) fn open(
             waited: Duration::ZERO,
             home: &home,
             loaded: None,
+            pages: (0, 0),
         };
         match recovery::open_with(&home, &env, &log, parts > 1, &mut replay) {
             Ok(mut recovered) => {
                 recovered.report.took.waited_for_tables = replay.waited;
+                (
+                    recovered.report.checkpoint_pages,
+                    recovered.report.checkpoint_bytes,
+                ) = replay.pages;
                 Ok((recovered, replay.loaded.take()))
             }
             Err(RecoveryError::Refused(_)) if shared.is_full() => Err(OpenError::Memory {

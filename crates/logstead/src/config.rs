@@ -43,6 +43,10 @@ pub(crate) struct Config {
     pub(crate) take_over: bool,
     /// What providers charge, if the built-in list is not enough.
     pub(crate) price_list: Option<PathBuf>,
+    /// Zero: only when asked.
+    pub(crate) checkpoint_interval: Duration,
+    /// In a second; 0: no limit.
+    pub(crate) checkpoint_bandwidth_bytes: u64,
 }
 
 /// The flag of a server setting.
@@ -281,6 +285,8 @@ impl Config {
             price_list: Some(value("price_list"))
                 .filter(|file| !file.is_empty())
                 .map(PathBuf::from),
+            checkpoint_interval: Duration::from_millis(number("checkpoint_interval")?),
+            checkpoint_bandwidth_bytes: number("checkpoint_bandwidth")?,
             values,
         })
     }

@@ -4,6 +4,7 @@
 //! knows them all.
 
 mod bench;
+mod checkpoints;
 mod commit_settings;
 mod config;
 mod dev_bucket;

@@ -1,8 +1,9 @@
 //! `logstead serve`: opens the log, starts the workers, accepts clients, and stops in good order.
 //!
 //! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
-//! clients; idle sessions end; open transactions get a grace time; everything is flushed; exit 0.
+//! clients; idle sessions end; open transactions get a grace time; everything is flushed; a last checkpoint; exit 0.
 
+use crate::checkpoints::Checkpoints;
 use crate::commit_settings;
 use crate::config::{self, Config};
 use crate::worker::{self, Inbox};
@@ -12,9 +13,10 @@ use logstead_env::{Env, JoinHandle};
 use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome, PriceList};
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
-use logstead_types::WorkerId;
+use logstead_types::{Csn, WorkerId};
 use std::future::Future;
 use std::io::Write;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,9 +29,17 @@ use tracing::{debug, error, info, warn};
 fn recovered(report: &RecoveryReport) -> String {
     let took = &report.took;
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let checkpoint = match report.checkpoint {
+        Csn::ZERO => String::new(),
+        csn => format!(
+            "{} pages, {} bytes of the checkpoint at CSN {csn}, and ",
+            report.checkpoint_pages, report.checkpoint_bytes
+        ),
+    };
     format!(
-        "recovered {} entries, {} of them large, {} bytes; {} unacknowledged entries dropped; \
+        "recovered {}{} entries, {} of them large, {} bytes; {} unacknowledged entries dropped; \
          reading and applying {} (waited {} for lanes, {} for tables), last rows {}, tails {}, recovery mark {}, new lanes {}",
+        checkpoint,
         report.entries,
         report.sides,
         report.bytes,
@@ -96,7 +106,17 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok(started) => started,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
     };
-    match runtime.block_on(accept(&config, &env, listener, &instance, workers)) {
+    let checkpoints = match Checkpoints::start(&instance.engine, config.checkpoint_interval) {
+        Ok(started) => started,
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot start the thread of checkpoints: {error}"),
+            );
+        }
+    };
+    let served = accept(&config, &env, listener, &instance, workers, checkpoints);
+    match runtime.block_on(served) {
         Ok(()) => {}
         Err(error) => return fail(EXIT_FAILURE, &error),
     }
@@ -186,6 +206,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
             events: Arc::new(say),
             ..LeaseOptions::default()
         },
+        checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
         ..EngineOptions::default()
     };
     let (engine, report) =
@@ -223,6 +244,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         prices,
         lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),
     });
+    store.set_recovery(report);
     Ok(Instance::new(
         engine,
         store,
@@ -314,6 +336,7 @@ async fn accept(
     listener: std::net::TcpListener,
     instance: &Arc<Instance>,
     workers: Vec<Arc<Inbox>>,
+    checkpoints: Checkpoints,
 ) -> Result<(), String> {
     let listener =
         TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -353,20 +376,21 @@ async fn accept(
         gone_within(instance, TERMINATE_TIME, std::future::pending()).await;
     }
     // A home that cannot be reached is waited for, but not against the will of whoever stops the server.
-    let cut_short = async {
+    let mut cut_short = pin!(async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    };
+    });
     tokio::select! {
         flushed = instance.engine.flush_all_and_wait() => {
             flushed.map_err(|error| format!("the last flush failed: {error}"))?;
         }
-        () = cut_short => {
+        () = &mut cut_short => {
             return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
         }
     }
+    checkpoints.finish(&instance.engine, env, cut_short).await;
     release(&instance.engine, env, config.lease_duration);
     workers.iter().for_each(|worker| worker.close());
     Ok(())

@@ -156,11 +156,13 @@ impl Base {
     ) -> Result<(), CheckpointError> {
         let written = stored.written().clone();
         let published = self.publisher.publish(new, &made, stored, |_| false)?;
-        let (_, in_use) = published.record.bytes();
+        let (live, in_use) = published.record.bytes();
         report.objects = written.objects.len() as u64;
         report.bytes = written.bytes;
         report.objects_in_use = published.record.objects.len() as u64;
         report.bytes_in_use = in_use;
+        report.bytes_live = live;
+        report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
         Ok(())
     }

@@ -75,6 +75,8 @@ pub struct CheckpointReport {
     pub csn: Csn,
     /// The server's life that took it.
     pub epoch: Epoch,
+    /// When it was published, in microseconds since 2000-01-01 00:00 UTC.
+    pub taken_at_micros: i64,
     /// A record was published: false if nothing had changed.
     pub written: bool,
     /// Chunks looked at because something was done to them.
@@ -95,6 +97,8 @@ pub struct CheckpointReport {
     pub objects_in_use: u64,
     /// Bytes of those objects.
     pub bytes_in_use: u64,
+    /// Of them, bytes of pages and nodes that it needs; the others wait for their objects to be compacted.
+    pub bytes_live: u64,
     /// Objects removed.
     pub objects_removed: u64,
     /// Segments of the log removed.

@@ -31,7 +31,7 @@ pub(crate) use store::dependency_failure;
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
-use logstead_engine::{CommitPath, HomeUsage};
+use logstead_engine::{CheckpointStats, CommitPath, HomeUsage, RecoveryReport};
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -88,6 +88,10 @@ pub trait Live: Send + Sync {
     fn home_usage(&self) -> Option<Vec<HomeUsage>>;
     /// What that costs.
     fn tariff(&self) -> Option<Arc<Tariff>>;
+    /// What checkpoints have done.
+    fn checkpoints(&self) -> Option<CheckpointStats>;
+    /// What the start has read; absent until it is told.
+    fn recovery(&self) -> Option<Arc<RecoveryReport>>;
 }
 
 /// A schema (namespace).

@@ -22,13 +22,14 @@ use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
-    CommitError, CommitPath, Engine, FlushMode, FlushOutcome, HomeUsage, Isolation, RowBuilder,
-    ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
+    CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome, HomeUsage,
+    Isolation, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker,
+    WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 /// First OID of user objects; numbers below belong to the system catalog.
@@ -62,6 +63,7 @@ pub struct CatalogStore {
     sequences: Sequences,
     oids: Mutex<Oids>,
     tariff: RwLock<Arc<Tariff>>,
+    recovery: OnceLock<Arc<RecoveryReport>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -164,6 +166,11 @@ impl CatalogStore {
     /// Sets what the log's homes cost; the built-in price list, and no lease, unless it is called.
     pub fn set_tariff(&self, tariff: Tariff) {
         *self.tariff.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tariff);
+    }
+
+    /// Says what the start has read, for `logstead_recovery`. The first call counts.
+    pub fn set_recovery(&self, report: RecoveryReport) {
+        let _was_told = self.recovery.set(Arc::new(report));
     }
 
     /// The engine.
@@ -552,6 +559,7 @@ impl Rows {
                     csn: Csn::ZERO,
                 }),
                 tariff: RwLock::default(),
+                recovery: OnceLock::new(),
             }
         });
         Ok((store, orphans))
@@ -623,5 +631,13 @@ impl Live for LiveStore {
         let store = self.0.upgrade()?;
         let tariff = store.tariff.read().unwrap_or_else(PoisonError::into_inner);
         Some(Arc::clone(&tariff))
+    }
+
+    fn checkpoints(&self) -> Option<CheckpointStats> {
+        Some(self.0.upgrade()?.engine.checkpoint_stats())
+    }
+
+    fn recovery(&self) -> Option<Arc<RecoveryReport>> {
+        self.0.upgrade()?.recovery.get().cloned()
     }
 }

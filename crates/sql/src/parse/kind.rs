@@ -33,7 +33,9 @@ pub enum StatementKind {
     Cursor,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
-    /// VACUUM, ANALYZE, CLUSTER, CHECKPOINT, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
+    /// CHECKPOINT; the statement is a placeholder.
+    Checkpoint,
+    /// VACUUM, ANALYZE, CLUSTER, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
     Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,

@@ -59,7 +59,10 @@ pub(super) fn without_grammar(
     } else if is_word(tokens.first(), "cluster") {
         "CLUSTER"
     } else if is_word(tokens.first(), "checkpoint") {
-        "CHECKPOINT"
+        return match tokens.get(1) {
+            Some(token) => Err(super::position::error_at_token(text, token)),
+            None => Ok(Some((Statement::UnlockTables, StatementKind::Checkpoint))),
+        };
     } else if is_word(tokens.first(), "do") {
         return Ok(Some((
             Statement::UnlockTables,

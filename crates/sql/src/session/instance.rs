@@ -1,6 +1,7 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
 use super::cache::Caches;
+use super::checkpoint::CheckpointRequests;
 use super::signals::Signals;
 use super::statement::Statement;
 use crate::catalog::{Catalog, CatalogStore};
@@ -27,6 +28,7 @@ pub struct Instance {
     pub settings: Arc<BTreeMap<String, String>>,
     /// More sessions than this are refused.
     pub connections_max: usize,
+    pub(super) checkpoints: Arc<CheckpointRequests>,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
@@ -53,6 +55,7 @@ impl Instance {
             env,
             settings: Arc::new(settings),
             connections_max,
+            checkpoints: Arc::default(),
             sessions: Mutex::default(),
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.

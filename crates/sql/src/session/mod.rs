@@ -11,6 +11,7 @@
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
 
 mod cache;
+mod checkpoint;
 mod client;
 mod context;
 mod copy_format;

@@ -58,6 +58,7 @@ impl Session {
                 ast::Statement::LISTEN { .. } => Err(SqlError::unsupported("LISTEN")),
                 _ => Err(SqlError::unsupported("NOTIFY")),
             },
+            StatementKind::Checkpoint => self.checkpoint().await,
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),

@@ -124,6 +124,26 @@ pub static TABLE: &[Setting] = &[
         "on",
         "Checks routine bodies when they are created.",
     ),
+    server(
+        "checkpoint_bandwidth",
+        Kind::Int {
+            min: 0,
+            max: 1 << 40,
+            unit: Unit::Bytes,
+        },
+        "67108864",
+        "The most that checkpoints write in a second; 0 is no limit.",
+    ),
+    server(
+        "checkpoint_interval",
+        Kind::Int {
+            min: 0,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "2000",
+        "How long after a checkpoint began the next one begins, if something has changed; 0: only by CHECKPOINT.",
+    ),
     reported(session(
         "client_encoding",
         Kind::Checked(client_encoding),

@@ -153,6 +153,10 @@ pub struct Report {
     pub bytes: u64,
     /// What survived below this CSN is in a checkpoint and was not handed over; 0 if there is none.
     pub checkpoint: Csn,
+    /// Pages of the checkpoint, and their bytes, that were loaded. Told by who loads them.
+    pub checkpoint_pages: u64,
+    /// Bytes of those pages.
+    pub checkpoint_bytes: u64,
     /// Entries found that are in the checkpoint.
     pub entries_in_checkpoint: u64,
     /// Entries found and not handed over: none of them was acknowledged.

@@ -1,7 +1,7 @@
 //! `pg_catalog`: system relations computed from a catalog snapshot.
 //!
 //! Owns: the list of PostgreSQL 15's system tables and views with their columns, and the functions that give their rows.
-//! Beside them stand views of Logstead's own (`commit`, `cost`).
+//! Beside them stand views of Logstead's own (`commit`, `cost`, `checkpoints`).
 //! Relations of features that do not exist here (triggers, policies, publications ...) are there and empty: clients ask.
 //!
 //! Invariant: a row has exactly the columns of its list, each of its type or NULL (a test walks all of them).
@@ -24,6 +24,7 @@ pub(crate) use virtual_tables;
 mod catalog_views;
 mod catalogs;
 pub(crate) mod cells;
+mod checkpoints;
 mod commit;
 mod cost;
 mod functions;
@@ -58,6 +59,7 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
         .chain(catalog_views::VIEWS)
         .chain(commit::VIEWS)
         .chain(cost::VIEWS)
+        .chain(checkpoints::VIEWS)
         .chain(super::information_schema::views())
 }
 
