@@ -118,6 +118,11 @@ pub(crate) fn command_line() -> Command {
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
         .subcommand(
+            Command::new("fsck")
+                .about("Checks everything that a home holds: the checkpoint's records, pages and references, and the log")
+                .arg(url()),
+        )
+        .subcommand(
             Command::new("log")
                 .about("Reads a log of logstead offline")
                 .subcommand_required(true)

@@ -8,6 +8,7 @@ mod checkpoints;
 mod commit_settings;
 mod config;
 mod dev_bucket;
+mod fsck;
 mod log;
 mod serve;
 mod worker;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
             Err(error) => fail(EXIT_USAGE, &error),
         },
         Some(("log", arguments)) => log::run(arguments),
+        Some(("fsck", arguments)) => fsck::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),

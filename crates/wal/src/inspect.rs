@@ -74,6 +74,11 @@ impl Survivors for Count {
     }
 }
 
+/// The root of the log in a home, also in one copy of several.
+pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
+    Ok(read_manifest(home)?.0)
+}
+
 /// Reads the whole log that `url` names as a recovery would, and decodes every record.
 pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
     let home = open_read_only(url, env)?;
