@@ -80,6 +80,8 @@ def test_work_restart_kill_without_a_local_disk(store, serve):
 
 def test_log_verify_and_dump(store, serve):
     server = serve(store.url("log"), store)
+    # The log keeps them all.
+    server.arguments += ["--checkpoint-interval", "0"]
     server.start()
     server.execute("CREATE TABLE t (id int PRIMARY KEY)")
     with server.connect(autocommit=True) as connection:
@@ -340,6 +342,8 @@ def test_thousands_of_commits_cross_many_objects(serve, tmp_path, seed, faults):
         FaultProxy(f"{store.host}:{store.port}", seed) as proxy,
     ):
         server = serve(home(store, proxy=proxy, appends=40, **IMPATIENT), store)
+        # Objects of the log are counted below: none may be removed.
+        server.arguments += ["--checkpoint-interval", "0"]
         server.start()
         bank = Bank(seed, clients=8).open(server)
         if faults:

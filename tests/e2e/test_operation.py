@@ -285,6 +285,8 @@ def places(server, needle: bytes) -> list[tuple]:
 @pytest.fixture
 def written(private_server):
     """A server that was killed after 300 commits of one session; the marks of the 100th and of the last."""
+    # The log keeps them all.
+    private_server.arguments += ["--checkpoint-interval", "0"]
     server = private_server.start()
     marks = [uuid.uuid4().hex for _ in range(300)]
     server.execute("CREATE TABLE log_t (id int PRIMARY KEY, mark text)")

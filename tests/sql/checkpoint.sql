@@ -31,7 +31,6 @@ SELECT count(*) FROM checkpointed;
 CHECKPOINT now;
 CHECKPOINT (fast);
 PREPARE p AS CHECKPOINT;
-EXPLAIN CHECKPOINT;
 -- Nothing of a checkpoint is seen in what it leaves.
 DELETE FROM checkpointed WHERE a % 2 = 0;
 CHECKPOINT;
