@@ -80,6 +80,8 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         return Ok(Vec::new());
     };
     let took = &report.took;
+    let blocks = report.lanes.iter();
+    let blocks = blocks.map(|lane| lane.blocks.saturating_sub(lane.first_block));
     let checkpoint = Some(report.checkpoint.get()).filter(|csn| *csn > 0);
     Ok(vec![row![
         report.created,
@@ -89,7 +91,7 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         count(report.entries),
         count(report.sides),
         count(report.bytes),
-        count(report.lanes.iter().map(|lane| lane.blocks).sum()),
+        count(blocks.sum()),
         count(report.entries_in_checkpoint),
         count(report.entries_dropped),
         ms(took.reading),
