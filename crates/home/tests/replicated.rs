@@ -223,6 +223,48 @@ fn a_child_that_never_answers_does_not_stop_a_majority() {
     children[2].set_presence(Presence::Here);
 }
 
+/// Removing is never what a member is left out for, nor what stops anything.
+#[test]
+fn who_is_slow_to_remove_or_cannot_stays_a_member() {
+    let children = memories(3);
+    let options = ReplicatedOptions {
+        threads: true,
+        patience: Duration::from_millis(200),
+        ..options(Ack::Majority)
+    };
+    let home = open_with(&children, options).expect("opens");
+    for child in &children {
+        child.open_lane(LANE, 0).expect("opens");
+    }
+    let remove = || {
+        home.remove_side(LANE, 7).expect("is asked for");
+        home.seal(LANE, Position::start_of(0))
+            .expect("is asked for");
+        home.trim(LANE, 0).expect("is asked for");
+    };
+    for (slow, presence) in [
+        (1, Presence::Silent),
+        (1, Presence::Refusing),
+        (3, Presence::Silent),
+        (3, Presence::Refusing),
+    ] {
+        for child in &children[..slow] {
+            child.set_presence(presence);
+        }
+        remove();
+        for (index, child) in children.iter().enumerate() {
+            child.set_presence(Presence::Here);
+            assert_eq!(state_of(&home, index), "member", "{slow} {presence:?}");
+        }
+    }
+    remove();
+    for child in &children {
+        let mut left = child.segments(LANE).expect("lists");
+        left.retain(|info| info.segment == 0);
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
 #[test]
 fn errors_leave_one_child_out_and_stop_the_lane_when_too_many() {
     let children = memories(3);

@@ -17,6 +17,8 @@ use std::time::Duration;
 const THREADS: usize = 4;
 /// Objects that are moved to or from one child at the same time.
 const BULK_THREADS: usize = 2;
+/// Removals from one child that are waited for at the same time.
+const REMOVAL_THREADS: usize = 1;
 
 /// What a request waits behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(super) enum Line {
     Short,
     /// Other large ones.
     Bulk,
+    /// Other removals: a segment may be thousands of objects, and nobody is in a hurry.
+    Removal,
 }
 
 /// How a child is opened.
@@ -55,22 +59,45 @@ impl Queue {
     }
 }
 
+/// One for each line.
+#[derive(Default)]
+struct Queues {
+    short: Arc<Queue>,
+    bulk: Arc<Queue>,
+    removal: Arc<Queue>,
+}
+
+impl Queues {
+    fn of(&self, line: Line) -> &Arc<Queue> {
+        match line {
+            Line::Short => &self.short,
+            Line::Bulk => &self.bulk,
+            Line::Removal => &self.removal,
+        }
+    }
+}
+
 /// See the module's documentation.
 pub(super) struct Child {
     /// As it was given, for people.
     pub(super) url: String,
     home: OnceLock<Arc<dyn LogHome>>,
     /// Without threads whoever asks waits, as tests in virtual time want it.
-    queues: Option<(Arc<Queue>, Arc<Queue>)>,
+    queues: Option<Queues>,
     up: AtomicBool,
     why_down: Mutex<Option<String>>,
 }
 
 impl Child {
     pub(super) fn new(url: String, env: &Env, threads: bool) -> Result<Child, HomeError> {
-        let queues = threads.then(<(Arc<Queue>, Arc<Queue>)>::default);
-        if let Some((short, bulk)) = &queues {
-            for (queue, threads) in [(short, THREADS), (bulk, BULK_THREADS)] {
+        let queues = threads.then(Queues::default);
+        if let Some(queues) = &queues {
+            for (line, threads) in [
+                (Line::Short, THREADS),
+                (Line::Bulk, BULK_THREADS),
+                (Line::Removal, REMOVAL_THREADS),
+            ] {
+                let queue = queues.of(line);
                 for _ in 0..threads {
                     let queue = Arc::clone(queue);
                     env.spawn("replica", None, move || queue.run())
@@ -96,11 +123,8 @@ impl Child {
     pub(super) fn run_in(&self, line: Line, job: impl FnOnce() + Send + 'static) {
         match &self.queues {
             None => job(),
-            Some((short, bulk)) => {
-                let queue = match line {
-                    Line::Short => short,
-                    Line::Bulk => bulk,
-                };
+            Some(queues) => {
+                let queue = queues.of(line);
                 queue.jobs.lock().0.push_back(Box::new(job));
                 queue.more.notify_one();
             }
@@ -138,8 +162,9 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Some((short, bulk)) = &self.queues {
-            for queue in [short, bulk] {
+        if let Some(queues) = &self.queues {
+            for line in [Line::Short, Line::Bulk, Line::Removal] {
+                let queue = queues.of(line);
                 // A thread that still waits for an answer ends when that has come.
                 queue.jobs.lock().1 = true;
                 queue.more.notify_all();

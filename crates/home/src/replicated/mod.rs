@@ -435,7 +435,7 @@ impl Inner {
         for segment in passed {
             let (home, id) = (Arc::clone(&home), lane.id);
             let url = self.children[child].url.clone();
-            self.children[child].run(move || {
+            self.children[child].run_in(Line::Removal, move || {
                 if let Err(error) = home.trim(id, segment) {
                     // It is listed, and removed with the next ones.
                     tracing::warn!(
@@ -525,6 +525,21 @@ impl Inner {
     ) -> Result<(), HomeError> {
         let needed = self.membership.lock().needed();
         self.must(what, needed, &|_| Box::new(act.clone()))?;
+        Ok(())
+    }
+
+    /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member: what it
+    /// keeps is listed, and a later start removes it. So an error is only told if another server has taken over, or of a caller's mistake.
+    fn remove(&self, what: &str, ask: &dyn Fn(usize) -> Ask<()>) -> Result<(), HomeError> {
+        let needed = self.membership.lock().needed();
+        let answers = self.ask(needed, Line::Removal, self.waits(), ask);
+        for (child, answer) in answers.into_iter().enumerate() {
+            let Some(Err(error)) = answer else { continue };
+            if matches!(error, HomeError::Fenced(_) | HomeError::Misuse { .. }) {
+                return Err(error);
+            }
+            tracing::warn!("log: {what} in {}: {error}", self.children[child].url);
+        }
         Ok(())
     }
 }
@@ -827,15 +842,15 @@ impl LogHome for ReplicatedHome {
     }
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.inner
-            .everywhere("sealing a segment", move |home| home.seal(lane, at))
+        self.inner.remove("sealing a segment", &|_| {
+            Box::new(move |home| home.seal(lane, at))
+        })
     }
 
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
         let inner = &self.inner;
         let postponed = inner.postpone_trim(lane, segment);
-        let needed = inner.membership.lock().needed();
-        inner.must("removing a segment", needed, &|child| {
+        inner.remove("removing a segment", &|child| {
             let now = !postponed[child];
             Box::new(move |home| {
                 if now {
@@ -844,8 +859,7 @@ impl LogHome for ReplicatedHome {
                     Ok(())
                 }
             })
-        })?;
-        Ok(())
+        })
     }
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
@@ -900,10 +914,9 @@ impl LogHome for ReplicatedHome {
     }
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.inner
-            .everywhere("removing a side segment", move |home| {
-                home.remove_side(lane, id)
-            })
+        self.inner.remove("removing a side segment", &|_| {
+            Box::new(move |home| home.remove_side(lane, id))
+        })
     }
 
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {

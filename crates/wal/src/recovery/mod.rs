@@ -284,7 +284,14 @@ fn open_held(
     if replayed.report.loss.is_none() {
         let live = replayed.sides.iter().map(|side| (side.lane, side.id));
         let mut removed = Truncated::default();
-        truncate::remove_earlier(home.as_ref(), &next, &live.collect(), &mut removed)?;
+        let outcome = truncate::remove_earlier(home.as_ref(), &next, &live.collect(), &mut removed);
+        match outcome {
+            Ok(()) => {}
+            // Another server has taken over.
+            Err(error @ HomeError::Fenced(_)) => return Err(error.into()),
+            // The mark is written and nobody reads what is left: truncation or the next start removes it.
+            Err(error) => tracing::warn!("log: removing what is not needed any more: {error}"),
+        }
     }
     let mut lanes = Vec::new();
     for origin in &next.lanes {

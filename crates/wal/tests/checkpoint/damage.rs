@@ -243,6 +243,35 @@ fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
     assert!(failed >= 4 && named == 1, "{failed}, {named}");
 }
 
+/// The server died before it removed what a checkpoint made superfluous, and the next start cannot: it starts, and a later one removes it.
+#[test]
+fn a_start_that_cannot_remove_what_is_superfluous_starts() {
+    let mut left_over = 0;
+    for operation in 0..60 {
+        let machine = Machine::new(operation);
+        let server = machine.start(1).unwrap();
+        commit(&server, 1..=40);
+        let starts = server.starts();
+        let needed = starts[0].at.segment;
+        server.publish(server.checkpoint_at(41, starts)).unwrap();
+        drop(server);
+        let first = machine.files.operations();
+        machine.files.fail_at(first + operation, Fault::Error);
+        let started = machine.start(1);
+        machine.files.clear_faults();
+        if let Ok(server) = started {
+            let segments = server.segments(0);
+            left_over += u64::from(segments.iter().any(|&segment| segment < needed));
+            assert!(server.commit(0, server.log.next_csn.0));
+        }
+        let server = machine.start(1).unwrap();
+        assert_eq!(server.log.report.checkpoint, Csn(41));
+        let segments = server.segments(0);
+        assert!(segments.iter().all(|&segment| segment >= needed));
+    }
+    assert!(left_over > 0, "no removal failed");
+}
+
 /// Somebody else's manifest is where ours was: not what a kernel's lock allows, and not written over.
 #[test]
 fn a_manifest_that_somebody_has_replaced_is_left_alone() {
