@@ -20,7 +20,7 @@ use logstead_engine::{
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
-use logstead_home::{SimulatedHome, SimulatedOptions};
+use logstead_home::{HomeError, SimulatedHome, SimulatedOptions};
 use logstead_sim::crash::{Aftermath, Key, Writer};
 use logstead_types::{IndexId, LaneId, TableId, WorkerId};
 
@@ -567,6 +567,10 @@ impl Machine {
                 Ok(())
             }
             Err(_) if self.home.home.is_down() => Ok(()),
+            // What its own lanes know to be wrong.
+            Err(CheckpointError::Pages(PagesError::Home(error @ HomeError::Misuse { .. }))) => {
+                Err(format!("checkpoint: {error}"))
+            }
             // A request that failed, or a log that has: the next one begins anew.
             Err(CheckpointError::Pages(PagesError::Home(_)) | CheckpointError::LogFailed(_)) => {
                 counts.failed += 1;
