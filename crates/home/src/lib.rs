@@ -354,6 +354,32 @@ pub trait LogHome: Send + Sync {
         into: &mut [u8],
     ) -> Result<usize, HomeError>;
 
+    /// Reads like [`get_side`](Self::get_side), from one of [`copies`](Self::copies): for whoever finds bytes damaged. One that cannot be
+    /// reached is an error.
+    fn get_side_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let _only_one = copy;
+        self.get_side(lane, id, offset, into)
+    }
+
+    /// Replaces a damaged copy of a side segment by a good one. A copy that cannot be written any more is left as it is.
+    fn replace_side_copy(
+        &self,
+        damaged: usize,
+        good: usize,
+        lane: LaneId,
+        id: u64,
+    ) -> Result<(), HomeError> {
+        let _there_is_no_other = (damaged, good, lane, id);
+        Err(HomeError::Unsupported("copies of side segments"))
+    }
+
     /// The side segments of a lane.
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
 

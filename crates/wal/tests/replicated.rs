@@ -9,7 +9,7 @@ use logstead_home::{
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{Options, RecoveryError};
-use logstead_wal::{FlushMode, inspect};
+use logstead_wal::{Deps, FlushMode, inspect};
 use rig::{Server, options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,6 +132,49 @@ fn damage_of_one_copy_is_read_around() {
     }
     let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
     assert_eq!(server.survivors, upto(20));
+}
+
+/// A side segment that is damaged in one copy, or two, is read from the next, and what is good replaces it.
+#[test]
+fn a_damaged_copy_of_a_side_segment_is_replaced() {
+    let lane = LaneId(0);
+    for damaged in [vec![0], vec![1], vec![0, 1], vec![1, 2], vec![0, 1, 2]] {
+        let cluster = Cluster::new(3, 2);
+        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        assert!(write(&server, 1) && server.push_side(0, 2, &Deps::floor(Csn(1))));
+        assert!(write(&server, 3) && is_durable(&server, 3));
+        let id = cluster.children[0].sides(lane).unwrap()[0];
+        cluster.crash(server);
+        let bytes = |child: usize| {
+            let mut into = vec![0; 1000];
+            let child = &cluster.children[child];
+            let count = child.get_side(lane, id, 0, &mut into).unwrap();
+            into.truncate(count);
+            into
+        };
+        let good = bytes(0);
+        for &child in &damaged {
+            let mut bad = good.clone();
+            bad[5] ^= 1;
+            cluster.children[child].remove_side(lane, id).unwrap();
+            let mut side = cluster.children[child].begin_side(lane, id);
+            side.append(bad);
+            side.finish(Box::new(|stored| stored.unwrap()));
+        }
+        let started = cluster.start(&[0, 1, 2], Ack::All);
+        if damaged.len() == 3 {
+            let error = started.map(drop).expect_err("it is lost").to_string();
+            assert!(error.contains("wrong checksum"), "{error}");
+            continue;
+        }
+        assert_eq!(started.unwrap().survivors, upto(3), "{damaged:?}");
+        for child in 0..3 {
+            // The last one needs nothing: whoever comes first is good.
+            let after_good = (0..child).any(|before| !damaged.contains(&before));
+            let replaced = bytes(child) == good;
+            assert!(replaced || after_good, "{damaged:?}: {child}");
+        }
+    }
 }
 
 /// A new member gets everything before it counts; so does one that was away.

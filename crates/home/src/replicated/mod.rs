@@ -897,6 +897,27 @@ impl LogHome for ReplicatedHome {
         self.inner.get_side(lane, id, offset, into)
     }
 
+    fn get_side_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.get_side_copy(copy, lane, id, offset, into)
+    }
+
+    fn replace_side_copy(
+        &self,
+        damaged: usize,
+        good: usize,
+        lane: LaneId,
+        id: u64,
+    ) -> Result<(), HomeError> {
+        self.inner.replace_side(damaged, good, lane, id)
+    }
+
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         let listed = self
             .inner

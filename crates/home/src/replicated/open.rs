@@ -577,11 +577,15 @@ impl Inner {
         for lane in lanes {
             let listed = self.list("listing side segments", move |home| home.sides(lane))?;
             let all: BTreeSet<u64> = listed.iter().flat_map(|(_, ids)| ids).copied().collect();
-            for (child, ids) in &listed {
-                for id in all.iter().filter(|id| !ids.contains(id)) {
-                    let holders = listed.iter().filter(|(_, ids)| ids.contains(id));
-                    let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
-                    self.copy_side(&holders, *child, lane, *id)?;
+            for id in all {
+                let whole = self.has_side(lane, id)?;
+                let holders = whole.iter().filter(|(_, whole)| *whole);
+                let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
+                if holders.is_empty() {
+                    continue;
+                }
+                for (child, _) in whole.iter().filter(|(_, whole)| !whole) {
+                    self.copy_side(&holders, *child, lane, id)?;
                 }
             }
         }

@@ -124,6 +124,11 @@ fn answered(answers: &Mutex<Answers>, answer: Option<(usize, Result<(), NoRoom>)
     }
 }
 
+/// The child has answered, and what it has is not what was written.
+fn is_damage(error: &HomeError) -> bool {
+    matches!(error, HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidData)
+}
+
 impl Inner {
     /// Reads a side segment where it is. Missing only if enough members say so.
     pub(super) fn get_side(
@@ -133,30 +138,88 @@ impl Inner {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        let len = into.len();
+        let mut damaged = None;
         for child in 0..self.children.len() {
             if self.up(child).is_none() {
                 continue;
             }
-            let answers = self.ask_one(child, move |home| {
-                let mut bytes = vec![0; len];
-                let count = home.get_side(lane, id, offset, &mut bytes)?;
-                bytes.truncate(count);
-                Ok(bytes)
-            });
-            match answers {
-                Ok(bytes) => {
-                    into[..bytes.len()].copy_from_slice(&bytes);
-                    return Ok(bytes.len());
-                }
+            match self.get_side_of(child, lane, id, offset, into) {
+                Ok(count) => return Ok(count),
                 Err(HomeError::Missing(_)) => {}
+                // No reason to do without all the rest that it has.
+                Err(error) if is_damage(&error) => damaged = Some(error),
                 Err(error) => self.leave_out(child, format!("reading a side segment: {error}")),
             }
+        }
+        if let Some(error) = damaged {
+            return Err(error);
         }
         self.enough_to_judge()?;
         Err(HomeError::Missing(format!(
             "side segment {id} of lane {lane}"
         )))
+    }
+
+    /// Reads a side segment of one child.
+    pub(super) fn get_side_of(
+        &self,
+        child: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let len = into.len();
+        let bytes = self.ask_one(child, move |home| {
+            let mut bytes = vec![0; len];
+            let count = home.get_side(lane, id, offset, &mut bytes)?;
+            bytes.truncate(count);
+            Ok(bytes)
+        })?;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    /// The same. A child that fails is left out, as by other reads of the log; one that lacks it, or has it damaged, is not.
+    pub(super) fn get_side_copy(
+        &self,
+        child: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let result = self.get_side_of(child, lane, id, offset, into);
+        if let Err(error) = &result
+            && !matches!(error, HomeError::Missing(_))
+            && !is_damage(error)
+        {
+            self.leave_out(child, format!("reading a side segment: {error}"));
+        }
+        result
+    }
+
+    /// Puts a good copy where a damaged one is. A child that dies between the two steps lacks it, and the next start copies it.
+    pub(super) fn replace_side(
+        &self,
+        damaged: usize,
+        good: usize,
+        lane: LaneId,
+        id: u64,
+    ) -> Result<(), HomeError> {
+        if self.up(damaged).is_none() || self.up(good).is_none() {
+            return Ok(());
+        }
+        match self.ask_one(damaged, move |home| home.remove_side(lane, id)) {
+            Ok(()) => self.copy_side(&[good], damaged, lane, id),
+            Err(error @ HomeError::Fenced(_)) => Err(error),
+            Err(error) => {
+                // It stays damaged, and is passed over.
+                let url = &self.children[damaged].url;
+                tracing::warn!("log: replacing a damaged side segment in {url}: {error}");
+                Ok(())
+            }
+        }
     }
 
     /// Asks one child that is up.
@@ -175,7 +238,20 @@ impl Inner {
         answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes")))
     }
 
-    /// Copies a side segment to a child from the first of its holders that can be read. A child that fails is left out.
+    /// Which children that are up have all of a side segment. What was written or removed in part only is listed too, and is missing when
+    /// it is read.
+    pub(super) fn has_side(&self, lane: LaneId, id: u64) -> Result<Vec<(usize, bool)>, HomeError> {
+        self.list("looking for a side segment", move |home| {
+            match home.get_side(lane, id, 0, &mut []) {
+                Ok(_) => Ok(true),
+                Err(HomeError::Missing(_)) => Ok(false),
+                Err(error) if is_damage(&error) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Copies a side segment to a child from the first of its holders that has all of it. A child that fails is left out.
     pub(super) fn copy_side(
         &self,
         holders: &[usize],
@@ -192,9 +268,8 @@ impl Inner {
         let mut offset = 0;
         loop {
             let Some(&holder) = from else {
-                return Err(HomeError::Missing(format!(
-                    "side segment {id} of lane {lane}"
-                )));
+                // Nobody who is left has all of it. If they are enough to judge, it was never acknowledged.
+                return self.enough_to_judge();
             };
             let piece = self.ask_one(holder, move |home| {
                 let mut bytes = vec![0; PIECE_BYTES];
@@ -204,8 +279,12 @@ impl Inner {
             });
             let piece = match piece {
                 Ok(piece) => piece,
+                // All hold the same: the next one goes on where this one ended.
+                Err(error) if matches!(error, HomeError::Missing(_)) || is_damage(&error) => {
+                    from = holders.next();
+                    continue;
+                }
                 Err(error) => {
-                    // All hold the same: the next one goes on where this one ended.
                     self.leave_out(holder, format!("reading a side segment: {error}"));
                     from = holders.next();
                     continue;
@@ -286,6 +365,20 @@ mod tests {
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
         assert_eq!(children[2].sides(LANE).expect("lists"), [7]);
         assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());
+    }
+
+    /// It is being removed, or was never finished, at whoever was thought to have it.
+    #[test]
+    fn what_nobody_has_whole_is_not_copied_and_stops_nothing() {
+        let (children, home) = three(false);
+        let mut side = children[1].begin_side(LANE, 7);
+        side.append(b"a large transaction".to_vec());
+        side.finish(Box::new(|stored| stored.expect("stores")));
+        home.inner.copy_side(&[0], 2, LANE, 7).expect("goes on");
+        assert!(children[2].sides(LANE).expect("lists").is_empty());
+        home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
+        assert_eq!(children[2].sides(LANE).expect("lists"), [7]);
+        assert!((0..3).all(|child| home.inner.up(child).is_some()));
     }
 
     struct Stuck;

@@ -9,7 +9,7 @@
 //! that is missing is written first: were it the last, a start that died half way would leave a long row of blocks behind a hole, and
 //! the next one would take the copy for complete.
 //!
-//! Does not: touch side segments, which are whole or absent: the home copies them.
+//! Does not: copy side segments to where they are not: the home does. A damaged one is replaced.
 
 use super::errors::RecoveryError;
 use super::from_home;
@@ -51,6 +51,10 @@ pub(super) fn complete(
                 }
             }
         }
+    }
+    for of in &replayed.damaged_sides {
+        home.replace_side_copy(of.damaged, of.good, of.side.lane, of.side.id)
+            .map_err(|error| from_home(home, error))?;
     }
     home.copies_completed()
         .map_err(|error| from_home(home, error))

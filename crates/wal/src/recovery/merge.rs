@@ -17,7 +17,7 @@
 use super::errors::{Corruption, RecoveryError};
 use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
 use super::scan::LaneScan;
-use super::side::{self, Checked};
+use super::side::{self, Checked, DamagedCopy};
 use super::window::Window;
 use super::{Reading, Survivors};
 use crate::entry::{Deps, SideRef};
@@ -47,6 +47,8 @@ pub(crate) struct Merged {
     pub(crate) held_sides: Vec<SideRef>,
     /// A loss that the caller accepted.
     pub(crate) loss: Option<Corruption>,
+    /// Copies of side segments that are damaged, and have a good one beside them.
+    pub(crate) damaged_sides: Vec<DamagedCopy>,
     pub(crate) waited: Duration,
 }
 
@@ -239,11 +241,14 @@ impl Merge<'_, '_> {
             }
             Records::Side(side) => {
                 let home = self.reading.home;
-                match side::check(home, self.known.epoch, csn, side)? {
+                let damaged = &mut self.merged.damaged_sides;
+                match side::check(home, self.known.epoch, csn, side, damaged)? {
                     Ok(Checked::Whole(records)) => self.survivors.take(csn, &records)?,
-                    Ok(Checked::Long) => {
+                    Ok(Checked::Long(copy)) => {
                         let survivors = &mut *self.survivors;
-                        side::pieces(home, csn, side, &mut |piece| survivors.take(csn, piece))?;
+                        side::pieces(home, copy, csn, side, &mut |piece| {
+                            survivors.take(csn, piece)
+                        })?;
                     }
                     Err(loss) if self.known.accept_data_loss => {
                         self.merged.loss.get_or_insert(loss);

@@ -4,6 +4,7 @@ use super::errors::RecoveryError;
 use super::merge::{self, Known, Merged};
 use super::read::LaneEnd;
 use super::scan::{LaneScan, Target};
+use super::side::DamagedCopy;
 use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
 use crate::manifest::{self, Discarded, Manifest, ManifestError, Mark, Span};
@@ -20,6 +21,8 @@ pub(crate) struct Replayed {
     pub(crate) last_ends: Vec<LaneEnd>,
     /// Side segments whose entries the log holds and that survivors, or those in the checkpoint, need.
     pub(crate) sides: Vec<SideRef>,
+    /// Copies of those that are damaged, and have a good one beside them.
+    pub(super) damaged_sides: Vec<DamagedCopy>,
     /// Segments given up now.
     pub(crate) discarded: Vec<Discarded>,
     pub(crate) report: Report,
@@ -31,6 +34,7 @@ impl Replayed {
             marks: Vec::new(),
             last_ends: Vec::new(),
             sides: Vec::new(),
+            damaged_sides: Vec::new(),
             discarded: Vec::new(),
             report: Report::default(),
         }
@@ -54,6 +58,7 @@ impl Replayed {
         report.lanes.extend(merged.ends.iter().map(lane));
         self.sides.extend_from_slice(&merged.sides);
         self.sides.extend_from_slice(&merged.held_sides);
+        self.damaged_sides.extend_from_slice(&merged.damaged_sides);
     }
 
     fn discard(&mut self, lane: LaneId, first_segment: u64, last_segment: u64) {

@@ -18,44 +18,60 @@ const WHOLE_BYTES: u64 = 8 << 20;
 /// A side segment's records, checked.
 pub(crate) enum Checked {
     Whole(Vec<u8>),
-    /// Too long to hold: [`pieces`] reads it.
-    Long,
+    /// Too long to hold: [`pieces`] reads it from this copy.
+    Long(usize),
 }
 
-/// Checks length and checksum. `Ok(Err)`: the side segment is lost.
+/// A copy of a side segment that is damaged, and one that is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DamagedCopy {
+    pub(crate) side: SideRef,
+    pub(crate) damaged: usize,
+    pub(crate) good: usize,
+}
+
+/// What is wrong with a copy.
+enum Wrong {
+    Damaged(String),
+    Missing,
+}
+
+/// Checks length and checksum, copy after copy until one is good; notes those that are damaged. `Ok(Err)`: the side segment is lost.
 pub(crate) fn check(
     home: &dyn LogHome,
     epoch: Epoch,
     csn: Csn,
     side: &SideRef,
+    damaged: &mut Vec<DamagedCopy>,
 ) -> Result<Result<Checked, Corruption>, RecoveryError> {
-    let mut kept = Vec::new();
-    let (mut length, mut crc) = (0u64, 0);
-    let mut piece = vec![0; PIECE_BYTES];
-    let what = loop {
-        match home.get_side(side.lane, side.id, length, &mut piece) {
-            Ok(0) if length != side.length => {
-                break format!(
-                    "a side segment of the wrong length, {length} bytes instead of {}",
-                    side.length
-                );
+    let mut bad = Vec::new();
+    let mut what = None;
+    for copy in (0..home.copies()).filter(|&copy| home.has_copy(copy)) {
+        match check_copy(home, copy, side) {
+            Ok(Ok(checked)) => {
+                damaged.extend(bad.into_iter().map(|damaged| DamagedCopy {
+                    side: *side,
+                    damaged,
+                    good: copy,
+                }));
+                return Ok(Ok(checked));
             }
-            Ok(0) if crc != side.crc => break "wrong checksum of a side segment".to_owned(),
-            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(Checked::Whole(kept))),
-            Ok(0) => return Ok(Ok(Checked::Long)),
-            Ok(count) => {
-                crc = crc32c::crc32c_append(crc, &piece[..count]);
-                length += count as u64;
-                if length <= WHOLE_BYTES {
-                    kept.extend_from_slice(&piece[..count]);
-                } else {
-                    kept = Vec::new();
-                }
+            Ok(Err(Wrong::Damaged(why))) => {
+                bad.push(copy);
+                what.get_or_insert(why);
             }
-            Err(HomeError::Missing(_)) => break "a side segment is missing".to_owned(),
-            Err(error) => return Err(error.into()),
+            Ok(Err(Wrong::Missing)) => {}
+            Err(error) if home.copies() == 1 => return Err(error.into()),
+            // It is out of reach now. Whether the others are enough to judge, the home says below.
+            Err(_) => {}
         }
-    };
+    }
+    match home.get_side(side.lane, side.id, 0, &mut []) {
+        Ok(_) | Err(HomeError::Missing(_)) => {}
+        Err(error) if is_damage(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let what = what.unwrap_or_else(|| "a side segment is missing".to_owned());
     Ok(Err(Corruption {
         lane: side.lane,
         epoch,
@@ -69,9 +85,51 @@ pub(crate) fn check(
     }))
 }
 
+/// The home has answered that what it keeps is not what was written.
+fn is_damage(error: &HomeError) -> bool {
+    matches!(error, HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidData)
+}
+
+fn check_copy(
+    home: &dyn LogHome,
+    copy: usize,
+    side: &SideRef,
+) -> Result<Result<Checked, Wrong>, HomeError> {
+    let mut kept = Vec::new();
+    let (mut length, mut crc) = (0u64, 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    let what = loop {
+        match home.get_side_copy(copy, side.lane, side.id, length, &mut piece) {
+            Ok(0) if length != side.length => {
+                break format!(
+                    "a side segment of the wrong length, {length} bytes instead of {}",
+                    side.length
+                );
+            }
+            Ok(0) if crc != side.crc => break "wrong checksum of a side segment".to_owned(),
+            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(Checked::Whole(kept))),
+            Ok(0) => return Ok(Ok(Checked::Long(copy))),
+            Ok(count) => {
+                crc = crc32c::crc32c_append(crc, &piece[..count]);
+                length += count as u64;
+                if length <= WHOLE_BYTES {
+                    kept.extend_from_slice(&piece[..count]);
+                } else {
+                    kept = Vec::new();
+                }
+            }
+            Err(HomeError::Missing(_)) => return Ok(Err(Wrong::Missing)),
+            Err(error) if is_damage(&error) => break error.to_string(),
+            Err(error) => return Err(error),
+        }
+    };
+    Ok(Err(Wrong::Damaged(what)))
+}
+
 /// Hands a long side segment to `take` in pieces of whole records.
 pub(crate) fn pieces(
     home: &dyn LogHome,
+    copy: usize,
     csn: Csn,
     side: &SideRef,
     take: &mut dyn FnMut(&[u8]) -> Result<(), RecoveryError>,
@@ -80,7 +138,7 @@ pub(crate) fn pieces(
     let mut piece = vec![0; PIECE_BYTES];
     let mut read = 0u64;
     loop {
-        let count = home.get_side(side.lane, side.id, read, &mut piece)?;
+        let count = home.get_side_copy(copy, side.lane, side.id, read, &mut piece)?;
         if count == 0 {
             break;
         }

@@ -1,0 +1,119 @@
+//! Side segments of a home of homes, on children that are object stores: who has one whole, and what happens to what is not.
+
+use logstead_env::{Buffer, Env};
+use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
+use logstead_home::{
+    Ack, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source,
+};
+use logstead_types::LaneId;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+const LANE: LaneId = LaneId(0);
+const ID: u64 = 1 << 32 | 7;
+
+fn buckets(count: usize) -> Vec<MemoryBucket> {
+    let new = |_| MemoryBucket::new(MemoryOptions::plain());
+    (0..count).map(new).collect()
+}
+
+fn child(bucket: &MemoryBucket) -> ObjectHome {
+    let options = ObjectOptions {
+        pause_min: Duration::ZERO,
+        pause_max: Duration::ZERO,
+        ..ObjectOptions::default()
+    };
+    ObjectHome::open(Arc::new(bucket.handle(1)), &Env::real(), options).unwrap()
+}
+
+fn open(buckets: &[MemoryBucket]) -> ReplicatedHome {
+    let sources = buckets
+        .iter()
+        .map(|bucket| Source::of(Arc::new(child(bucket))));
+    let options = ReplicatedOptions {
+        ack: Ack::Majority,
+        threads: false,
+        ..ReplicatedOptions::default()
+    };
+    ReplicatedHome::open(sources.collect(), &Env::real(), options).unwrap()
+}
+
+/// A lane with one append, that every child has.
+fn append(home: &ReplicatedHome) {
+    home.open_lane(LANE, 0).unwrap();
+    home.ensure_room(LANE, 4096).unwrap();
+    let at = home.place(LANE, 4096).unwrap();
+    let (tell, told) = mpsc::channel();
+    let done = Box::new(move |_, result| drop(tell.send(result)));
+    let mut block = Buffer::zeroed(4096);
+    block.as_mut_slice().fill(1);
+    home.append(LANE, at, block, 4096, done);
+    told.recv().unwrap().unwrap();
+}
+
+fn store(home: &dyn LogHome, bytes: &[u8]) {
+    let (tell, told) = mpsc::channel();
+    let mut side = home.begin_side(LANE, ID);
+    side.append(bytes.to_vec());
+    side.finish(Box::new(move |result| drop(tell.send(result))));
+    told.recv().unwrap().unwrap();
+}
+
+fn read(home: &dyn LogHome) -> Option<Vec<u8>> {
+    let mut into = vec![0; 100];
+    let count = home.get_side(LANE, ID, 0, &mut into).ok()?;
+    into.truncate(count);
+    Some(into)
+}
+
+/// What a server that dies before the end leaves of it, or one that dies while it removes it.
+fn halve(bucket: &MemoryBucket) {
+    bucket.remove(&format!("side/lane-0000/{ID:016x}/complete"));
+    assert_eq!(child(bucket).sides(LANE).unwrap(), [ID], "it is listed");
+    assert_eq!(read(&child(bucket)), None);
+}
+
+/// Two members have a half of it, and one nothing.
+#[test]
+fn a_half_side_segment_does_not_stop_a_start() {
+    let buckets = buckets(3);
+    let home = open(&buckets);
+    append(&home);
+    drop(home);
+    for bucket in &buckets[..2] {
+        store(&child(bucket), b"a large transaction");
+        halve(bucket);
+    }
+    let home = open(&buckets);
+    home.copies_completed().unwrap();
+    assert!(
+        home.report()
+            .iter()
+            .filter(|(_, state)| state == "member")
+            .count()
+            == 3
+    );
+    assert!(child(&buckets[2]).sides(LANE).unwrap().is_empty());
+    home.remove_side(LANE, ID).unwrap();
+    for bucket in &buckets {
+        assert!(child(bucket).sides(LANE).unwrap().is_empty());
+    }
+}
+
+/// Who has a half of what another one has whole gets all of it.
+#[test]
+fn a_half_side_segment_is_completed() {
+    let buckets = buckets(3);
+    let home = open(&buckets);
+    append(&home);
+    drop(home);
+    for bucket in &buckets[..2] {
+        store(&child(bucket), b"a large transaction");
+    }
+    halve(&buckets[0]);
+    let home = open(&buckets);
+    home.copies_completed().unwrap();
+    for bucket in &buckets {
+        assert_eq!(read(&child(bucket)).unwrap(), b"a large transaction");
+    }
+}
