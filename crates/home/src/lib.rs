@@ -306,7 +306,7 @@ pub trait LogHome: Send + Sync {
         len: usize,
     ) -> Result<(), HomeError>;
 
-    /// Lanes that have segments.
+    /// Lanes that have segments, or side segments only: their entries may be in other lanes.
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
 
     /// The segments of a lane, by number; empty if there is no such lane.

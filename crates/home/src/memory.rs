@@ -13,7 +13,7 @@ use crate::{
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -434,12 +434,14 @@ impl LogHome for MemoryHome {
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         self.here()?;
         let state = self.state.lock();
-        Ok(state
+        let with_segments = state
             .lanes
             .iter()
             .filter(|(_, lane)| !lane.segments.is_empty())
-            .map(|(&id, _)| id)
-            .collect())
+            .map(|(&id, _)| id);
+        let with_sides = state.sides.keys().map(|&(lane, _)| lane);
+        let lanes: BTreeSet<LaneId> = with_segments.chain(with_sides).collect();
+        Ok(lanes.into_iter().collect())
     }
 
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {

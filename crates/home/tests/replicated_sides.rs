@@ -117,3 +117,17 @@ fn a_half_side_segment_is_completed() {
         assert_eq!(read(&child(bucket)).unwrap(), b"a large transaction");
     }
 }
+
+/// Its entry is in another lane; this one has nothing else.
+#[test]
+fn a_lane_with_side_segments_only_is_completed() {
+    let buckets = buckets(3);
+    drop(open(&buckets));
+    for bucket in &buckets[..2] {
+        store(&child(bucket), b"a large transaction");
+    }
+    let home = open(&buckets);
+    assert_eq!(home.lanes().unwrap(), [LANE]);
+    home.copies_completed().unwrap();
+    assert_eq!(read(&child(&buckets[2])).unwrap(), b"a large transaction");
+}

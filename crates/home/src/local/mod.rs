@@ -529,7 +529,7 @@ impl LogHome for LocalHome {
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         let mut lanes = Vec::new();
         for lane in self.shared.lane_ids()? {
-            if !self.segments(lane)?.is_empty() {
+            if !self.segments(lane)?.is_empty() || !self.sides(lane)?.is_empty() {
                 lanes.push(lane);
             }
         }

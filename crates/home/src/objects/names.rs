@@ -28,6 +28,9 @@ const FENCED_BY: std::ops::Range<usize> = 32..56;
 /// Where all lanes are.
 pub(super) const LANES: &str = "log/";
 
+/// Where the side segments of all lanes are.
+pub(super) const SIDES: &str = "side/";
+
 /// Where all immutable objects are.
 pub(super) const OBJECTS: &str = "objects/";
 
@@ -67,7 +70,7 @@ pub(super) fn patch(lane: LaneId, segment: u64, offset: u64) -> String {
 }
 
 pub(super) fn sides_dir(lane: LaneId) -> String {
-    format!("side/lane-{:04x}/", lane.get())
+    format!("{SIDES}lane-{:04x}/", lane.get())
 }
 
 pub(super) fn side_dir(lane: LaneId, id: u64) -> String {
@@ -92,8 +95,17 @@ pub(super) enum Part {
 
 /// The lane that a name below [`LANES`] belongs to, and what follows the lane's directory.
 pub(super) fn parse_lane(name: &str) -> Option<(LaneId, &str)> {
+    parse_lane_in(LANES, name)
+}
+
+/// The same below [`SIDES`].
+pub(super) fn parse_side_lane(name: &str) -> Option<LaneId> {
+    parse_lane_in(SIDES, name).map(|(lane, _)| lane)
+}
+
+fn parse_lane_in<'n>(directory: &str, name: &'n str) -> Option<(LaneId, &'n str)> {
     let (lane, rest) = name
-        .strip_prefix(LANES)?
+        .strip_prefix(directory)?
         .strip_prefix("lane-")?
         .split_once('/')?;
     Some((LaneId(u16::from_str_radix(lane, 16).ok()?), rest))

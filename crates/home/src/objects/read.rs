@@ -13,7 +13,7 @@ use crate::bucket::{BucketError, Entry, Outcome, Stat};
 use crate::{HomeError, Position, SegmentInfo};
 use bytes::Bytes;
 use logstead_types::LaneId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -142,7 +142,7 @@ pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bo
     }
 }
 
-/// Lanes that have segments.
+/// Lanes that have segments or side segments.
 pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
     let mut by_lane: BTreeMap<LaneId, Vec<Entry>> = BTreeMap::new();
     for entry in list(core, names::LANES).await? {
@@ -150,17 +150,21 @@ pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
             by_lane.entry(lane).or_default().push(entry);
         }
     }
-    let mut lanes = Vec::new();
+    let sides = list(core, names::SIDES).await?;
+    let with_sides = sides
+        .iter()
+        .filter_map(|entry| names::parse_side_lane(&entry.name));
+    let mut lanes: BTreeSet<LaneId> = with_sides.collect();
     for (lane, entries) in by_lane {
         if !Listing::from(core, lane, &entries)
             .await?
             .infos()
             .is_empty()
         {
-            lanes.push(lane);
+            lanes.insert(lane);
         }
     }
-    Ok(lanes)
+    Ok(lanes.into_iter().collect())
 }
 
 /// Bytes that were read: pieces by where they begin in what was asked for, later ones before earlier ones.

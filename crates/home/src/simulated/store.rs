@@ -7,7 +7,7 @@
 use crate::{HomeError, ObjectId, ObjectInfo, Position, SegmentInfo, immutable};
 use logstead_env::{Access, Env, File, FileLock, Files, OpenMode};
 use logstead_types::LaneId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -264,9 +264,9 @@ impl Store {
     }
 
     pub(super) fn lanes(&self) -> Vec<LaneId> {
-        let mut lanes: Vec<LaneId> = self.segments.keys().map(|&(lane, _)| lane).collect();
-        lanes.dedup();
-        lanes
+        let names = self.segments.keys().chain(self.sides.keys());
+        let lanes: BTreeSet<LaneId> = names.map(|&(lane, _)| lane).collect();
+        lanes.into_iter().collect()
     }
 
     pub(super) fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
