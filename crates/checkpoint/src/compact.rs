@@ -4,7 +4,7 @@
 //! Small objects are taken by size, from eight of about the same live bytes on, as in a log-structured merge tree: so a byte is moved a few times until
 //! it lies in a large object, however small the checkpoints are, and their number stays small.
 //!
-//! Does not: move anything. The next checkpoint writes the chunks that have pages there, and the directory its nodes.
+//! Does not: move anything. The next checkpoint stores their pages anew, byte by byte ([`move_pages`](crate::move_pages)), and the directory writes its nodes.
 
 use crate::record::ObjectUse;
 use logstead_home::ObjectId;

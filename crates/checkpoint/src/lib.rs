@@ -38,7 +38,7 @@ pub use fsck::{Report, fsck};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use place::{Chain, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
-pub use read::{PageReader, Reads};
+pub use read::{PageReader, Reads, move_pages};
 pub use record::{KeptRecord, ObjectUse, Record, TableInfo};
 pub use rows::{CHUNK_SLOTS, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

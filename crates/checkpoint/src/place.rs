@@ -175,6 +175,18 @@ impl Chain {
         std::iter::once(&self.base).chain(&self.rest)
     }
 
+    /// The same chain with each page in another place.
+    pub(crate) fn map<E>(
+        &self,
+        mut place: impl FnMut(&PageRef) -> Result<PageRef, E>,
+    ) -> Result<Chain, E> {
+        Ok(Chain {
+            base: place(&self.base)?,
+            parts: self.parts,
+            rest: self.rest.iter().map(place).collect::<Result<_, E>>()?,
+        })
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         match self.rest.spilled() {
             true => self.rest.capacity() * size_of::<PageRef>(),

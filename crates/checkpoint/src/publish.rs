@@ -160,7 +160,7 @@ impl<H: Head> Publisher<H> {
         self.garbage.len()
     }
 
-    /// What the next checkpoint had better write anew, so that objects with few live bytes, or many small ones, go away.
+    /// What the next checkpoint had better store anew, so that objects with few live bytes, or many small ones, go away.
     pub fn to_rewrite(
         &self,
         directory: &Directory,
@@ -305,6 +305,11 @@ impl<H: Head> Publisher<H> {
         self.garbage.extend(self.ledger.take_doubtful());
         self.garbage.retain(|object| !named.contains(object));
         new
+    }
+
+    /// Were orphans of earlier lives looked for?
+    pub fn has_listed(&self) -> bool {
+        self.has_listed
     }
 
     /// Removes what no checkpoint needs any more. What cannot be removed now is left for the next time.

@@ -9,9 +9,11 @@ use crate::error::{CheckpointError, Damage};
 use crate::frame::{self, FrameError};
 use crate::place::{Chain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, Page, SlotState, read_rows};
+use crate::writer::ObjectWriter;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::Csn;
 use logstead_wal::FormatError;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The most that is read in one go.
@@ -101,6 +103,27 @@ pub(crate) fn read_frame(
         Some(why) if !read_other_copy(home, at, into) => Err(damaged(what(), at, why)),
         _ => Ok(()),
     }
+}
+
+/// The chain of a chunk whose pages in the objects of `leave` are stored anew, byte by byte, so that these objects can go.
+pub fn move_pages(
+    chain: &Chain,
+    leave: &BTreeSet<ObjectId>,
+    writer: &mut ObjectWriter<'_>,
+) -> Result<Chain, CheckpointError> {
+    let home = Arc::clone(writer.home());
+    let mut frame = Vec::new();
+    chain.map(|at| {
+        if !leave.contains(&at.object) {
+            return Ok(*at);
+        }
+        let what = || "a page that is moved".to_owned();
+        read_frame(home.as_ref(), at, what, &mut frame)?;
+        if !frame::is_intact(&frame, at.crc) {
+            return Err(damaged(what(), at, other_checksum()));
+        }
+        writer.put(&frame)
+    })
 }
 
 /// A stretch of an object in memory.

@@ -188,6 +188,10 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
+    pub(crate) fn home(&self) -> &Arc<dyn LogHome> {
+        &self.home
+    }
+
     /// Takes a frame along and says where it will lie.
     pub fn put(&mut self, frame: &[u8]) -> Result<PageRef, CheckpointError> {
         if frame.len() > FRAME_BYTES_MAX || frame.len() < frame::HEADER_BYTES {

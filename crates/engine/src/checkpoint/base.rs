@@ -34,6 +34,11 @@ impl Moves {
     pub(super) fn contains(&self, table: TableId, chunk: u64) -> bool {
         !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
     }
+
+    /// The objects to be emptied.
+    pub(super) fn objects(&self) -> &BTreeSet<ObjectId> {
+        &self.objects
+    }
 }
 
 impl Base {
@@ -107,6 +112,15 @@ impl Base {
             chunks: chunks.collect(),
             objects: found.objects,
         })
+    }
+
+    /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects behind. What
+    /// fails is tried again after it.
+    pub(super) fn remove_orphans(&mut self) {
+        if !self.publisher.has_listed() {
+            // An error is told by the collection after the checkpoint, if it lasts.
+            let _tried_again = self.publisher.collect();
+        }
     }
 
     /// The pages of the newest checkpoint's tables but those that `stays` names, in order.

@@ -91,6 +91,8 @@ pub struct CheckpointReport {
     pub nodes: u64,
     /// Bytes of pages and nodes written.
     pub bytes: u64,
+    /// Of them, bytes of pages that were stored as they were, out of objects that are to go.
+    pub bytes_moved: u64,
     /// Objects stored, without the record.
     pub objects: u64,
     /// Objects that the checkpoint consists of now, and their bytes.

@@ -155,8 +155,9 @@ impl Checkpoint {
         let durable = self.is_durable()?;
         assert!(durable, "a checkpoint holds committed rows alone");
         if self.at == (0, 0)
-            && let Some(base) = self.base.as_ref().filter(|base| !base.is_current(self.csn))
+            && let Some(base) = self.base.as_mut().filter(|base| !base.is_current(self.csn))
         {
+            base.remove_orphans();
             self.moves = base.moves()?;
         }
         let mut written = 0;
@@ -189,7 +190,7 @@ impl Checkpoint {
         Ok(false)
     }
 
-    /// Looks at a chunk and writes what has changed, or all of it if it is moved. False: there was nothing to write.
+    /// Looks at a chunk, writes what has changed, and moves pages out of objects that are to go. False: there was nothing to write.
     fn write_chunk(
         &mut self,
         table_at: usize,
@@ -226,11 +227,17 @@ impl Checkpoint {
         let chain = if present.is_empty() {
             None
         } else {
-            let how = match chain {
-                Some(chain) if !is_moved && !is_due(&chain, changed, all) => How::Delta(chain),
-                _ => How::Whole,
+            let chain = chain.filter(|chain| same || !is_due(chain, changed, all));
+            let chain = match chain {
+                // Pages that cannot be moved as they are, because they are damaged, are written anew from what is in memory.
+                Some(chain) if is_moved => self.move_pages(&chain).ok(),
+                chain => chain,
             };
-            Some(self.write_pages(key, how, chunk, &saved, all)?)
+            Some(match chain {
+                Some(chain) if same => chain,
+                Some(chain) => self.write_pages(key, How::Delta(chain), chunk, &saved, all)?,
+                None => self.write_pages(key, How::Whole, chunk, &saved, all)?,
+            })
         };
         self.changes.push(Change {
             table: table_at,
@@ -239,6 +246,14 @@ impl Checkpoint {
             chain,
         });
         Ok(true)
+    }
+
+    fn move_pages(&mut self, chain: &Chain) -> Result<Chain, CheckpointError> {
+        let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+        let before = writer.bytes();
+        let moved = logstead_checkpoint::move_pages(chain, self.moves.objects(), writer)?;
+        self.report.bytes_moved += writer.bytes() - before;
+        Ok(moved)
     }
 
     /// Writes a chunk's page, or pages if it is large.

@@ -8,6 +8,7 @@ use logstead_engine::{
     LogHome, MemoryHome, OpenError, Rid, RowBuilder, ScanCursor, Table, TableId, Worker, WorkerId,
 };
 use logstead_env::Env;
+use logstead_home::ObjectId;
 
 use crate::world::{block_on, commit, number};
 
@@ -285,6 +286,58 @@ fn a_changed_row_does_not_rewrite_its_chunk() {
     let (place, report) = place.restarted();
     assert_eq!(report.entries, 0, "all of it is in the checkpoint");
     assert!(before == place.rows());
+}
+
+/// Objects with few live bytes go by moving their pages as they are: chunks of which little has changed are not written whole for that.
+#[test]
+fn compaction_moves_deltas_and_rewrites_no_chunks() {
+    const CHUNKS: u64 = 12;
+    const DELTAS: i64 = 15;
+    let place = Place::new();
+    place.fill(TABLES[0], CHUNKS as i64 * 1_024);
+    assert_eq!(place.checkpoint().pages, CHUNKS);
+    let mut moved = 0;
+    for round in 0..DELTAS {
+        for chunk in 0..CHUNKS {
+            let rid = Rid(chunk * 1_024 + 7 * round as u64);
+            place.change(TABLES[0], rid, Some(&row(-round, 20)));
+        }
+        let report = place.checkpoint();
+        assert_eq!(
+            (report.pages, report.delta_pages, report.rows),
+            (0, CHUNKS, CHUNKS),
+            "{round}: {report:?}"
+        );
+        assert!(report.objects_in_use < 12, "{report:?}");
+        moved += report.bytes_moved;
+    }
+    assert!(moved > 0, "objects with few live bytes were emptied");
+    place.flush();
+    let before = place.rows();
+    let (place, report) = place.restarted();
+    assert_eq!(report.entries, 0, "all of it is in the checkpoint");
+    assert!(before == place.rows());
+}
+
+/// A life that ends in the middle of a checkpoint leaves objects behind: the next one's first checkpoint removes them before it needs room.
+#[test]
+fn orphans_are_removed_before_the_first_checkpoint_needs_room() {
+    let place = Place::new();
+    place.fill(TABLES[0], 2_048);
+    place.checkpoint();
+    let named = place.objects();
+    let orphan = ObjectId(1 << 32 | 0xffff);
+    place
+        .home
+        .put_object(orphan, b"half a checkpoint")
+        .expect("put");
+    let (place, _) = place.restarted();
+    place.change(TABLES[0], Rid(1), Some(&row(5, 20)));
+    let mut next = place.engine.begin_checkpoint().expect("begun");
+    place.flush();
+    assert!(!next.walk(1_000).expect("walks"));
+    assert_eq!(place.objects(), named, "before anything of it was stored");
+    next.publish().expect("published");
 }
 
 /// A row that is deleted, collected, and whose number is used again, all between two checkpoints.
