@@ -269,6 +269,10 @@ impl Lease {
     /// Where an earlier attempt of ours turns out to have arrived late, `change` is applied again, to what that has left.
     pub fn update(&self, mut change: impl FnMut(&mut Manifest)) -> Result<(), HomeError> {
         let mut state = self.state.lock();
+        if state.released {
+            // It would be taken again, by a server that is about to end.
+            return Err(HomeError::Fenced("the lease was given back".to_owned()));
+        }
         let mut attempts = 0;
         let result = loop {
             let expected = state.tag;

@@ -403,6 +403,10 @@ fn a_process_that_ended_or_stopped_in_order_is_replaced_at_once() {
             lease(&server).release();
             assert!(!lease(&server).is_valid(), "it answers nobody any more");
             assert!(world.manifest().holder.unwrap().is_released());
+            // Nor does a checkpoint that comes too late take it again.
+            let late = lease(&server).update(|_| {});
+            assert!(matches!(late, Err(HomeError::Fenced(_))), "{late:?}");
+            assert!(world.manifest().holder.unwrap().is_released());
         } else {
             world.ends(1);
         }
