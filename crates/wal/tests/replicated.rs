@@ -253,6 +253,26 @@ fn a_copy_is_verified_by_itself() {
     assert!(inspect::verify_home(&cluster.children[2]).is_ok());
 }
 
+/// The copy that recovery has read from goes away before the others are completed: another one that has the block serves as well.
+#[test]
+fn a_copy_that_goes_away_during_a_start_stops_no_majority() {
+    for gone in 0..2 {
+        let cluster = Cluster::new(3, 6);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        cluster.children[2].set_paused(true);
+        for csn in 1..=9 {
+            assert!(write(&server, csn) && is_durable(&server, csn));
+        }
+        cluster.crash(server);
+        let child = cluster.children[gone].clone();
+        // Each child's turn at the first rewrite: before it, and after it.
+        cluster.children[1].before_rewrite(move || child.set_presence(Presence::Refusing));
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert_eq!(server.survivors, upto(9), "without {gone}");
+        assert!(write(&server, 10) && is_durable(&server, 10));
+    }
+}
+
 /// A start dies while it completes a copy that lacks many blocks at the end: the next one sees what is still missing, however far the first
 /// had come.
 #[test]

@@ -60,21 +60,6 @@ pub(super) fn complete(
         .map_err(|error| from_home(home, error))
 }
 
-/// The bytes of a block, from the copy where it was found.
-fn bytes_of(home: &dyn LogHome, lane: LaneId, found: &Found) -> Result<Buffer, HomeError> {
-    let len = usize::try_from(found.len).unwrap_or(usize::MAX);
-    let mut block = Buffer::zeroed(len);
-    let count = home.read_copy(found.copy, lane, found.at, &mut block)?;
-    if count != len {
-        let what = format!("read lane {lane} {}", found.at);
-        return Err(HomeError::io(
-            what,
-            std::io::ErrorKind::UnexpectedEof.into(),
-        ));
-    }
-    Ok(block)
-}
-
 fn has(
     home: &dyn LogHome,
     copy: usize,
@@ -95,7 +80,7 @@ fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, 
     let mut in_a_row = 0;
     let mut missing = Vec::new();
     for found in end.recent.iter().rev() {
-        let block = bytes_of(home, end.lane, found)?;
+        let block = found.bytes(home, end.lane)?;
         if has(home, copy, end.lane, found, &block)? {
             in_a_row += 1;
             if in_a_row == IN_FLIGHT_MAX {
@@ -110,7 +95,7 @@ fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, 
         return Ok(false);
     }
     for found in missing.into_iter().rev() {
-        let block = bytes_of(home, end.lane, found)?;
+        let block = found.bytes(home, end.lane)?;
         home.rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
             .map_err(|error| from_home(home, error))?;
     }
@@ -139,7 +124,7 @@ fn compare(home: &dyn LogHome, copy: usize, target: Target) -> Result<(), Recove
     };
     while scan.next()?.is_some() {
         let Some(found) = scan.last() else { break };
-        let block = bytes_of(home, lane, &found)?;
+        let block = found.bytes(home, lane)?;
         if has(home, copy, lane, &found, &block)? {
             write(missing.take())?;
             continue;

@@ -41,7 +41,7 @@ use crate::lease::{Lease, LeaseOptions};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestKeeper, Origin};
 use crate::truncate::{self, Truncated, first_number};
 use logstead_env::{Clock, Env, Instant};
-use logstead_home::{Buffer, HomeError, LogHome, NoRoom, Position, Tag};
+use logstead_home::{HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -373,12 +373,7 @@ fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), Recovery
     for end in &replayed.last_ends {
         for unsure in &end.unsure {
             let len = usize::try_from(unsure.len).unwrap_or(usize::MAX);
-            let mut block = Buffer::zeroed(len);
-            let count = home.read_copy(unsure.copy, end.lane, unsure.at, &mut block)?;
-            if count != len {
-                let what = format!("read lane {} {}", end.lane, unsure.at);
-                return Err(HomeError::io(what, std::io::ErrorKind::UnexpectedEof.into()).into());
-            }
+            let block = unsure.bytes(home, end.lane)?;
             home.rewrite(end.lane, unsure.at, &block, len)
                 .map_err(|error| from_home(home, error))?;
         }

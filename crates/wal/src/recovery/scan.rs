@@ -104,6 +104,39 @@ pub(crate) struct Found {
     pub(crate) at: Position,
     pub(crate) len: u64,
     pub(crate) copy: usize,
+    /// The chain's checksum of its header, by which it is known again.
+    header_crc: u32,
+}
+
+impl Found {
+    /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that has it.
+    pub(crate) fn bytes(&self, home: &dyn LogHome, lane: LaneId) -> Result<Buffer, HomeError> {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        let mut block = Buffer::zeroed(len);
+        let copies = home.copies();
+        for step in 0..copies {
+            let copy = (self.copy + step) % copies;
+            let count = home.read_copy(copy, lane, self.at, &mut block)?;
+            if count == len && self.is_in(block.as_slice()) {
+                return Ok(block);
+            }
+        }
+        let what = format!("read lane {lane} {}", self.at);
+        Err(HomeError::io(
+            what,
+            std::io::ErrorKind::UnexpectedEof.into(),
+        ))
+    }
+
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        let Ok((header, crc)) = Header::decode(bytes) else {
+            return false;
+        };
+        let end = usize::try_from(header.block_len()).unwrap_or(usize::MAX);
+        let payload = bytes.get(HEADER_LEN..end);
+        crc == self.header_crc
+            && payload.is_some_and(|payload| header.check_payload(payload).is_ok())
+    }
 }
 
 /// A scan in progress.
@@ -248,6 +281,7 @@ impl<'h> LaneScan<'h> {
                     at,
                     len,
                     copy: self.copy,
+                    header_crc,
                 };
                 self.unsure.push(found);
                 self.unsure
