@@ -266,8 +266,9 @@ def test_one_kind_of_fault_at_every_third_request(store, serve, proxied, seed, f
 
 
 @pytest.mark.two_stores
-def test_recovery_through_faults(store, serve, proxied, seed):
-    """Reading the log with bodies cut short, time-outs and throttling: what is read is right, or read again."""
+def test_recovery_through_faults(store, serve, proxied, seed, request):
+    """Reading the log with bodies cut short, time-outs and throttling: what is read is right, or read again. Of a start's requests, some
+    hundred with those for checkpoints, two of three fail, and one of fifty only after nine seconds: it takes its time."""
     server = serve(home(store, proxy=proxied, **IMPATIENT), store)
     server.start()
     bank = Bank(seed, clients=4, readers=1).open(server)
@@ -276,10 +277,10 @@ def test_recovery_through_faults(store, serve, proxied, seed):
     bank.stop()
     there = bank.check(server)
     rates = {"truncate": 0.25, "error_500_before": 0.1, "reset_before": 0.1, "throttle": 0.1, "lost_reply": 0.1, "timeout": 0.02}
-    for _ in range(4):
+    for _ in range(4 if request.config.getoption("--long") else 2):
         server.kill()
         proxied.rates(only=NOT_THE_PROBE, **rates)
-        server.start()
+        server.start(timeout_s=START_S)
         proxied.rates()
         assert bank.check(server) == there
     assert proxied.counts()["truncate"] > 0
