@@ -466,7 +466,9 @@ impl<'h> LaneScan<'h> {
     fn next_magic(&mut self, mut at: Position) -> Result<Option<Position>, HomeError> {
         let alignment = self.home.facts().block_alignment;
         loop {
-            let bytes = self.load(at, WINDOW_LEN)?;
+            // Whatever the window still holds is looked at before it moves on: segments that were used before are full of magics.
+            self.load(at, MAGIC.len() as u64)?;
+            let bytes = self.window_bytes(at, WINDOW_LEN);
             // A copy may end earlier than the longest one.
             let Some(last) = bytes.len().checked_sub(MAGIC.len()) else {
                 return Ok(None);
