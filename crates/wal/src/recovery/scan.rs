@@ -151,6 +151,9 @@ pub(crate) struct LaneScan<'h> {
     window: Buffer,
     window_at: Option<Position>,
     window_len: usize,
+    /// How often the window was filled.
+    #[cfg(test)]
+    windows: usize,
     /// The copy that is being read.
     copy: usize,
     unsure: Vec<Found>,
@@ -186,6 +189,8 @@ impl<'h> LaneScan<'h> {
             window: Buffer::zeroed(0),
             window_at: None,
             window_len: 0,
+            #[cfg(test)]
+            windows: 0,
             copy: 0,
             unsure: Vec::new(),
             recent: VecDeque::new(),
@@ -361,6 +366,10 @@ impl<'h> LaneScan<'h> {
             let (home, lane) = (self.home, self.target.lane);
             self.window_len = home.read_copy(self.copy, lane, at, &mut self.window)?;
             self.window_at = Some(at);
+            #[cfg(test)]
+            {
+                self.windows += 1;
+            }
         }
         Ok(self.window_bytes(at, len))
     }
@@ -485,5 +494,65 @@ impl<'h> LaneScan<'h> {
             }
             at.offset += (last + 1).next_multiple_of(alignment) as u64;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_home::MemoryHome;
+    use logstead_types::Csn;
+
+    /// A segment full of an earlier life's blocks is read once, however many they are.
+    #[test]
+    fn the_end_is_found_with_one_read_of_a_recycled_segment() {
+        const BLOCKS: u64 = 700;
+        const LEN: usize = 4096;
+        let home = MemoryHome::new(4 << 20);
+        let lane = LaneId(0);
+        home.open_lane(lane, 0).expect("opens");
+        for number in 0..BLOCKS {
+            home.ensure_room(lane, LEN as u64).expect("room");
+            let at = home.place(lane, LEN as u64).expect("a place");
+            let header = Header {
+                database: DatabaseId(7),
+                epoch: Epoch(1),
+                lane,
+                block: BlockNo(number),
+                durable_through: number,
+                payload_len: 0,
+                entries: 0,
+                csn_lowest: Csn(1),
+                csn_highest: Csn(1),
+                payload_crc: 0,
+                previous_header_crc: 0,
+            };
+            let mut block = Buffer::zeroed(LEN);
+            block.as_mut_slice()[..HEADER_LEN].copy_from_slice(&header.encode().0);
+            home.append(
+                lane,
+                at,
+                block,
+                LEN,
+                Box::new(|_, result| result.expect("appends")),
+            );
+        }
+        let target = Target {
+            database: DatabaseId(7),
+            epoch: Epoch(2),
+            lane,
+            from: Start {
+                lane,
+                at: Position::start_of(0),
+                block: 0,
+                previous_header_crc: 0,
+            },
+            settled: None,
+        };
+        let mut scan = LaneScan::new(&home, target).expect("lists");
+        assert!(scan.next().expect("reads").is_none());
+        assert_eq!(scan.corruption().expect("reads"), None);
+        // 700 blocks of 4 KiB lie in three windows; a few more are begun anew at the places where one ends.
+        assert!(scan.windows <= 8, "{} windows", scan.windows);
     }
 }
