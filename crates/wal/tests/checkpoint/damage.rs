@@ -110,9 +110,8 @@ fn a_start_whose_segment_is_gone_is_corruption() {
     assert!(whole.start(1).unwrap().survivors.is_empty());
 }
 
-/// A loss behind the checkpoint, accepted: the mark annuls, from the checkpoint's CSN on. What was given up outlives later checkpoints.
-#[test]
-fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
+/// Five transactions, a checkpoint of them, and four with side segments behind it, which begin at the place.
+fn four_sides_behind_a_checkpoint() -> (Machine, Position) {
     let machine = Machine::new(1);
     let server = machine.start(1).unwrap();
     commit(&server, 1..=5);
@@ -123,6 +122,13 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
         assert!(server.push_side(0, csn, &deps) && server.flush(0));
     }
     drop(server);
+    (machine, start)
+}
+
+/// A loss behind the checkpoint, accepted: the mark annuls, from the checkpoint's CSN on. What was given up outlives later checkpoints.
+#[test]
+fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
+    let (machine, start) = four_sides_behind_a_checkpoint();
     flip(&machine, block(start, 1), 30);
     corruption(&machine);
     let server = accepting(&machine);
@@ -177,16 +183,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
 /// The loss begins with the first block that is needed, so that the epoch has no span: it is marked all the same, over later starts.
 #[test]
 fn a_loss_directly_behind_the_starts_is_marked() {
-    let machine = Machine::new(1);
-    let server = machine.start(1).unwrap();
-    commit(&server, 1..=5);
-    server.checkpoint(6).unwrap();
-    let start = server.starts()[0].at;
-    for csn in 6..=9 {
-        let deps = Deps::floor(Csn(csn - 1));
-        assert!(server.push_side(0, csn, &deps) && server.flush(0));
-    }
-    drop(server);
+    let (machine, start) = four_sides_behind_a_checkpoint();
     flip(&machine, block(start, 0), 30);
     corruption(&machine);
     let server = accepting(&machine);
