@@ -121,6 +121,33 @@ impl Directory {
             .collect()
     }
 
+    /// Everything that the directory needs of one object: its nodes there and pages, in no order.
+    pub(crate) fn references_in(&self, object: ObjectId) -> Result<Vec<PageRef>, CheckpointError> {
+        let mut found = Vec::new();
+        let mut open: Vec<(PageRef, Option<(u8, KeyBytes)>)> =
+            self.root.iter().map(|root| (*root, None)).collect();
+        while let Some((at, expected)) = open.pop() {
+            let expected = expected.as_ref();
+            let expected = expected.map(|(level, first)| (*level, first.as_slice()));
+            let node = self.nodes.load(&at, expected)?;
+            found.extend(Some(at).filter(|at| at.object == object));
+            match &node.entries {
+                Entries::Leaf(entries) => {
+                    let pages = entries.iter().flat_map(|(_, chain)| chain.pages());
+                    found.extend(pages.filter(|page| page.object == object));
+                }
+                Entries::Inner(entries) => {
+                    let children = entries.iter();
+                    open.extend(
+                        children
+                            .map(|(first, child)| (*child, Some((node.level - 1, first.clone())))),
+                    );
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes that differ are written, as of
     /// `csn`, and those that lie in objects of `leave`.
     pub fn apply(

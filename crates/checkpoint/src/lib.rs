@@ -18,6 +18,7 @@
 mod cache;
 mod chunk;
 mod compact;
+mod copy;
 mod directory;
 mod error;
 pub mod frame;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
 pub use compact::Limits;
+pub use copy::{Copied, copy_checkpoint, copy_objects};
 pub use directory::{Applied, Directory, LiveChanges, Scan};
 pub use error::{CheckpointError, Damage};
 pub use fsck::{Report, fsck};

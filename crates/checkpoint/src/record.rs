@@ -163,6 +163,16 @@ impl Record {
         object: ObjectId,
         crc: u32,
     ) -> Result<Record, CheckpointError> {
+        Ok(Record::read_with_bytes(home, database, object, crc)?.0)
+    }
+
+    /// The same with the bytes of the object.
+    pub(crate) fn read_with_bytes(
+        home: &dyn LogHome,
+        database: DatabaseId,
+        object: ObjectId,
+        crc: u32,
+    ) -> Result<(Record, Vec<u8>), CheckpointError> {
         let any = |offset, into: &mut [u8]| home.read_object(object, offset, into);
         let read = Record::read_by(any, database, object, crc);
         let copies = home.copies();
@@ -183,7 +193,7 @@ impl Record {
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
-    ) -> Result<Record, CheckpointError> {
+    ) -> Result<(Record, Vec<u8>), CheckpointError> {
         let mut bytes = vec![0; 16 << 10];
         let mut at = PageRef {
             object,
@@ -213,7 +223,8 @@ impl Record {
             );
             return Err(bad(&at, other.into()));
         }
-        Record::decode(&bytes, database, object).map_err(|why| bad(&at, why))
+        let record = Record::decode(&bytes, database, object).map_err(|why| bad(&at, why))?;
+        Ok((record, bytes))
     }
 
     /// What the record needs of an object, if anything.
