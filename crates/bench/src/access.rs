@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind, Row,
+    CommitError, Engine, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind, Present, Row,
     RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
 };
 
@@ -154,6 +154,7 @@ impl Store {
         txn.begin_statement();
         let guard = Guard::pin();
         txn.get(&self.primary, key, &guard)
+            .expect_present()
             .map(|row| with(row.bytes))
     }
 
@@ -254,9 +255,10 @@ impl Store {
         newest: bool,
         guard: &'g Guard,
     ) -> Option<Row<'g>> {
-        let row = txn.get(&self.primary, key, guard)?;
+        let row = txn.get(&self.primary, key, guard).expect_present()?;
         if newest {
             txn.read_newest(&self.table, row.rid, guard)
+                .expect_present()
         } else {
             Some(row)
         }
@@ -301,7 +303,7 @@ impl Store {
         let bound = |bytes: &[u8]| Bound::Included(bytes.to_vec());
         let mut cursor = IndexCursor::new(index, bound(lower), bound(upper), reverse);
         let guard = Guard::pin();
-        while let Some(row) = txn.index_next(&mut cursor, &guard) {
+        while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
             if !each(row) {
                 return;
             }
@@ -313,7 +315,7 @@ impl Store {
         let mut cursor = ScanCursor::new(&self.table);
         let mut guard = Guard::pin();
         let mut count = 0_u32;
-        while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
             each(row.bytes);
             count += 1;
             if count.is_multiple_of(1024) {
@@ -330,7 +332,11 @@ impl Store {
             let mut found = 0_u64;
             let mut cursor = IndexCursor::new(&index, Bound::Unbounded, Bound::Unbounded, false);
             let mut guard = Guard::pin();
-            while txn.index_next(&mut cursor, &guard).is_some() {
+            while txn
+                .index_next(&mut cursor, &guard)
+                .expect_present()
+                .is_some()
+            {
                 found += 1;
                 if found.is_multiple_of(1024) {
                     guard.refresh();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CommitError, Engine, EngineOptions, Env, Executor, Guard, Index, IndexId, Isolation,
-    KeyExtractor, KeyKind, LocalHome, LocalOptions, RowBuilder, RowRef, ScanCursor, Table, TableId,
-    Txn, WorkerId, WriteError, yield_now,
+    KeyExtractor, KeyKind, LocalHome, LocalOptions, Present, RowBuilder, RowRef, ScanCursor, Table,
+    TableId, Txn, WorkerId, WriteError, yield_now,
 };
 
 const WORKERS: u16 = 2;
@@ -92,11 +92,15 @@ impl Bank {
                 let guard = Guard::pin();
                 let Some(rid) = txn
                     .get(&self.by_id, &id.to_be_bytes(), &guard)
+                    .expect_present()
                     .map(|row| row.rid)
                 else {
                     return Err(WriteError::Gone);
                 };
-                let Some(newest) = txn.read_newest(&self.accounts, rid, &guard) else {
+                let Some(newest) = txn
+                    .read_newest(&self.accounts, rid, &guard)
+                    .expect_present()
+                else {
                     return Err(WriteError::Gone);
                 };
                 let new = account(id, balance(newest.bytes) + amount);
@@ -135,7 +139,7 @@ impl Bank {
         let guard = Guard::pin();
         let mut cursor = ScanCursor::new(&self.accounts);
         let (mut count, mut sum) = (0, 0);
-        while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
             count += 1;
             sum += balance(row.bytes);
         }

@@ -35,6 +35,7 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
+use crate::absent::AbsentChunk;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
 use crate::state::TxnState;
@@ -72,7 +73,7 @@ impl Found<'_> {
             Some(writer) => WriteError::Blocked(Blocker::outcome(writer.clone())),
             None => error,
         };
-        (table.rows.head(rid, guard) == Some(self.head)).then_some(error)
+        (table.rows.head(rid, guard) == Ok(Some(self.head))).then_some(error)
     }
 }
 
@@ -89,7 +90,11 @@ const BUILT_ENTRY_BYTES: usize = 48;
 impl Txn {
     /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the table
     /// to itself: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
-    pub fn build_index(&mut self, table: &Arc<Table>, index: &Index) -> Result<(), WriteError> {
+    pub fn build_index(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+    ) -> Result<(), WriteError> {
         let mut next = 0;
         while self.build_index_step(table, index, &mut next, 1 << 14)? {}
         Ok(())
@@ -100,7 +105,8 @@ impl Txn {
     /// writers go on between and during the steps, and maintain the index themselves. Once a step has given false, every
     /// snapshot, older ones included, finds all it sees through the index, and a unique index holds every key once.
     ///
-    /// On [`WriteError::Blocked`] a unique key is in question that a transaction in flight decides about: wait, then
+    /// On [`WriteError::Blocked`] a unique key is in question that a transaction in flight decides about, on
+    /// [`WriteError::Absent`] something is not in memory: wait, then
     /// call again with `next` as it is; what was done before stays done. On [`WriteError::Unique`] and
     /// [`WriteError::NoKey`] the index cannot be made: detach it with
     /// [`Engine::drop_index`](crate::Engine::drop_index), as after any other error, and when the transaction rolls back.
@@ -113,7 +119,7 @@ impl Txn {
     pub fn build_index_step(
         &mut self,
         table: &Arc<Table>,
-        index: &Index,
+        index: &Arc<Index>,
         next: &mut u64,
         budget: u64,
     ) -> Result<bool, WriteError> {
@@ -138,10 +144,13 @@ impl Txn {
     fn build_row(
         &mut self,
         table: &Table,
-        index: &Index,
+        index: &Arc<Index>,
         rid: Rid,
         guard: &Guard,
     ) -> Result<Step, WriteError> {
+        if self.worker.plays_absent() {
+            return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
+        }
         let Some(found) = self.find_versions(table, index, rid, guard) else {
             return Ok(Step::Done);
         };
@@ -182,14 +191,13 @@ impl Txn {
                 }
                 KeyKind::Unique | KeyKind::Nullable => {
                     Index::complete(new_key, rid);
-                    index.insert(new_key);
-                    Ok(())
+                    index.insert(new_key).map_err(WriteError::from)
                 }
             };
             match refused {
                 Ok(()) => {}
-                Err(blocked @ WriteError::Blocked(_)) => {
-                    outcome = Err(blocked);
+                Err(later @ (WriteError::Blocked(_) | WriteError::Absent(_))) => {
+                    outcome = Err(later);
                     break;
                 }
                 Err(error) => {
@@ -212,7 +220,7 @@ impl Txn {
     fn find_versions<'g>(
         &mut self,
         table: &Table,
-        index: &Index,
+        index: &Arc<Index>,
         rid: Rid,
         guard: &'g Guard,
     ) -> Option<Found<'g>> {
@@ -285,14 +293,17 @@ impl Txn {
     fn take_back_unlinked(
         &self,
         table: &Table,
-        index: &Index,
+        index: &Arc<Index>,
         rid: Rid,
         found: &Found<'_>,
         scratch: &mut Scratch,
         guard: &Guard,
     ) {
         let mut there: SmallVec<[VersionRef<'_>; 8]> = SmallVec::new();
-        let mut at = table.rows.head(rid, guard);
+        // Not in memory: what is in no chain any more has left a surplus entry.
+        let Ok(mut at) = table.rows.head(rid, guard) else {
+            return;
+        };
         while let Some(version) = at {
             there.push(version);
             at = version.next(guard);

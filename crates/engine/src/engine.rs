@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::checkpoint::{Base, Checkpoints};
 use crate::error::OpenError;
+use crate::fault::{Faults, Resident};
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::memory::{Account, Charge, Memory};
@@ -48,6 +49,11 @@ pub struct EngineOptions {
     pub replay_threads: usize,
     /// The most that checkpoints write in a second; 0 stands for no limit.
     pub checkpoint_bandwidth_bytes: u64,
+    /// Threads that bring in what is not in memory; 0: who waits for it does.
+    pub fault_threads: usize,
+    /// For tests of those who call: one in so many operations, by chance that is the same every time, finds absent what is
+    /// there. 0: none. Heeded only where debug assertions are.
+    pub absent_one_in: u32,
 }
 
 impl Default for EngineOptions {
@@ -61,6 +67,8 @@ impl Default for EngineOptions {
             lease: LeaseOptions::default(),
             replay_threads: 0,
             checkpoint_bandwidth_bytes: 0,
+            fault_threads: 4,
+            absent_one_in: 0,
         }
     }
 }
@@ -69,6 +77,7 @@ pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
     home: Arc<dyn LogHome>,
     pub(crate) delta_records: bool,
+    pub(crate) absent_one_in: u32,
     /// Each worker's, and behind them whoever takes a checkpoint.
     pub(crate) published: Box<[CachePadded<Published>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
@@ -79,6 +88,7 @@ pub(crate) struct EngineInner {
     pub(crate) waits: WaitGraph,
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
+    pub(crate) faults: Faults,
     pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
@@ -176,6 +186,7 @@ impl Engine {
             path,
             home,
             delta_records: options.delta_records,
+            absent_one_in: options.absent_one_in,
             published: (0..=workers).map(|_| Published::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
@@ -183,6 +194,7 @@ impl Engine {
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
+            faults: Faults::new(Box::new(Resident), options.fault_threads),
             certifier: Certifier::new(),
             orphans: Mutex::default(),
             lease,

@@ -3,6 +3,7 @@
 use logstead_commit::LogFailed;
 use logstead_types::{IndexId, Rid};
 
+use crate::absent::Absent;
 use crate::memory::OutOfMemory;
 use crate::row::RowError;
 use crate::wait::Blocker;
@@ -13,6 +14,9 @@ pub enum WriteError {
     /// Another transaction holds what is needed: wait for the blocker, look again, call again.
     #[error("blocked by another transaction")]
     Blocked(Blocker),
+    /// Something that is needed is not in memory: wait for it, call again.
+    #[error(transparent)]
+    Absent(#[from] Absent),
     /// READ COMMITTED: the row has a newer committed version than the one given: read the newest, check again what
     /// made you choose it, call again.
     #[error("the row was changed by another transaction")]

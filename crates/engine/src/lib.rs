@@ -15,7 +15,8 @@
 //! - Nothing is collected or used again before what superseded it is below the horizon (T1).
 //! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback and
 //!   collection go on (see [`Memory`]).
-//! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await.
+//! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await, and where something
+//!   is not in memory an [`Absent`].
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
 //! no runtime: whoever waits is a [`std::task::Waker`].
@@ -82,13 +83,13 @@
 //! // Read one, change it, delete another; a savepoint takes back a part.
 //! let mut txn = worker.begin(Isolation::RepeatableRead);
 //! let guard = Guard::pin();
-//! let found = txn.get(&by_id, &2_u32.to_be_bytes(), &guard).expect("it was inserted");
+//! let found = txn.get(&by_id, &2_u32.to_be_bytes(), &guard)?.expect("it was inserted");
 //! let (rid, version) = (found.rid, found.version);
 //! txn.update(&accounts, rid, version, &account(2, 150))?;
 //! let before = txn.savepoint();
 //! txn.insert(&accounts, &account(4, 1))?;
 //! assert!(txn.rollback_to(before));
-//! let found = txn.get(&by_id, &3_u32.to_be_bytes(), &guard).expect("it was inserted");
+//! let found = txn.get(&by_id, &3_u32.to_be_bytes(), &guard)?.expect("it was inserted");
 //! let (rid, version) = (found.rid, found.version);
 //! txn.delete(&accounts, rid, version)?;
 //! drop(guard);
@@ -98,30 +99,33 @@
 //! let mut txn = worker.begin(Isolation::ReadCommitted);
 //! let guard = Guard::pin();
 //! let (mut cursor, mut sum) = (ScanCursor::new(&accounts), 0);
-//! while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+//! while let Some(row) = txn.scan_next(&mut cursor, &guard)? {
 //!     sum += balance(row.bytes).unwrap_or(0);
 //! }
 //! assert_eq!(sum, 250);
 //! let from = Bound::Included(2_u32.to_be_bytes().to_vec());
 //! let mut cursor = IndexCursor::new(&by_id, from, Bound::Unbounded, false);
-//! let row = txn.index_next(&mut cursor, &guard).expect("2 is there");
+//! let row = txn.index_next(&mut cursor, &guard)?.expect("2 is there");
 //! assert_eq!(balance(row.bytes), Some(150));
-//! assert!(txn.index_next(&mut cursor, &guard).is_none());
+//! assert!(txn.index_next(&mut cursor, &guard)?.is_none());
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks at
-//! the row again, and writes again. `examples/embedded.rs` shows that, several tasks on several workers, and a log on a
+//! the row again, and writes again. One that needs what is not in memory gets [`Absent`], a read too: it awaits that and begins
+//! the operation again; without a memory limit it never does. `examples/embedded.rs` shows that, several tasks on several workers, and a log on a
 //! disk that is opened again.
 #![deny(unsafe_code)]
 
+mod absent;
 mod build;
 mod checkpoint;
 pub mod delta;
 mod engine;
 mod error;
 mod executor;
+mod fault;
 mod garbage;
 mod index;
 mod memory;
@@ -148,6 +152,7 @@ mod wait;
 mod worker;
 mod write;
 
+pub use absent::{Absent, FaultError, Present};
 pub use checkpoint::{
     Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
     CheckpointTook, Checkpointer,
@@ -155,6 +160,7 @@ pub use checkpoint::{
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
 pub use executor::{Executor, Idle, yield_now};
+pub use fault::FaultWait;
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_commit::adapt::What;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
+use crate::absent::AbsentChunk;
 use crate::memory::{Charge, Memory, footprint};
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, VersionRef};
 
@@ -151,9 +152,15 @@ impl Rows {
 
     /// The newest version of a row.
     #[inline]
-    pub(crate) fn head<'g>(&self, rid: Rid, guard: &'g Guard) -> Option<VersionRef<'g>> {
-        let (chunk, slot) = self.slot(rid)?;
-        chunk.head(slot, guard)
+    pub(crate) fn head<'g>(
+        &self,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
+        let Some((chunk, slot)) = self.slot(rid) else {
+            return Ok(None);
+        };
+        Ok(chunk.head(slot, guard))
     }
 
     /// A rid whose slot is empty.
@@ -187,7 +194,7 @@ impl Rows {
         let mut free = self.free_rids.lock();
         free.rids.clear();
         for rid in (0..self.rid_end()).rev() {
-            if self.head(Rid(rid), guard).is_none() {
+            if self.head(Rid(rid), guard) == Ok(None) {
                 free.rids.push(Rid(rid));
             }
         }

@@ -17,6 +17,7 @@ use logstead_commit::Collected;
 use logstead_types::{Csn, Dsn, Rid};
 use smallvec::SmallVec;
 
+use crate::absent::{Absent, AbsentChunk};
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::index::{Index, IndexCursor};
@@ -159,6 +160,16 @@ pub struct Txn {
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
+}
+
+/// The row whose version was seen.
+#[inline]
+fn row_of<'g>(rid: Rid, (version, id): (VersionRef<'g>, VersionId)) -> Row<'g> {
+    Row {
+        rid,
+        version: id,
+        bytes: RowRef::new(version.row()),
+    }
 }
 
 /// While a chain was walked, a newer version may have been committed.
@@ -338,6 +349,15 @@ impl Txn {
         self.work.as_ref().is_some_and(|w| version.is_of(&w.writer))
     }
 
+    /// Takes a row's chunk for absent, by chance, in tests.
+    #[inline]
+    fn play_absent(&self, rid: Rid) -> Result<(), AbsentChunk> {
+        if self.worker.plays_absent() {
+            return Err(AbsentChunk::of_rid(rid));
+        }
+        Ok(())
+    }
+
     /// The version of a chain that the statement sees.
     #[inline]
     fn see<'g>(
@@ -345,12 +365,13 @@ impl Txn {
         rows: &Rows,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Option<(VersionRef<'g>, VersionId)> {
-        let mut at = rows.head(rid, guard);
+    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentChunk> {
+        self.play_absent(rid)?;
+        let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
         let mut steps = 0;
         let seen = loop {
-            let version = at?;
+            let Some(version) = at else { break None };
             at = version.next(guard);
             steps += 1;
             let kind = version.kind();
@@ -379,21 +400,24 @@ impl Txn {
         if steps > 1 {
             add(&self.worker.counters().chain_steps, steps - 1);
         }
-        seen
+        Ok(seen)
     }
 
     /// The row as the statement sees it.
     #[inline]
-    pub fn read<'g>(&mut self, table: &Table, rid: Rid, guard: &'g Guard) -> Option<Row<'g>> {
+    pub fn read<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
         // Before the chain's head is read: a version installed in between would be missed.
         self.snapshot();
         self.track_row(table.id(), rid);
-        let (version, id) = self.see(&table.rows, rid, guard)?;
-        Some(Row {
-            rid,
-            version: id,
-            bytes: RowRef::new(version.row()),
-        })
+        match self.see(&table.rows, rid, guard) {
+            Ok(seen) => Ok(seen.map(|seen| row_of(rid, seen))),
+            Err(absent) => Err(absent.of(&table.rows)),
+        }
     }
 
     /// The row's newest version that is committed or this transaction's own.
@@ -402,14 +426,25 @@ impl Txn {
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Option<Row<'g>> {
+    ) -> Result<Option<Row<'g>>, Absent> {
+        self.read_newest_of(table, rid, guard)
+            .map_err(|absent| absent.of(&table.rows))
+    }
+
+    fn read_newest_of<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, AbsentChunk> {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
+        self.play_absent(rid)?;
         loop {
-            let head = table.rows.head(rid, guard);
+            let head = table.rows.head(rid, guard)?;
             if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
-                return found;
+                return Ok(found);
             }
         }
     }
@@ -453,7 +488,7 @@ impl Txn {
                         }
                     },
                 };
-                if table.rows.head(rid, guard) != head || running.is_some_and(is_committed) {
+                if table.rows.head(rid, guard) != Ok(head) || running.is_some_and(is_committed) {
                     return Err(Superseded);
                 }
                 self.examined_newest(csn, &table.rows, rid);
@@ -475,28 +510,36 @@ impl Txn {
 
     /// The visible row with this key in a unique index (in another index: one of them).
     #[inline]
-    pub fn get<'g>(&mut self, index: &Index, key: &[u8], guard: &'g Guard) -> Option<Row<'g>> {
+    pub fn get<'g>(
+        &mut self,
+        index: &Arc<Index>,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
         // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
         self.snapshot();
         self.track_key(index, key);
+        if self.worker.plays_absent() {
+            return Err(Absent::leaf(index, key));
+        }
         let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
         index.lookup(key, |rid| {
             rids.push(rid);
             true
-        });
+        })?;
         for rid in rids {
-            if let Some((version, id)) = self.see(&index.rows, rid, guard)
-                && self.has_key(index, version, key)
+            let seen = match self.see(&index.rows, rid, guard) {
+                Ok(seen) => seen,
+                Err(absent) => return Err(absent.of(&index.rows)),
+            };
+            if let Some(seen) = seen
+                && self.has_key(index, seen.0, key)
             {
                 self.track_row(index.rows.table, rid);
-                return Some(Row {
-                    rid,
-                    version: id,
-                    bytes: RowRef::new(version.row()),
-                });
+                return Ok(Some(row_of(rid, seen)));
             }
         }
-        None
+        Ok(None)
     }
 
     /// Entries are hints: does the visible version have the key?
@@ -513,31 +556,38 @@ impl Txn {
         &mut self,
         cursor: &mut IndexCursor,
         guard: &'g Guard,
-    ) -> Option<Row<'g>> {
+    ) -> Result<Option<Row<'g>>, Absent> {
         // Before entries are read ahead: what is visible to it has its entries by then.
         self.snapshot();
         loop {
-            let Some(rid) = cursor.advance() else {
+            let Some(rid) = cursor.advance()? else {
                 self.track_cursor(cursor, true);
-                return None;
+                return Ok(None);
             };
-            if let Some((version, id)) = self.see(&cursor.index().rows, rid, guard)
-                && self.has_key(cursor.index(), version, cursor.key())
+            let seen = match self.see(&cursor.index().rows, rid, guard) {
+                Ok(seen) => seen,
+                Err(absent) => {
+                    cursor.step_back();
+                    return Err(absent.of(&cursor.index().rows));
+                }
+            };
+            if let Some(seen) = seen
+                && self.has_key(cursor.index(), seen.0, cursor.key())
             {
                 self.track_row(cursor.index().rows.table, rid);
                 self.track_cursor(cursor, false);
-                return Some(Row {
-                    rid,
-                    version: id,
-                    bytes: RowRef::new(version.row()),
-                });
+                return Ok(Some(row_of(rid, seen)));
             }
         }
     }
 
     /// The next visible row.
     #[inline]
-    pub fn scan_next<'g>(&mut self, cursor: &mut ScanCursor, guard: &'g Guard) -> Option<Row<'g>> {
+    pub fn scan_next<'g>(
+        &mut self,
+        cursor: &mut ScanCursor,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
         self.snapshot();
         if cursor.end.is_none() {
             self.track_table(cursor.table.id());
@@ -548,16 +598,16 @@ impl Txn {
             .get_or_insert_with(|| cursor.table.rows.rid_end());
         while cursor.next < end {
             let rid = Rid(cursor.next);
+            let seen = match self.see(&cursor.table.rows, rid, guard) {
+                Ok(seen) => seen,
+                Err(absent) => return Err(absent.of(&cursor.table.rows)),
+            };
             cursor.next += 1;
-            if let Some((version, id)) = self.see(&cursor.table.rows, rid, guard) {
-                return Some(Row {
-                    rid,
-                    version: id,
-                    bytes: RowRef::new(version.row()),
-                });
+            if let Some(seen) = seen {
+                return Ok(Some(row_of(rid, seen)));
             }
         }
-        None
+        Ok(None)
     }
 
     /// The next row in its newest version that is committed or this transaction's own: for who rewrites or validates a
@@ -566,7 +616,7 @@ impl Txn {
         &mut self,
         cursor: &mut ScanCursor,
         guard: &'g Guard,
-    ) -> Option<Row<'g>> {
+    ) -> Result<Option<Row<'g>>, Absent> {
         if cursor.end.is_none() {
             let from = self.newest_from();
             self.track_newest_table(cursor.table.id(), from);
@@ -575,13 +625,13 @@ impl Txn {
             .end
             .get_or_insert_with(|| cursor.table.rows.rid_end());
         while cursor.next < end {
-            let rid = Rid(cursor.next);
+            let row = self.read_newest(&cursor.table, Rid(cursor.next), guard)?;
             cursor.next += 1;
-            if let Some(row) = self.read_newest(&cursor.table, rid, guard) {
-                return Some(row);
+            if row.is_some() {
+                return Ok(row);
             }
         }
-        None
+        Ok(None)
     }
 
     /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far as
@@ -594,9 +644,13 @@ impl Txn {
         want: RowLock,
         guard: &'g Guard,
     ) -> Result<Target<'g>, WriteError> {
+        self.play_absent(rid)
+            .map_err(|chunk| chunk.of(&table.rows))?;
         'again: loop {
-            let Some(head) = table.rows.head(rid, guard) else {
-                return Err(self.lost(false));
+            let head = match table.rows.head(rid, guard) {
+                Ok(Some(head)) => head,
+                Ok(None) => return Err(self.lost(false)),
+                Err(absent) => return Err(absent.of(&table.rows).into()),
             };
             let mut at = Some(head);
             let mut held = None;

@@ -71,7 +71,8 @@ impl WantedRow {
     fn obstacles(&self, txn: TxnId) -> SmallVec<[TxnId; 4]> {
         let mut found = SmallVec::new();
         let guard = Guard::pin();
-        if let Some(head) = self.table.rows.head(self.rid, &guard)
+        // Nobody holds a row whose chunk is absent.
+        if let Ok(Some(head)) = self.table.rows.head(self.rid, &guard)
             && let Stamp::Writer(state) = head.stamp()
             && state.id() != txn
             && state.is_unsettled()
@@ -290,7 +291,8 @@ impl Txn {
         let id = self.id();
         let guard = Guard::pin();
         let head = row.table.rows.head(row.rid, &guard);
-        let has_version = head.is_some_and(|head| self.is_own(head));
+        // A row whose chunk is absent has no version of a transaction that runs.
+        let has_version = matches!(head, Ok(Some(head)) if self.is_own(head));
         let mut shard = row.table.row_locks.shard(row.rid);
         let holds = has_version || shard.held(row.rid, id).is_some();
         let again = shard.enqueue(row.rid, id, row.lock, holds, waker);
@@ -327,7 +329,7 @@ impl Txn {
         }
         match outcome {
             Ok(()) => self.leave_queue(Some(lock)),
-            Err(WriteError::Blocked(_) | WriteError::Changed) => {}
+            Err(WriteError::Blocked(_) | WriteError::Changed | WriteError::Absent(_)) => {}
             Err(_) => self.leave_queue(None),
         }
     }

@@ -50,6 +50,8 @@ pub(crate) struct WorkerInner {
     /// Bytes the worker may take before it looks at the memory account again.
     allowance: Cell<u64>,
     dirty_hook: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Decides what tests play absent.
+    chance: Cell<u64>,
 }
 
 /// A worker's handle on the engine, used on its own thread. Clones are the same worker.
@@ -72,6 +74,23 @@ impl WorkerInner {
         self.snapshots
             .borrow_mut()
             .acquire(engine.horizon(), &engine.published[usize::from(self.id.0)])
+    }
+
+    /// Is what is looked at next to be taken for absent, though it is not? Only in tests.
+    #[inline]
+    pub(crate) fn plays_absent(&self) -> bool {
+        cfg!(debug_assertions) && self.inner().absent_one_in != 0 && self.draw_absent()
+    }
+
+    #[cold]
+    fn draw_absent(&self) -> bool {
+        // An xorshift generator's step.
+        let mut chance = self.chance.get();
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        self.chance.set(chance);
+        (chance >> 32).is_multiple_of(u64::from(self.inner().absent_one_in))
     }
 
     pub(crate) fn share_snapshot(&self, snapshot: Csn) {
@@ -192,6 +211,7 @@ impl Worker {
             commits_until_bounds: Cell::new(0),
             allowance: Cell::new(0),
             dirty_hook: RefCell::default(),
+            chance: Cell::new(u64::from(id.0) + 0x9e37_79b9_7f4a_7c15),
             engine,
         }))
     }

@@ -10,6 +10,7 @@ use logstead_commit::{Collected, Tracking};
 use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
 
+use crate::absent::Absent;
 use crate::delta;
 use crate::error::WriteError;
 use crate::garbage;
@@ -88,7 +89,7 @@ pub(crate) struct Work {
 /// Inserts the new version's entry, or says who has the key.
 pub(crate) struct Judge<'a, 'g> {
     pub(crate) table: &'a Table,
-    pub(crate) index: &'a Index,
+    pub(crate) index: &'a Arc<Index>,
     pub(crate) writer: &'a Writer,
     pub(crate) worker: &'a WorkerInner,
     pub(crate) guard: &'g Guard,
@@ -119,7 +120,12 @@ impl Examined {
     }
 }
 
-impl Judge<'_, '_> {
+impl<'g> Judge<'_, 'g> {
+    fn head(&self, rid: Rid) -> Result<Option<VersionRef<'g>>, WriteError> {
+        let head = self.table.rows.head(rid, self.guard);
+        head.map_err(|absent| absent.of(&self.table.rows).into())
+    }
+
     /// Does a version have the key?
     fn matches(&self, version: VersionRef<'_>, key: &[u8], buffer: &mut Vec<u8>) -> bool {
         if !matches!(version.kind(), Kind::Row { .. }) {
@@ -139,13 +145,13 @@ impl Judge<'_, '_> {
         buffer: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         'again: loop {
-            let head = self.table.rows.head(rid, self.guard);
+            let head = self.head(rid)?;
             let mut at = head;
             let mut in_flight: Option<Arc<TxnState>> = None;
             // A blocker made after a rollback to a savepoint would wait for a waking that was.
             let blocked = |writer| {
                 let blocker = Blocker::outcome(writer);
-                (self.table.rows.head(rid, self.guard) == head)
+                (self.table.rows.head(rid, self.guard) == Ok(head))
                     .then_some(WriteError::Blocked(blocker))
             };
             while let Some(version) = at {
@@ -192,7 +198,9 @@ impl Judge<'_, '_> {
                         Some(None) => continue 'again,
                         // Its writer may have been running when the head was read, have taken the key away again, and
                         // have committed since.
-                        None if self.table.rows.head(rid, self.guard) != head => continue 'again,
+                        None if self.table.rows.head(rid, self.guard) != Ok(head) => {
+                            continue 'again;
+                        }
                         None => Err(unique),
                     };
                 }
@@ -233,7 +241,7 @@ impl Judged {
         let path = &txn.worker.inner().path;
         txn.deps.cover_collected(&self.seen.deps, &**path);
         let Some(keys) = self.keys else { return result };
-        if matches!(result, Err(WriteError::Blocked(_))) {
+        if result.as_ref().is_err_and(is_tried_again) {
             // It will be checked again.
             return result;
         }
@@ -251,7 +259,7 @@ impl Judged {
     }
 }
 
-/// Does any version in the row's chain have the key?
+/// Does any version in the row's chain have the key? If the row is not in memory, it may: its entry stays.
 pub(crate) fn chain_has_key(
     rows: &Rows,
     rid: Rid,
@@ -260,7 +268,9 @@ pub(crate) fn chain_has_key(
     buffer: &mut Vec<u8>,
     guard: &Guard,
 ) -> bool {
-    let mut at = rows.head(rid, guard);
+    let Ok(mut at) = rows.head(rid, guard) else {
+        return true;
+    };
     while let Some(version) = at {
         at = version.next(guard);
         if !matches!(version.kind(), Kind::Row { .. }) {
@@ -299,6 +309,11 @@ pub(crate) fn drop_entries(
             });
         }
     });
+}
+
+/// Is a write that failed so made again, as soon as what it waits for has come?
+fn is_tried_again(error: &WriteError) -> bool {
+    matches!(error, WriteError::Blocked(_) | WriteError::Absent(_))
 }
 
 impl Txn {
@@ -390,6 +405,9 @@ impl Txn {
                     continue;
                 }
             }
+            if self.worker.plays_absent() {
+                return Err(Absent::leaf(index, new_key).into());
+            }
             let length = new_key.len();
             self.worker.took(length + ENTRY_BYTES);
             Index::complete(new_key, rid);
@@ -409,7 +427,7 @@ impl Txn {
                     judge.judge(other, key, examined, other_key)
                 })?;
             } else {
-                index.insert(new_key);
+                index.insert(new_key)?;
             }
         }
         Ok(())
@@ -426,11 +444,11 @@ impl Txn {
     pub fn check_unique(
         &mut self,
         table: &Table,
-        index: &Index,
+        index: &Arc<Index>,
         rid: Rid,
     ) -> Result<(), WriteError> {
         let guard = Guard::pin();
-        let Some(newest) = self.read_newest(table, rid, &guard) else {
+        let Some(newest) = self.read_newest(table, rid, &guard)? else {
             return Ok(());
         };
         self.start_work();
@@ -566,7 +584,7 @@ impl Txn {
     ) {
         self.undo(table, rid, what, guard);
         table.row_locks.wake_first(rid);
-        if let (Some(work), false) = (&self.work, matches!(error, WriteError::Blocked(_))) {
+        if let (Some(work), false) = (&self.work, is_tried_again(error)) {
             work.writer.state().wake();
         }
     }

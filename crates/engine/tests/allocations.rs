@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use logstead_engine::{
-    Engine, EngineOptions, FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, RowBuilder,
-    RowRef, Table, Txn, Worker, footprint,
+    Engine, EngineOptions, FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, Present,
+    RowBuilder, RowRef, Table, Txn, Worker, footprint,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -95,7 +95,9 @@ impl World {
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         {
             let guard = Guard::pin();
-            let row = txn.get(&self.index, &k.to_be_bytes(), &guard);
+            let row = txn
+                .get(&self.index, &k.to_be_bytes(), &guard)
+                .expect_present();
             assert_eq!(
                 row.map(|r| r.bytes.column(0) == Some(&k.to_be_bytes())),
                 Some(true)
@@ -111,6 +113,7 @@ impl World {
             let guard = Guard::pin();
             let row = txn
                 .get(&self.index, &k.to_be_bytes(), &guard)
+                .expect_present()
                 .expect("a row");
             (row.rid, row.version)
         };

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{
     CommitError, Engine, EngineOptions, Env, Executor, Guard, Index, IndexCursor, IndexId,
-    Isolation, KeyExtractor, KeyKind, MemoryHome, RowBuilder, RowRef, ScanCursor, Table, TableId,
-    Txn, Worker, WorkerId, WriteError, yield_now,
+    Isolation, KeyExtractor, KeyKind, MemoryHome, Present, RowBuilder, RowRef, ScanCursor, Table,
+    TableId, Txn, Worker, WorkerId, WriteError, yield_now,
 };
 use logstead_sim::history::{Element, End, Key, Level, Op, Report, Seen, Transaction, check};
 
@@ -119,7 +119,9 @@ impl World {
 
     fn read(&self, txn: &mut Txn, key: Key, ops: &mut Vec<Op>) {
         let guard = Guard::pin();
-        let row = txn.get(&self.by_key, &key.to_be_bytes(), &guard);
+        let row = txn
+            .get(&self.by_key, &key.to_be_bytes(), &guard)
+            .expect_present();
         let list = row.map_or_else(Vec::new, |row| list_of(row.bytes));
         ops.push(Op::Read(key, Seen::of(list)));
     }
@@ -134,7 +136,7 @@ impl World {
             reverse,
         );
         let guard = Guard::pin();
-        while let Some(row) = txn.index_next(&mut cursor, &guard) {
+        while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
             found.insert(key_of(row.bytes), Seen::of(list_of(row.bytes)));
         }
         for key in key..key + 3 {
@@ -151,7 +153,7 @@ impl World {
         let guard = Guard::pin();
         let mut left = 8;
         while left > 0
-            && let Some(row) = txn.index_next(&mut cursor, &guard)
+            && let Some(row) = txn.index_next(&mut cursor, &guard).expect_present()
         {
             left -= 1;
             ops.push(Op::Read(key_of(row.bytes), Seen::of(list_of(row.bytes))));
@@ -170,10 +172,12 @@ impl World {
         loop {
             let done = {
                 let guard = Guard::pin();
-                let mut found = txn.get(&self.by_key, &key.to_be_bytes(), &guard);
+                let mut found = txn
+                    .get(&self.by_key, &key.to_be_bytes(), &guard)
+                    .expect_present();
                 if let (true, Some(row)) = (newest, &found) {
                     let rid = row.rid;
-                    found = txn.read_newest(&self.table, rid, &guard);
+                    found = txn.read_newest(&self.table, rid, &guard).expect_present();
                 }
                 match found {
                     Some(seen) => {
@@ -280,7 +284,7 @@ impl World {
         let guard = Guard::pin();
         let mut scan = ScanCursor::new(&self.table);
         let mut lists = HashMap::new();
-        while let Some(row) = txn.scan_next(&mut scan, &guard) {
+        while let Some(row) = txn.scan_next(&mut scan, &guard).expect_present() {
             let known = lists.insert(key_of(row.bytes), list_of(row.bytes));
             assert!(known.is_none(), "a key is there once");
         }

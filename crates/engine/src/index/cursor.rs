@@ -6,6 +6,7 @@ use std::sync::Arc;
 use logstead_types::Rid;
 
 use super::{Index, split};
+use crate::absent::Absent;
 use crate::serializable::CursorTrack;
 use crate::tree::Entries;
 
@@ -102,13 +103,18 @@ impl IndexCursor {
 
     /// Steps to the next entry and gives its rid.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Option<Rid> {
-        if self.next == self.batch.len() && !self.refill() {
-            return None;
+    pub(crate) fn advance(&mut self) -> Result<Option<Rid>, Absent> {
+        if self.next == self.batch.len() && !self.refill()? {
+            return Ok(None);
         }
         let at = self.next;
         self.next += 1;
-        Some(split(self.batch.get(at)).1)
+        Ok(Some(split(self.batch.get(at)).1))
+    }
+
+    /// Takes the last step back: the next one comes to the same entry.
+    pub(crate) fn step_back(&mut self) {
+        self.next = self.next.saturating_sub(1);
     }
 
     /// The key of the entry last stepped to.
@@ -120,9 +126,10 @@ impl IndexCursor {
         }
     }
 
-    fn refill(&mut self) -> bool {
+    /// If a leaf is absent, the next look begins where this one did.
+    fn refill(&mut self) -> Result<bool, Absent> {
         if self.finished {
-            return false;
+            return Ok(false);
         }
         if let Some(last) = self.batch.len().checked_sub(1) {
             let position = self.last.get_or_insert_default();
@@ -150,6 +157,6 @@ impl IndexCursor {
         }
         self.finished = self.batch.len() < self.ahead;
         self.ahead = (self.ahead * 4).min(READ_AHEAD_MAX);
-        self.batch.len() > 0
+        Ok(self.batch.len() > 0)
     }
 }

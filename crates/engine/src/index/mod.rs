@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_types::{IndexId, Rid};
 
+use crate::absent::Absent;
 use crate::row::RowRef;
 use crate::rows::Rows;
 use crate::serializable::Ordinal;
@@ -162,8 +163,8 @@ impl Index {
     /// has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that was
     /// there before stays. `judge` must not use the index.
     #[inline]
-    pub(crate) fn insert_and_check<E>(
-        &self,
+    pub(crate) fn insert_and_check<E: From<Absent>>(
+        self: &Arc<Self>,
         entry: &[u8],
         mut judge: impl FnMut(Rid) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -172,8 +173,9 @@ impl Index {
 
     /// Inserts an entry that cannot conflict.
     #[inline]
-    pub(crate) fn insert(&self, entry: &[u8]) {
+    pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), Absent> {
         self.tree.insert(entry);
+        Ok(())
     }
 
     /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index.
@@ -183,8 +185,13 @@ impl Index {
 
     /// Calls `found` with the rids of `key` until it returns false.
     #[inline]
-    pub(crate) fn lookup(&self, key: &[u8], mut found: impl FnMut(Rid) -> bool) {
+    pub(crate) fn lookup(
+        self: &Arc<Self>,
+        key: &[u8],
+        mut found: impl FnMut(Rid) -> bool,
+    ) -> Result<(), Absent> {
         self.tree.lookup(key, |rid| found(Rid(rid)));
+        Ok(())
     }
 }
 

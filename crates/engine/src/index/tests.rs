@@ -3,7 +3,18 @@
 use std::ops::Bound;
 
 use super::*;
+use crate::absent::Present;
 use crate::memory::UNLIMITED;
+
+/// A judge's refusal, with the rid it was asked about.
+#[derive(Debug, PartialEq)]
+struct Refused(u64);
+
+impl From<Absent> for Refused {
+    fn from(absent: Absent) -> Refused {
+        panic!("{absent}")
+    }
+}
 
 struct Nothing;
 impl KeyExtractor for Nothing {
@@ -31,7 +42,7 @@ fn walk(
         reverse,
     );
     let mut out = Vec::new();
-    while let Some(rid) = cursor.advance() {
+    while let Some(rid) = cursor.advance().expect_present() {
         out.push((cursor.key().to_vec(), rid.0));
     }
     out
@@ -49,7 +60,7 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
     for a in [0u8, 1, 7, 254, 255] {
         for b in [0u8, 3, 255] {
             for rid in 0..9 {
-                index.insert(&entry(&[a, b], rid));
+                index.insert(&entry(&[a, b], rid)).expect_present();
                 all.push((vec![a, b], rid));
             }
         }
@@ -97,30 +108,33 @@ fn ranges_by_prefix_in_both_directions_agree_with_a_filter() {
 
 #[test]
 fn insert_and_check_judges_the_key_s_other_rids_and_takes_back() {
-    let index = Index::new(
+    let index = Arc::new(Index::new(
         IndexId(1),
         true,
         Arc::new(Nothing),
         Arc::new(Rows::new(logstead_types::TableId(1), &UNLIMITED)),
-    );
+    ));
     assert_eq!(
-        index.insert_and_check(&entry(b"k", 1), |_| Err::<(), _>(())),
+        index.insert_and_check(&entry(b"k", 1), |_| Err(Refused(0))),
         Ok(())
     );
     assert_eq!(
-        index.insert_and_check(&entry(b"kk", 2), |_| Err::<(), _>(())),
+        index.insert_and_check(&entry(b"kk", 2), |_| Err(Refused(0))),
         Ok(()),
         "another key"
     );
     let long = [7u8; 100];
     assert_eq!(
-        index.insert_and_check(&entry(&long, 3), |_| Err::<(), _>(())),
+        index.insert_and_check(&entry(&long, 3), |_| Err(Refused(0))),
         Ok(())
     );
-    assert_eq!(index.insert_and_check(&entry(b"k", 4), Err), Err(Rid(1)));
+    assert_eq!(
+        index.insert_and_check(&entry(b"k", 4), |rid| Err(Refused(rid.0))),
+        Err(Refused(1))
+    );
     assert_eq!(index.entry_count(), 3);
     assert_eq!(
-        index.insert_and_check(&entry(b"k", 1), |_| Err::<(), _>(())),
+        index.insert_and_check(&entry(b"k", 1), |_| Err(Refused(0))),
         Ok(()),
         "its own entry"
     );

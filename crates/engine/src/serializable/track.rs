@@ -375,7 +375,10 @@ fn new_keys(
     guard: &Guard,
     keys: &mut Vec<(IndexId, Box<[u8]>)>,
 ) {
-    let mut at = table.rows.head(rid, guard);
+    // A row that the transaction has written is in memory.
+    let Ok(mut at) = table.rows.head(rid, guard) else {
+        return;
+    };
     let mut new: Option<&[u8]> = None;
     let mut old: Option<&[u8]> = None;
     let mut own = false;

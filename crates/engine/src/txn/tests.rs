@@ -7,7 +7,7 @@ use logstead_home::MemoryHome;
 use logstead_types::{TableId, WorkerId};
 
 use super::*;
-use crate::{Engine, EngineOptions, RowBuilder};
+use crate::{Engine, EngineOptions, Present, RowBuilder};
 
 fn row(value: u8) -> Vec<u8> {
     let mut builder = RowBuilder::new();
@@ -39,7 +39,10 @@ impl Twice {
         let write = |writer: &mut Txn, value| {
             let guard = Guard::pin();
             writer.begin_statement();
-            let found = writer.read(&table, rid, &guard).expect("is there");
+            let found = writer
+                .read(&table, rid, &guard)
+                .expect_present()
+                .expect("is there");
             let base = found.version;
             writer
                 .update(&table, rid, base, &row(value))
@@ -65,7 +68,9 @@ impl Twice {
     fn newest_is(&self, value: u8) {
         let guard = Guard::pin();
         let mut reader = self.worker.begin(Isolation::ReadCommitted);
-        let newest = reader.read_newest(&self.table, self.rid, &guard);
+        let newest = reader
+            .read_newest(&self.table, self.rid, &guard)
+            .expect_present();
         assert_eq!(
             newest.expect("is there").bytes.column(0),
             Some(&[value][..])
@@ -79,7 +84,7 @@ fn a_writer_that_writes_the_row_again_supersedes_what_a_reader_has_reached() {
     let mut stale = None;
     let mut twice = Twice::new(|table, rid| {
         // The reader gets so far, and no further before the writer has written again and committed.
-        stale = table.rows.head(rid, &guard);
+        stale = table.rows.head(rid, &guard).expect("is in memory");
     });
     twice.commit();
     let mut reader = twice.worker.begin(Isolation::ReadCommitted);
@@ -94,7 +99,7 @@ fn a_writer_that_commits_supersedes_what_is_below_its_newest_version() {
     let mut twice = Twice::new(|_, _| ());
     let (table, rid) = (twice.table.clone(), twice.rid);
     let mut reader = twice.worker.begin(Isolation::ReadCommitted);
-    let head = table.rows.head(rid, &guard);
+    let head = table.rows.head(rid, &guard).expect("is in memory");
     // It is running when the reader passes its second version, and has committed when the reader comes to the first.
     let found = reader.newest_below(&table, rid, head, &guard, || twice.commit());
     assert_eq!(found.err(), Some(Superseded), "the first of the two");

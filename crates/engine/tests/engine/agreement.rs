@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use logstead_engine::{Guard, IndexCursor, Isolation, Rid, ScanCursor, Table, Worker};
+use logstead_engine::{Guard, IndexCursor, Isolation, Present, Rid, ScanCursor, Table, Worker};
 
 /// Every row that a scan of `table` finds is found through each index that has a key for it, once, in order, from either
 /// end, and no other.
@@ -13,7 +13,7 @@ pub(crate) fn assert_index_matches_table(worker: &Worker, table: &Arc<Table>) {
     let mut rows = Vec::new();
     let mut scan = ScanCursor::new(table);
     let guard = Guard::pin();
-    while let Some(row) = txn.scan_next(&mut scan, &guard) {
+    while let Some(row) = txn.scan_next(&mut scan, &guard).expect_present() {
         rows.push((row.rid, row.bytes.bytes().to_vec()));
     }
     for index in table.indexes() {
@@ -28,7 +28,7 @@ pub(crate) fn assert_index_matches_table(worker: &Worker, table: &Arc<Table>) {
         for reverse in [false, true] {
             let mut cursor = IndexCursor::new(&index, Bound::Unbounded, Bound::Unbounded, reverse);
             let mut found = Vec::new();
-            while let Some(row) = txn.index_next(&mut cursor, &guard) {
+            while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
                 let mut key = Vec::new();
                 index.key(row.bytes.bytes(), &mut key);
                 found.push((key, row.rid));

@@ -1,6 +1,6 @@
 //! Two transactions interleaved by hand, named by anomaly.
 
-use logstead_engine::{FlushMode, Guard, Isolation, WriteError};
+use logstead_engine::{FlushMode, Guard, Isolation, Present, WriteError};
 
 use crate::world::*;
 
@@ -143,7 +143,11 @@ fn a_deleted_row_is_gone_after_the_wait() {
         Err(WriteError::Gone)
     ));
     let rid = world.rid(&mut b, 1);
-    assert!(b.read_newest(&world.table, rid, &Guard::pin()).is_none());
+    assert!(
+        b.read_newest(&world.table, rid, &Guard::pin())
+            .expect_present()
+            .is_none()
+    );
 }
 
 #[test]

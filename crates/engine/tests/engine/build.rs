@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use logstead_engine::{
-    FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, RowRef, Txn, Worker, WriteError,
+    FlushMode, Guard, Index, Isolation, KeyExtractor, KeyKind, Present, RowRef, Txn, Worker,
+    WriteError,
 };
 use logstead_types::{IndexId, WorkerId};
 
@@ -20,7 +21,7 @@ fn attach(world: &World, unique: bool) -> Arc<Index> {
 }
 
 /// Builds to the end, waiting for whoever is in the way.
-fn build(world: &World, txn: &mut Txn, index: &Index) -> Result<(), WriteError> {
+fn build(world: &World, txn: &mut Txn, index: &Arc<Index>) -> Result<(), WriteError> {
     let mut next = 0;
     loop {
         match txn.build_index_step(&world.table, index, &mut next, 3) {
@@ -356,6 +357,7 @@ fn write(world: &World, worker: &Worker, dice: &mut Dice, unique_keys: &AtomicU6
         let guard = Guard::pin();
         let found = txn
             .get(&world.by_key, &key(k), &guard)
+            .expect_present()
             .map(|row| (row.rid, row.version, self::balance(&row)));
         let result = match found {
             None => txn.insert(&world.table, &row(k, balance)).map(drop),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CheckpointError, CheckpointReport, Checkpointer, Csn, Engine, EngineOptions, Guard, Isolation,
-    LogHome, MemoryHome, OpenError, Rid, RowBuilder, ScanCursor, Table, TableId, Worker, WorkerId,
+    LogHome, MemoryHome, OpenError, Present, Rid, RowBuilder, ScanCursor, Table, TableId, Worker,
+    WorkerId,
 };
 use logstead_env::Env;
 use logstead_home::ObjectId;
@@ -112,7 +113,11 @@ impl Place {
         let table = self.table(id);
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         let guard = Guard::pin();
-        let version = txn.read(&table, rid, &guard).expect("a row").version;
+        let version = txn
+            .read(&table, rid, &guard)
+            .expect_present()
+            .expect("a row")
+            .version;
         match row {
             Some(row) => txn.update(&table, rid, version, row).expect("update"),
             None => txn.delete(&table, rid, version).expect("delete"),
@@ -152,7 +157,7 @@ fn rows(engine: &Engine, worker: &Worker) -> Rows {
     for table in engine.tables() {
         let guard = Guard::pin();
         let mut cursor = ScanCursor::new(&table);
-        while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
             rows.insert((table.id(), row.rid), row.bytes.bytes().to_vec());
         }
     }
@@ -213,7 +218,10 @@ fn step(place: &Place, dice: &mut Dice, reused: &mut u64) {
         let guard = Guard::pin();
         let end = table.row_count_estimate() + 4;
         let rid = Rid(dice.roll(end.max(1)));
-        let found = txn.read(&table, rid, &guard).map(|row| row.version);
+        let found = txn
+            .read(&table, rid, &guard)
+            .expect_present()
+            .map(|row| row.version);
         let new = row(dice.roll(1_000_000) as i64, bytes);
         match (found, dice.roll(4)) {
             (Some(version), 0 | 1) => txn.update(&table, rid, version, &new).expect("update"),
@@ -274,7 +282,11 @@ fn a_changed_row_does_not_rewrite_its_chunk() {
     let mut txn = place.worker.begin(Isolation::ReadCommitted);
     for rid in 0..512 {
         let (table, guard) = (place.table(TABLES[0]), Guard::pin());
-        let version = txn.read(&table, Rid(rid), &guard).expect("a row").version;
+        let version = txn
+            .read(&table, Rid(rid), &guard)
+            .expect_present()
+            .expect("a row")
+            .version;
         let new = row(rid as i64 * 77, 20);
         txn.update(&table, Rid(rid), version, &new).expect("update");
     }
@@ -383,6 +395,7 @@ fn a_checkpoint_among_old_snapshots_and_running_writers() {
     let guard = Guard::pin();
     let version = running
         .read(&table, Rid(60), &guard)
+        .expect_present()
         .expect("a row")
         .version;
     running
@@ -395,10 +408,17 @@ fn a_checkpoint_among_old_snapshots_and_running_writers() {
     commit(running);
     let guard = Guard::pin();
     for rid in 0..100 {
-        let seen = old.read(&table, Rid(rid), &guard).expect("as it was");
+        let seen = old
+            .read(&table, Rid(rid), &guard)
+            .expect_present()
+            .expect("as it was");
         assert_eq!(seen.bytes.bytes(), row(rid as i64, 20), "{rid}");
     }
-    assert!(old.read(&table, inserted, &guard).is_none());
+    assert!(
+        old.read(&table, inserted, &guard)
+            .expect_present()
+            .is_none()
+    );
     drop((guard, old));
     // Nothing was committed in the chunk since but what ran then.
     let next = place.checkpoint();
@@ -698,7 +718,11 @@ fn objects_of_replaced_checkpoints_go_and_no_others() {
         let mut txn = place.worker.begin(Isolation::ReadCommitted);
         let (table, guard) = (place.table(TABLES[0]), Guard::pin());
         for rid in (round..4_000).step_by(3) {
-            let version = txn.read(&table, Rid(rid), &guard).expect("a row").version;
+            let version = txn
+                .read(&table, Rid(rid), &guard)
+                .expect_present()
+                .expect("a row")
+                .version;
             let new = row((rid * round) as i64, 20);
             txn.update(&table, Rid(rid), version, &new).expect("update");
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{FlushMode, Guard, Isolation, Txn, Worker};
+use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker};
 use logstead_types::TableId;
 
 use crate::world::*;
@@ -293,7 +293,11 @@ fn a_dropped_table_is_not_kept_by_garbage_or_old_snapshots() {
     let mut change = worker.begin(Isolation::ReadCommitted);
     for rid in &rids {
         let guard = Guard::pin();
-        let version = change.read(&table, *rid, &guard).expect("a row").version;
+        let version = change
+            .read(&table, *rid, &guard)
+            .expect_present()
+            .expect("a row")
+            .version;
         change.delete(&table, *rid, version).expect("delete");
     }
     commit(change);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CommitOptions, Engine, EngineOptions, Executor, Idle, Isolation, LocalHome, LocalOptions,
-    MemoryHome, Worker, WriteError, yield_now,
+    MemoryHome, Present, Worker, WriteError, yield_now,
 };
 use logstead_env::Env;
 use logstead_types::WorkerId;
@@ -205,6 +205,9 @@ fn a_local_log_is_opened_again_after_a_drop() {
     let mut txn = executor.worker().begin(Isolation::ReadCommitted);
     txn.build_index(&table, &index).expect("unique");
     let guard = logstead_engine::Guard::pin();
-    let found = txn.get(&index, &key(7), &guard).expect("it is back");
+    let found = txn
+        .get(&index, &key(7), &guard)
+        .expect_present()
+        .expect("it is back");
     assert_eq!(balance(&found), 7);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use logstead_engine::{
-    CommitOptions, EngineOptions, FlushMode, Guard, Isolation, SavepointId, Tracking, Txn,
+    CommitOptions, EngineOptions, FlushMode, Guard, Isolation, Present, SavepointId, Tracking, Txn,
     WriteError,
 };
 use logstead_home::MemoryHome;
@@ -94,6 +94,7 @@ fn run(seed: u64) {
                 let found = session
                     .txn
                     .get(&world.by_key, &key(k), &guard)
+                    .expect_present()
                     .map(|r| (r.rid, r.version, balance(&r)));
                 assert_eq!(
                     found.map(|f| f.2),

@@ -1,6 +1,8 @@
 //! Crash and reopen.
 
-use logstead_engine::{CommitError, FlushMode, Guard, Isolation, RowBuilder, TryCommitError, Txn};
+use logstead_engine::{
+    CommitError, FlushMode, Guard, Isolation, Present, RowBuilder, TryCommitError, Txn,
+};
 use logstead_home::LogHome;
 use logstead_types::{LaneId, WorkerId};
 
@@ -74,7 +76,10 @@ fn a_large_transaction_goes_through_a_side_segment() {
         .begin(Isolation::ReadCommitted);
     assert_eq!(world.scan(&mut txn).len(), 11);
     let guard = Guard::pin();
-    let found = txn.get(&world.by_key, &key(109), &guard).expect("there");
+    let found = txn
+        .get(&world.by_key, &key(109), &guard)
+        .expect_present()
+        .expect("there");
     assert_eq!(found.bytes.column(2).map(<[u8]>::len), Some(100_000));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CommitOptions, Csn, Engine, EngineOptions, Guard, Isolation, LogHome, MemoryHome, OpenError,
-    Rid, RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
+    Present, Rid, RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
 };
 use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
@@ -164,7 +164,7 @@ fn rows(engine: &Engine, table: TableId) -> Rows {
         let bytes: [u8; 8] = row.column(1).expect("not null").try_into().expect("eight");
         u64::from_be_bytes(bytes) ^ 1 << 63
     };
-    while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+    while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
         rows.push((row.rid.0, number(row.bytes), row.bytes.bytes().len()));
     }
     rows.sort_unstable();

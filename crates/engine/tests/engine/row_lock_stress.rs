@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::RowLock::{self, KeyShare, NoKeyUpdate, Share, Update};
-use logstead_engine::{FlushMode, Guard, Isolation, RowLockCounts, Txn, VersionId, WriteError};
+use logstead_engine::{
+    FlushMode, Guard, Isolation, Present, RowLockCounts, Txn, VersionId, WriteError,
+};
 use logstead_types::{Rid, WorkerId};
 
 use crate::stress::Dice;
@@ -17,7 +19,9 @@ const LOCKS: [RowLock; 4] = [KeyShare, Share, NoKeyUpdate, Update];
 /// The newest state of the row: its version, key and balance.
 fn newest(world: &World, txn: &mut Txn, rid: Rid) -> Option<(VersionId, i64, i64)> {
     let guard = Guard::pin();
-    let row = txn.read_newest(&world.table, rid, &guard)?;
+    let row = txn
+        .read_newest(&world.table, rid, &guard)
+        .expect_present()?;
     Some((row.version, column(&row, 0), balance(&row)))
 }
 

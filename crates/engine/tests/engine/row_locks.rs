@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use logstead_engine::RowLock::{self, KeyShare, NoKeyUpdate, Share, Update};
 use logstead_engine::{
-    Blocker, Guard, Isolation, LockWait, RowLockCounts, Txn, WaitError, Worker, WriteError,
+    Blocker, Guard, Isolation, LockWait, Present, RowLockCounts, Txn, WaitError, Worker, WriteError,
 };
 
 use crate::world::*;
@@ -66,6 +66,7 @@ fn move_key(world: &World, txn: &mut Txn, k: i64, to: i64) -> Result<(), WriteEr
     let guard = Guard::pin();
     let found = txn
         .get(&world.by_key, &key(k), &guard)
+        .expect_present()
         .expect("the account exists");
     let (rid, version, new) = (found.rid, found.version, row(to, balance(&found)));
     txn.update(&world.table, rid, version, &new)

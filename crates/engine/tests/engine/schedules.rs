@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, IndexCursor, Isolation, SavepointId, Txn, Worker, WriteError,
+    CommitError, FlushMode, Guard, IndexCursor, Isolation, Present, SavepointId, Txn, Worker,
+    WriteError,
 };
 
 use crate::world::*;
@@ -146,7 +147,7 @@ fn rows(txn: &mut Txn, mut cursor: IndexCursor, limit: usize) -> Vec<(i64, i64)>
     let guard = Guard::pin();
     let mut rows = Vec::new();
     while rows.len() < limit
-        && let Some(row) = txn.index_next(&mut cursor, &guard)
+        && let Some(row) = txn.index_next(&mut cursor, &guard).expect_present()
     {
         rows.push((column(&row, 0), balance(&row)));
     }
@@ -162,6 +163,7 @@ fn step(world: &World, open: &mut Open, dice: &mut Dice) -> Option<Step> {
     let found = |txn: &mut Txn, k: i64| {
         let guard = Guard::pin();
         txn.get(&world.by_key, &key(k), &guard)
+            .expect_present()
             .map(|row| (row.rid, row.version, balance(&row)))
     };
     Some(match dice.roll(5 + writes) {

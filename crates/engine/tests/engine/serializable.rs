@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, FlushMode, Guard, IndexCursor, Isolation, RowLock, ScanCursor, TryCommitError,
-    Txn, Worker, WriteError,
+    CommitError, FlushMode, Guard, IndexCursor, Isolation, Present, RowLock, ScanCursor,
+    TryCommitError, Txn, Worker, WriteError,
 };
 
 use crate::world::*;
@@ -39,7 +39,7 @@ fn range(world: &World, txn: &mut Txn, from: i64, to: i64, limit: usize) -> Vec<
     let guard = Guard::pin();
     let mut keys = Vec::new();
     while keys.len() < limit
-        && let Some(row) = txn.index_next(&mut cursor, &guard)
+        && let Some(row) = txn.index_next(&mut cursor, &guard).expect_present()
     {
         keys.push(column(&row, 0));
     }
@@ -114,7 +114,11 @@ fn phantom_of_an_index_range() {
                 Bound::Excluded(key(200)),
                 true,
             );
-            while txn.index_next(&mut cursor, &Guard::pin()).is_some() {}
+            while txn
+                .index_next(&mut cursor, &Guard::pin())
+                .expect_present()
+                .is_some()
+            {}
             world.update(txn, k, |_| 150).expect("moves into the range");
         },
         |_, _| {},
@@ -144,7 +148,10 @@ fn a_row_that_leaves_a_range() {
                     world.delete(txn, 30 + k).expect("its own");
                 } else {
                     let guard = Guard::pin();
-                    let found = txn.get(&world.by_key, &key(30 + k), &guard).expect("there");
+                    let found = txn
+                        .get(&world.by_key, &key(30 + k), &guard)
+                        .expect_present()
+                        .expect("there");
                     let (rid, version) = (found.rid, found.version);
                     txn.update(&world.table, rid, version, &row(50 + k, 0))
                         .expect("its own");
@@ -168,7 +175,7 @@ fn a_row_that_was_rejected() {
             let mut cursor =
                 IndexCursor::new(&world.by_key, Bound::Unbounded, Bound::Unbounded, false);
             // Nobody has less than 50: all are looked at and rejected.
-            while let Some(row) = txn.index_next(&mut cursor, &guard) {
+            while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
                 assert!(balance(&row) >= 50 || k > 0);
             }
             world.update(txn, k, |_| 0).expect("its own");
@@ -284,6 +291,7 @@ fn a_cursor_reads_as_far_as_it_walks() {
             assert_eq!(
                 walker
                     .index_next(&mut cursor, &Guard::pin())
+                    .expect_present()
                     .map(|row| column(&row, 0)),
                 Some(step + 1)
             );
@@ -557,7 +565,11 @@ fn an_index_attached_meanwhile() {
     let mut build = worker.begin(Isolation::ReadCommitted);
     build.build_index(&world.table, &index).expect("built");
     drop(build);
-    assert!(a.get(&index, &key(500), &Guard::pin()).is_none());
+    assert!(
+        a.get(&index, &key(500), &Guard::pin())
+            .expect_present()
+            .is_none()
+    );
     world.update(&mut a, 1, |n| n + 1).expect("a");
     assert_eq!(end(a), Err(()));
 }
@@ -568,7 +580,11 @@ fn a_scan_that_stops_reads_the_table() {
     let (world, worker) = World::with_accounts(1, 4);
     let (mut a, mut b) = (begin(&worker), begin(&worker));
     let mut cursor = ScanCursor::new(&world.table);
-    assert!(a.scan_next(&mut cursor, &Guard::pin()).is_some());
+    assert!(
+        a.scan_next(&mut cursor, &Guard::pin())
+            .expect_present()
+            .is_some()
+    );
     world.update(&mut a, 1, |n| n + 1).expect("a");
     assert!(world.get(&mut b, 1).is_some());
     insert(&world, &mut b, 10, 0);
@@ -592,7 +608,12 @@ fn phantoms_within_and_beyond_a_limited_walk() {
             let (from, to) = (Bound::Included(key(10)), Bound::Included(key(70)));
             let mut cursor = IndexCursor::new(&world.by_key, from, to, reverse);
             for _ in 0..3 {
-                assert!(walker.index_next(&mut cursor, &Guard::pin()).is_some());
+                assert!(
+                    walker
+                        .index_next(&mut cursor, &Guard::pin())
+                        .expect_present()
+                        .is_some()
+                );
             }
             let mut writer = begin(&worker);
             assert_eq!(world.get(&mut writer, 1), Some(100));
@@ -618,7 +639,10 @@ fn row_locks_are_no_writes() {
         assert_eq!(world.get(&mut a, 1), Some(100));
         assert_eq!(world.get(&mut b, 2), Some(100));
         let guard = Guard::pin();
-        let found = b.get(&world.by_key, &key(1), &guard).expect("there");
+        let found = b
+            .get(&world.by_key, &key(1), &guard)
+            .expect_present()
+            .expect("there");
         let (rid, version) = (found.rid, found.version);
         b.lock_row(&world.table, rid, version, lock).expect("free");
         world.update(&mut b, 3, |n| n + 1).expect("b");

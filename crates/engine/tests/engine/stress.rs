@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_engine::{FlushMode, Guard, Isolation, Txn, Worker, WriteError};
+use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker, WriteError};
 use logstead_types::WorkerId;
 
 use crate::world::*;
@@ -72,6 +72,7 @@ fn churn(world: &World, worker: &Worker, dice: &mut Dice) {
     let guard = Guard::pin();
     let found = txn
         .get(&world.by_key, &key(k), &guard)
+        .expect_present()
         .map(|row| (row.rid, row.version));
     let result = match found {
         None => txn.insert(&world.table, &row(k, 0)).map(|_| ()),

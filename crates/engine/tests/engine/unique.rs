@@ -4,7 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use logstead_engine::{Guard, Isolation, KeyExtractor, KeyKind, RowRef, WaitError, WriteError};
+use logstead_engine::{
+    Guard, Isolation, KeyExtractor, KeyKind, Present, RowRef, WaitError, WriteError,
+};
 use logstead_types::{IndexId, Rid};
 
 use crate::world::*;
@@ -27,7 +29,10 @@ fn a_committed_key_conflicts_and_leaves_nothing_behind() {
         "T15: the error tells of a row, so it depends on it"
     );
     let guard = Guard::pin();
-    let found = txn.get(&world.by_key, &key(1), &guard).expect("there");
+    let found = txn
+        .get(&world.by_key, &key(1), &guard)
+        .expect_present()
+        .expect("there");
     let error = txn
         .update(&world.table, found.rid, found.version, &row(2, 5))
         .expect_err("a duplicate");
@@ -64,7 +69,10 @@ fn a_key_in_flight_blocks_whatever_becomes_of_it() {
     ));
     // Moved away in flight, and moved to in flight.
     let guard = Guard::pin();
-    let found = c.get(&world.by_key, &key(2), &guard).expect("there");
+    let found = c
+        .get(&world.by_key, &key(2), &guard)
+        .expect_present()
+        .expect("there");
     c.update(&world.table, found.rid, found.version, &row(22, 0))
         .expect("c moves 2 to 22");
     assert!(matches!(
@@ -113,7 +121,10 @@ fn t11_a_key_that_comes_back_keeps_its_entry() {
             let mut txn = worker.begin(Isolation::ReadCommitted);
             let guard = Guard::pin();
             let from = if to == 1 { 500 } else { 1 };
-            let found = txn.get(&world.by_key, &key(from), &guard).expect("there");
+            let found = txn
+                .get(&world.by_key, &key(from), &guard)
+                .expect_present()
+                .expect("there");
             txn.update(&world.table, found.rid, found.version, &row(to, round))
                 .expect("update");
             commit(txn);

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
     CommitOptions, Engine, EngineOptions, FlushMode, Guard, Index, IndexCursor, Isolation,
-    KeyExtractor, KeyKind, OpenError, Receipt, Row, RowBuilder, RowLock, RowRef, ScanCursor, Table,
-    Txn, Worker, WriteError,
+    KeyExtractor, KeyKind, OpenError, Present, Receipt, Row, RowBuilder, RowLock, RowRef,
+    ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::Env;
 use logstead_home::MemoryHome;
@@ -149,6 +149,7 @@ impl World {
     pub(crate) fn get(&self, txn: &mut Txn, k: i64) -> Option<i64> {
         let guard = Guard::pin();
         txn.get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .map(|row| balance(&row))
     }
 
@@ -162,6 +163,7 @@ impl World {
         let guard = Guard::pin();
         let found = txn
             .get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .expect("the account exists");
         let (rid, version, new) = (found.rid, found.version, row(k, change(balance(&found))));
         txn.update(&self.table, rid, version, &new)
@@ -177,10 +179,12 @@ impl World {
         let guard = Guard::pin();
         let rid = txn
             .get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .expect("the account exists")
             .rid;
         let newest = txn
             .read_newest(&self.table, rid, &guard)
+            .expect_present()
             .expect("not deleted");
         txn.update(
             &self.table,
@@ -194,6 +198,7 @@ impl World {
         let guard = Guard::pin();
         let found = txn
             .get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .expect("the account exists");
         let (rid, version) = (found.rid, found.version);
         txn.delete(&self.table, rid, version)
@@ -207,6 +212,7 @@ impl World {
         let guard = Guard::pin();
         let found = txn
             .get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .expect("the account exists");
         let (rid, version) = (found.rid, found.version);
         txn.lock_row(&self.table, rid, version, lock)
@@ -217,7 +223,7 @@ impl World {
         let guard = Guard::pin();
         let mut cursor = ScanCursor::new(&self.table);
         let mut rows = Vec::new();
-        while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
             rows.push((column(&row, 0), balance(&row)));
         }
         rows.sort_unstable();
@@ -236,7 +242,7 @@ impl World {
         loop {
             // A guard per step: the cursor holds on to nothing.
             let guard = Guard::pin();
-            match txn.index_next(&mut cursor, &guard) {
+            match txn.index_next(&mut cursor, &guard).expect_present() {
                 Some(row) => rows.push((column(&row, 0), balance(&row))),
                 None => return rows,
             }
@@ -246,6 +252,7 @@ impl World {
     pub(crate) fn rid(&self, txn: &mut Txn, k: i64) -> Rid {
         let guard = Guard::pin();
         txn.get(&self.by_key, &key(k), &guard)
+            .expect_present()
             .expect("the account exists")
             .rid
     }

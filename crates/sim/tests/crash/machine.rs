@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use logstead_engine::{
     Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env, Guard,
-    Isolation, KeyExtractor, KeyKind, PagesError, ProtocolKind, QueueKind, RowRef, ScanCursor,
-    Table, Tracking, Worker,
+    Isolation, KeyExtractor, KeyKind, PagesError, Present, ProtocolKind, QueueKind, RowRef,
+    ScanCursor, Table, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -331,7 +331,7 @@ impl Machine {
             let guard = Guard::pin();
             let mut cursor = ScanCursor::new(table);
             let mut found = Vec::new();
-            while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+            while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
                 found.push((number_of(row.bytes), value_of(row.bytes)));
             }
             found

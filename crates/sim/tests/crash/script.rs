@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, Guard, Index, Isolation, Outcome, RowBuilder, RowRef, Table, Txn, Worker,
-    WriteError,
+    CommitError, Engine, Guard, Index, Isolation, Outcome, Present, RowBuilder, RowRef, Table, Txn,
+    Worker, WriteError,
 };
 use logstead_sim::crash::{Key, Oracle, State, Writer};
 use logstead_types::Csn;
@@ -283,7 +283,7 @@ impl Client {
     fn look(&self, txn: &mut Txn, attempt: &mut Attempt, key: Key) {
         let (_, by_key) = self.tables.of(key);
         let guard = Guard::pin();
-        let row = txn.get(by_key, &key.to_be_bytes(), &guard);
+        let row = txn.get(by_key, &key.to_be_bytes(), &guard).expect_present();
         let value = row.map(|row| value_of(row.bytes));
         if let Some(own) = attempt.own.get(&key) {
             if own.as_ref().map(|(_, value)| value) != value.as_ref() {
@@ -341,10 +341,12 @@ impl Client {
             self.look(txn, attempt, key);
             let (done, after) = {
                 let guard = Guard::pin();
-                let found = txn.get(&by_key, &key.to_be_bytes(), &guard);
+                let found = txn
+                    .get(&by_key, &key.to_be_bytes(), &guard)
+                    .expect_present();
                 let found = match found {
                     Some(seen) if newest => {
-                        let found = txn.read_newest(&rows, seen.rid, &guard);
+                        let found = txn.read_newest(&rows, seen.rid, &guard).expect_present();
                         self.note_newest(attempt, key, found.map(|row| row.bytes));
                         found
                     }
@@ -420,7 +422,11 @@ impl Client {
             // The snapshot may hold a row that is deleted by now: an insert would make it two.
             self.look(txn, attempt, key);
             let guard = Guard::pin();
-            if txn.get(&by_key, &key.to_be_bytes(), &guard).is_some() {
+            if txn
+                .get(&by_key, &key.to_be_bytes(), &guard)
+                .expect_present()
+                .is_some()
+            {
                 return Ok(());
             }
         }

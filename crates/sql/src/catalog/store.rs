@@ -23,7 +23,7 @@ use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
     CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome, HomeUsage,
-    Isolation, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker,
+    Isolation, Present, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker,
     WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
@@ -258,6 +258,7 @@ impl CatalogStore {
             let guard = txn.pin();
             let version = txn
                 .read_newest(&table, oids.rid, &guard)
+                .expect_present()
                 .ok_or(WriteError::Gone)?
                 .version;
             txn.update(&table, oids.rid, version, &row)
@@ -276,7 +277,10 @@ impl CatalogStore {
                         continue;
                     };
                     let guard = txn.pin();
-                    let version = txn.read_newest(&table, *rid, &guard).map(|row| row.version);
+                    let version = txn
+                        .read_newest(&table, *rid, &guard)
+                        .expect_present()
+                        .map(|row| row.version);
                     if let Some(version) = version {
                         txn.delete(&table, *rid, version)?;
                     }
@@ -591,7 +595,7 @@ fn each_row(
         .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
     let mut cursor = ScanCursor::new(&table);
     let guard = txn.pin();
-    while let Some(row) = txn.scan_next(&mut cursor, &guard) {
+    while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
         each(row.rid, row.bytes)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
-use logstead_engine::{Guard, Index, IndexCursor, Row, Txn};
+use logstead_engine::{Guard, Index, IndexCursor, Present, Row, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ impl IndexState {
         let index = self.index.as_ref()?;
         match &mut self.at {
             At::Point(key) => {
-                let row = txn.get(index, key, guard);
+                let row = txn.get(index, key, guard).expect_present();
                 self.at = At::Done;
                 return row;
             }
@@ -141,7 +141,7 @@ impl IndexState {
                         None => break,
                     },
                 };
-                match txn.index_next(running, guard) {
+                match txn.index_next(running, guard).expect_present() {
                     Some(row) => return Some(row),
                     None => *cursor = None,
                 }

@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{LockTarget, LockWait, Plan};
 use crate::value::Datum;
-use logstead_engine::{Blocker, Table, WriteError};
+use logstead_engine::{Blocker, Present, Table, WriteError};
 use logstead_types::{Rid, SqlState};
 use std::sync::Arc;
 
@@ -136,9 +136,9 @@ impl LockState {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
+                txn.read_newest(table, rid, &guard).expect_present()
             } else {
-                txn.read(table, rid, &guard)
+                txn.read(table, rid, &guard).expect_present()
             };
             let Some(current) = current else {
                 txn.pass_turn();

@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Insert, KeyRange, Node, Plan, Scan};
 use crate::value::Datum;
-use logstead_engine::{Engine, Index, Table};
+use logstead_engine::{Engine, Index, Present, Table};
 use logstead_types::Rid;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -344,7 +344,7 @@ fn select(
     if push_whole_key(scan, index, range, &mut key, &mut cx)? {
         let txn = cx.txn()?;
         let guard = txn.pin();
-        if let Some(row) = txn.get(storage, &key, &guard) {
+        if let Some(row) = txn.get(storage, &key, &guard).expect_present() {
             out.stored_row(row.bytes, columns)?;
             given = 1;
         }
@@ -373,7 +373,7 @@ fn target<'f, 'a>(
     if push_whole_key(scan, index, range, &mut key, cx)? {
         let txn = cx.txn()?;
         let guard = txn.pin();
-        if let Some(current) = txn.get(storage, &key, &guard) {
+        if let Some(current) = txn.get(storage, &key, &guard).expect_present() {
             row.clear();
             row.resize(scan.table.columns.len(), Datum::Null);
             for &position in read {

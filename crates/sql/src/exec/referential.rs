@@ -14,8 +14,8 @@ use crate::error::{Result, SqlError};
 use crate::ri::{Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
-    Blocker, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
-    Table, Txn, WriteError,
+    Blocker, Guard, Index, IndexCursor, Isolation, Present, Row, RowBuilder, RowLock, RowRef,
+    ScanCursor, Table, Txn, WriteError,
 };
 use logstead_types::{Rid, SqlState};
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Re
         {
             let guard = cx.txn.pin();
             for _ in 0..EXAMINED_MAX {
-                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard) else {
+                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard).expect_present() else {
                     return Ok(());
                 };
                 match rule.parts(row.bytes) {
@@ -62,7 +62,9 @@ pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Re
                 }
                 key.clear();
                 rule.parent_key(row.bytes, cx.session, &mut key)?;
-                if latest(cx.txn, |txn| txn.get(index, &key, &guard).is_none()) {
+                if latest(cx.txn, |txn| {
+                    txn.get(index, &key, &guard).expect_present().is_none()
+                }) {
                     return Err(rule.not_present(row.bytes, cx.session));
                 }
             }
@@ -250,7 +252,8 @@ impl<'c, 'a> Judge<'c, 'a> {
                 Ok(()) => return Ok(()),
                 Err(WriteError::Unique { .. }) => {
                     let guard = self.cx.txn.pin();
-                    let Some(row) = self.cx.txn.read_newest(table, rid, &guard) else {
+                    let Some(row) = self.cx.txn.read_newest(table, rid, &guard).expect_present()
+                    else {
                         return Ok(());
                     };
                     return Err(unique_violation(
@@ -280,7 +283,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             let attempt = {
                 let guard = self.cx.txn.pin();
                 // Deleted since: nothing to check. Updated since: its newest version counts.
-                let Some(row) = self.cx.txn.read_newest(child, rid, &guard) else {
+                let Some(row) = self.cx.txn.read_newest(child, rid, &guard).expect_present() else {
                     return Ok(());
                 };
                 match rule.parts(row.bytes) {
@@ -297,7 +300,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     return Ok(());
                 }
                 // By the transaction's own snapshot, as any query of it would: what it cannot see is not there.
-                let found = self.cx.txn.get(index, &self.key, &guard);
+                let found = self.cx.txn.get(index, &self.key, &guard).expect_present();
                 let Some(found) = found.filter(|f| awaited.is_none_or(|rid| rid == f.rid)) else {
                     return Err(rule.not_present(row.bytes, self.cx.session));
                 };
@@ -336,6 +339,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         // A change that left the key alone is no conflict, even one that the snapshot does not see.
         let newest = latest(txn, |txn| {
             txn.get(index, key, guard)
+                .expect_present()
                 .filter(|row| row.rid == rid)
                 .map(|row| row.version)
         });
@@ -391,7 +395,9 @@ impl<'c, 'a> Judge<'c, 'a> {
             let (_, index) = rule.parent_table(engine)?;
             let guard = self.cx.txn.pin();
             let key = &self.key;
-            if latest(self.cx.txn, |txn| txn.get(index, key, &guard).is_some()) {
+            if latest(self.cx.txn, |txn| {
+                txn.get(index, key, &guard).expect_present().is_some()
+            }) {
                 return Ok(());
             }
         }
@@ -403,7 +409,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             let wanted = rule.wanted(old);
             let attempt = {
                 let guard = self.cx.txn.pin();
-                let row = self.cx.txn.read_newest(child, rid, &guard);
+                let row = self.cx.txn.read_newest(child, rid, &guard).expect_present();
                 let (session, scratch) = (self.cx.session, &mut self.scratch);
                 match row {
                     Some(row) if rule.references(row.bytes, &wanted, session, scratch)? => {
@@ -467,8 +473,12 @@ impl<'c, 'a> Judge<'c, 'a> {
                         break false;
                     }
                     let row = match &mut cursor {
-                        Cursor::Index(cursor) => self.cx.txn.index_next(cursor, &guard),
-                        Cursor::Table(cursor) => self.cx.txn.scan_next(cursor, &guard),
+                        Cursor::Index(cursor) => {
+                            self.cx.txn.index_next(cursor, &guard).expect_present()
+                        }
+                        Cursor::Table(cursor) => {
+                            self.cx.txn.scan_next(cursor, &guard).expect_present()
+                        }
                     };
                     let Some(row) = row else { break true };
                     looked_at += 1;
@@ -568,7 +578,7 @@ impl<'c, 'a> Judge<'c, 'a> {
     ) -> Result<std::result::Result<(), WriteError>> {
         let table = rule.child_table(self.cx.engine)?;
         let guard = self.cx.txn.pin();
-        let Some(row) = self.cx.txn.read_newest(table, rid, &guard) else {
+        let Some(row) = self.cx.txn.read_newest(table, rid, &guard).expect_present() else {
             return Ok(Ok(()));
         };
         if !rule.references(row.bytes, wanted, self.cx.session, &mut self.scratch)? {

@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::func::Function;
 use crate::plan::Scan;
 use crate::value::Datum;
-use logstead_engine::{Guard, Row, ScanCursor, Table, Txn};
+use logstead_engine::{Guard, Present, Row, ScanCursor, Table, Txn};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -191,7 +191,7 @@ impl SeqState {
 
     /// The next row of an open scan.
     pub(crate) fn advance<'g>(&mut self, txn: &mut Txn, guard: &'g Guard) -> Option<Row<'g>> {
-        let row = txn.scan_next(self.cursor.as_mut()?, guard);
+        let row = txn.scan_next(self.cursor.as_mut()?, guard).expect_present();
         self.done = row.is_none();
         row
     }

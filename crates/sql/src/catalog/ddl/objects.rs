@@ -8,7 +8,9 @@ use crate::catalog::text::truncate_name;
 use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
-use logstead_engine::{Blocker, Index, RowBuilder, ScanCursor, Table, TableLock, WriteError};
+use logstead_engine::{
+    Blocker, Index, Present, RowBuilder, ScanCursor, Table, TableLock, WriteError,
+};
 use logstead_types::{Csn, SqlState, TableId};
 use sqlparser::ast::ObjectName;
 use std::future::poll_fn;
@@ -237,6 +239,7 @@ impl DdlContext<'_> {
                 let guard = self.txn.pin();
                 self.txn
                     .read_newest(&handle, rid, &guard)
+                    .expect_present()
                     .ok_or_else(concurrent)?
                     .version
             };
@@ -404,7 +407,7 @@ impl DdlContext<'_> {
             {
                 let guard = self.txn.pin();
                 while rids.len() < 4_096
-                    && let Some(row) = self.txn.scan_newest(&mut cursor, &guard)
+                    && let Some(row) = self.txn.scan_newest(&mut cursor, &guard).expect_present()
                 {
                     rids.push(row.rid);
                 }
@@ -442,7 +445,7 @@ impl DdlContext<'_> {
         .table(&relation.schema_name, &relation.name)
         .constraint(&index.name);
         let guard = self.txn.pin();
-        let Some(row) = self.txn.read_newest(table, rid, &guard) else {
+        let Some(row) = self.txn.read_newest(table, rid, &guard).expect_present() else {
             return error;
         };
         let keys = table.index(index.storage);
@@ -466,7 +469,8 @@ impl DdlContext<'_> {
             {
                 let guard = self.txn.pin();
                 for _ in 0..SCAN_ROWS {
-                    let Some(row) = self.txn.scan_newest(&mut cursor, &guard) else {
+                    let Some(row) = self.txn.scan_newest(&mut cursor, &guard).expect_present()
+                    else {
                         return SqlError::internal("a row without a key has one after all");
                     };
                     if let Err(error) = keys.values(row.bytes) {
@@ -584,7 +588,7 @@ impl DdlContext<'_> {
         self.txn.begin_statement();
         let old = {
             let guard = self.txn.pin();
-            let row = self.txn.get(&index, &lookup, &guard);
+            let row = self.txn.get(&index, &lookup, &guard).expect_present();
             row.map(|row| ObjectRow::decode(row.bytes).map(|decoded| (row.rid, decoded.oid)))
                 .transpose()?
         };

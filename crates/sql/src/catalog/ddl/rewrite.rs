@@ -11,7 +11,7 @@ use crate::catalog::store::write_error;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::value::{Datum, stored};
-use logstead_engine::{RowBuilder, RowRef, ScanCursor, WriteError};
+use logstead_engine::{Present, RowBuilder, RowRef, ScanCursor, WriteError};
 use logstead_types::SqlState;
 
 /// Rows looked at between two yields.
@@ -59,7 +59,7 @@ async fn each_batch(
         {
             let guard = cx.txn.pin();
             while batch.len() < BATCH_ROWS {
-                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard) else {
+                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard).expect_present() else {
                     break;
                 };
                 batch.push(decode_row(relation, row.bytes)?);
@@ -135,7 +135,11 @@ pub(super) fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<b
     let table = cx.storage(relation)?;
     let mut cursor = ScanCursor::new(&table);
     let guard = cx.txn.pin();
-    Ok(cx.txn.scan_newest(&mut cursor, &guard).is_none())
+    Ok(cx
+        .txn
+        .scan_newest(&mut cursor, &guard)
+        .expect_present()
+        .is_none())
 }
 
 /// Copies every row of `old` into the (new, empty, private) storage of `new`; `change` makes the new row of the old one.

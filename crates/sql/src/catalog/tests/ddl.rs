@@ -3,7 +3,7 @@
 use super::world::*;
 use crate::catalog::stored::SEQUENCES;
 use crate::catalog::{ConstraintKind, RelationKind, calls, print};
-use logstead_engine::{Isolation, ScanCursor};
+use logstead_engine::{Isolation, Present, ScanCursor};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -364,7 +364,12 @@ fn dropped_sequences_and_columns_take_what_depends_on_them() {
         let table = world.store.engine().table(SEQUENCES).unwrap();
         let mut txn = world.worker.begin(Isolation::ReadCommitted);
         let (guard, mut cursor) = (txn.pin(), ScanCursor::new(&table));
-        std::iter::from_fn(|| txn.scan_next(&mut cursor, &guard).map(|row| row.rid)).count()
+        std::iter::from_fn(|| {
+            txn.scan_next(&mut cursor, &guard)
+                .expect_present()
+                .map(|row| row.rid)
+        })
+        .count()
     };
     assert_eq!(rows(&world), 2);
     let world = world.reopen();

@@ -11,7 +11,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Delete, Plan};
 use crate::value::Datum;
-use logstead_engine::{Table, WriteError};
+use logstead_engine::{Present, Table, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -53,9 +53,9 @@ impl DeleteWriter {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
+                txn.read_newest(table, rid, &guard).expect_present()
             } else {
-                txn.read(table, rid, &guard)
+                txn.read(table, rid, &guard).expect_present()
             };
             let Some(current) = current else {
                 return cx.skip_row();

@@ -13,7 +13,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::{Prepared, referential, stored, wait};
 use crate::plan::{ConflictUpdate, Insert, Node};
 use crate::value::Datum;
-use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, WriteError};
+use logstead_engine::{Isolation, KeyKind, Present, RowBuilder, RowRef, Table, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::sync::Arc;
 
@@ -144,7 +144,10 @@ impl InsertWriter {
                 }
                 let txn = cx.txn()?;
                 let guard = txn.pin();
-                found = found.or(txn.get(&storage, &bytes, &guard).map(|row| row.rid));
+                found = found.or(txn
+                    .get(&storage, &bytes, &guard)
+                    .expect_present()
+                    .map(|row| row.rid));
             }
         }
         let Some(rid) = found else { return Ok(None) };
@@ -154,9 +157,9 @@ impl InsertWriter {
             let txn = cx.txn()?;
             let guard = txn.pin();
             if txn.isolation() != Isolation::ReadCommitted
-                && txn.read(&table, rid, &guard).is_none()
+                && txn.read(&table, rid, &guard).expect_present().is_none()
             {
-                let newest = txn.read_newest(&table, rid, &guard);
+                let newest = txn.read_newest(&table, rid, &guard).expect_present();
                 if newest.is_some_and(|row| !row.version.is_own()) {
                     return Err(serialization_failure());
                 }
@@ -177,7 +180,7 @@ impl InsertWriter {
         let relation = &insert.table;
         loop {
             let guard = cx.txn()?.pin();
-            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard) else {
+            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard).expect_present() else {
                 cx.txn()?.pass_turn();
                 return Ok(None);
             };

@@ -14,7 +14,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Plan, Update};
 use crate::value::Datum;
-use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
+use logstead_engine::{Present, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -87,9 +87,9 @@ impl UpdateWriter {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
+                txn.read_newest(table, rid, &guard).expect_present()
             } else {
-                txn.read(table, rid, &guard)
+                txn.read(table, rid, &guard).expect_present()
             };
             let Some(current) = current else {
                 return cx.skip_row();

@@ -1,0 +1,134 @@
+//! What is not in memory: a chunk of rows or an index leaf that an operation needs.
+//!
+//! An operation that meets one gives [`Absent`] and has changed nothing; a cursor has not moved. The caller drops its
+//! guard and rows, awaits [`Absent::wait`], and begins the operation again, which may meet the next one. That is not a
+//! lock: nobody stands in the way, and NOWAIT waits too.
+//!
+//! Inside the engine [`AbsentChunk`] stands for it where only row numbers are known.
+
+use std::fmt;
+use std::sync::Arc;
+
+use logstead_types::Rid;
+
+use crate::fault::{FaultWait, Wanted};
+use crate::index::Index;
+use crate::memory::OutOfMemory;
+use crate::rows::Rows;
+use crate::txn::Txn;
+use crate::version::CHUNK_SLOTS;
+
+/// A chunk of a table's rows that is not in memory, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AbsentChunk(pub(crate) u64);
+
+impl AbsentChunk {
+    /// The chunk that a row is in.
+    #[cold]
+    pub(crate) fn of_rid(rid: Rid) -> AbsentChunk {
+        AbsentChunk(rid.0 / CHUNK_SLOTS as u64)
+    }
+
+    /// Whose it is.
+    #[cold]
+    pub(crate) fn of(self, rows: &Arc<Rows>) -> Absent {
+        Absent::chunk(rows, self.0)
+    }
+}
+
+/// What an operation needs and is not in memory. Wait for it, then begin the operation again.
+#[derive(Clone)]
+pub struct Absent(Arc<Wanted>);
+
+impl Absent {
+    /// The `number`-th chunk of `rows`.
+    #[cold]
+    pub(crate) fn chunk(rows: &Arc<Rows>, number: u64) -> Absent {
+        Absent(Arc::new(Wanted::Chunk {
+            rows: rows.clone(),
+            number,
+        }))
+    }
+
+    /// The leaf of `index` that begins at `low`.
+    #[cold]
+    pub(crate) fn leaf(index: &Arc<Index>, low: &[u8]) -> Absent {
+        Absent(Arc::new(Wanted::Leaf {
+            index: index.clone(),
+            low: low.into(),
+        }))
+    }
+
+    /// Waits until it is worth trying again. Dropping the future ends the wait.
+    pub fn wait(self, txn: &mut Txn) -> FaultWait<'_> {
+        FaultWait::new(self.0, txn)
+    }
+}
+
+impl fmt::Debug for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Absent({:?})", self.0)
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not in memory", self.0)
+    }
+}
+
+impl std::error::Error for Absent {}
+
+/// Why what is absent does not come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// What the home has is damaged (XX001); it says what and where. Nothing of it is served.
+    #[error("{0}")]
+    Damaged(String),
+    /// The home cannot be read (58030).
+    #[error("{0}")]
+    Unreachable(String),
+    /// The memory budget is used up, and nothing can be evicted (53200).
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The engine is closing, or another server has taken over.
+    #[error("the server is closing")]
+    Closing,
+}
+
+impl From<logstead_checkpoint::CheckpointError> for FaultError {
+    fn from(error: logstead_checkpoint::CheckpointError) -> FaultError {
+        use logstead_checkpoint::CheckpointError;
+        match error {
+            CheckpointError::Home(_) => FaultError::Unreachable(error.to_string()),
+            CheckpointError::Overtaken => FaultError::Closing,
+            CheckpointError::Damaged(_) | CheckpointError::Misuse(_) => {
+                FaultError::Damaged(error.to_string())
+            }
+        }
+    }
+}
+
+/// For who has not the means to wait, and knows that everything is in memory: an engine without a memory limit evicts
+/// nothing, so everything is once it has been there.
+pub trait Present<T> {
+    /// What was found.
+    ///
+    /// # Panics
+    /// If something is absent.
+    fn expect_present(self) -> T;
+}
+
+impl<T> Present<T> for Result<T, Absent> {
+    #[track_caller]
+    fn expect_present(self) -> T {
+        match self {
+            Ok(found) => found,
+            #[expect(
+                clippy::panic,
+                reason = "documented: the caller says that it cannot be"
+            )]
+            Err(absent) => panic!("{absent}"),
+        }
+    }
+}

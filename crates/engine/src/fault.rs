@@ -1,0 +1,328 @@
+//! Bringing in what is absent: who waits for it, and the threads that load it.
+//!
+//! A worker never reads a page itself. Who needs something absent asks for it here and parks; a loader thread takes the
+//! oldest request, loads, and wakes all who asked for the same: one load however many wait. What nobody waits for any
+//! more when its turn comes is not loaded.
+//!
+//! A wait that ended well promises nothing: what was loaded may have been evicted again. The caller tries, and waits again.
+//! One that failed is forgotten: who asks next has it tried again.
+//!
+//! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
+//! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
+//! which must be the same every time) the first to wait loads it himself.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use foldhash::fast::FixedState;
+use logstead_env::JoinHandle;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::absent::FaultError;
+use crate::index::Index;
+use crate::rows::Rows;
+use crate::txn::Txn;
+
+/// What is to be brought into memory.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    /// A chunk of rows.
+    Chunk {
+        /// Whose.
+        rows: Arc<Rows>,
+        /// Which.
+        number: u64,
+    },
+    /// A leaf of an index.
+    Leaf {
+        /// Whose.
+        index: Arc<Index>,
+        /// The least key it may have.
+        low: Box<[u8]>,
+    },
+}
+
+impl fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Chunk { rows, number } => {
+                write!(f, "chunk {number} of table {}", rows.table)
+            }
+            Wanted::Leaf { index, low } => {
+                write!(
+                    f,
+                    "the leaf of index {} from {} on",
+                    index.id(),
+                    low.escape_ascii()
+                )
+            }
+        }
+    }
+}
+
+/// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again meanwhile.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Chunk(usize, u64),
+    Leaf(usize, Box<[u8]>),
+}
+
+impl Wanted {
+    fn key(&self) -> Key {
+        match self {
+            Wanted::Chunk { rows, number } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
+            Wanted::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
+        }
+    }
+}
+
+/// Brings what is wanted into memory.
+pub(crate) trait Loader: Send + Sync {
+    /// Returns when it is in memory, whoever brought it. May block. Of one thing there is one load at a time.
+    fn load(&self, wanted: &Wanted) -> Result<(), FaultError>;
+}
+
+/// The loader of an engine that evicts nothing: what it is asked for is there.
+pub(crate) struct Resident;
+
+impl Loader for Resident {
+    fn load(&self, _: &Wanted) -> Result<(), FaultError> {
+        Ok(())
+    }
+}
+
+/// One load, and who waits for it.
+struct Fault {
+    wanted: Arc<Wanted>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    outcome: Option<Result<(), FaultError>>,
+    /// By ticket.
+    wakers: Vec<(u64, Waker)>,
+    next_ticket: u64,
+}
+
+impl Fault {
+    fn end(&self, outcome: Result<(), FaultError>) {
+        let wakers = {
+            let mut waiting = self.waiting.lock();
+            waiting.outcome = Some(outcome);
+            std::mem::take(&mut waiting.wakers)
+        };
+        for (_, waker) in wakers {
+            waker.wake();
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// Asked for and not loaded yet.
+    faults: HashMap<Key, Arc<Fault>, FixedState>,
+    /// Those that no thread has taken, oldest first.
+    queue: VecDeque<Arc<Fault>>,
+    threads: Vec<JoinHandle>,
+    idle: usize,
+    closing: bool,
+}
+
+struct Shared {
+    loader: Box<dyn Loader>,
+    state: Mutex<State>,
+    more: Condvar,
+    /// One load at a time where there are no threads.
+    alone: Mutex<()>,
+}
+
+impl Shared {
+    /// Loads what is asked for until the engine closes.
+    fn run(&self) {
+        let mut state = self.state.lock();
+        while !state.closing {
+            let Some(fault) = state.queue.pop_front() else {
+                state.idle += 1;
+                self.more.wait(&mut state);
+                state.idle -= 1;
+                continue;
+            };
+            // Who asks now finds it among the faults or, once it is gone from there, asks anew.
+            if fault.waiting.lock().wakers.is_empty() {
+                state.faults.remove(&fault.wanted.key());
+                continue;
+            }
+            MutexGuard::unlocked(&mut state, || {
+                let outcome = self.loader.load(&fault.wanted);
+                self.state.lock().faults.remove(&fault.wanted.key());
+                fault.end(outcome);
+            });
+        }
+    }
+}
+
+/// Where an engine's absent things are asked for.
+pub(crate) struct Faults {
+    shared: Arc<Shared>,
+    threads_max: usize,
+}
+
+impl Faults {
+    /// With up to `threads` threads; none: who waits loads.
+    pub(crate) fn new(loader: Box<dyn Loader>, threads: usize) -> Faults {
+        Faults {
+            shared: Arc::new(Shared {
+                loader,
+                state: Mutex::default(),
+                more: Condvar::new(),
+                alone: Mutex::default(),
+            }),
+            threads_max: threads,
+        }
+    }
+
+    /// Loads on the calling thread.
+    fn load_here(&self, wanted: &Wanted) -> Result<(), FaultError> {
+        let _one_at_a_time = self.shared.alone.lock();
+        self.shared.loader.load(wanted)
+    }
+
+    /// Asks for something, on behalf of who is woken by `waker`.
+    fn ask(&self, wanted: &Arc<Wanted>, waker: &Waker) -> Asked {
+        if self.threads_max == 0 {
+            return Asked::Done(self.load_here(wanted));
+        }
+        let mut state = self.shared.state.lock();
+        if state.idle <= state.queue.len() && state.threads.len() < self.threads_max {
+            let shared = Arc::clone(&self.shared);
+            match logstead_env::spawn("faults", None, move || shared.run()) {
+                Ok(thread) => state.threads.push(thread),
+                Err(_) if state.threads.is_empty() => {
+                    drop(state);
+                    return Asked::Done(self.load_here(wanted));
+                }
+                // Those that are there do it.
+                Err(_) => {}
+            }
+        }
+        let key = wanted.key();
+        let fault = match state.faults.get(&key) {
+            Some(fault) => Arc::clone(fault),
+            None => {
+                let fault = Arc::new(Fault {
+                    wanted: Arc::clone(wanted),
+                    waiting: Mutex::default(),
+                });
+                state.faults.insert(key, Arc::clone(&fault));
+                state.queue.push_back(Arc::clone(&fault));
+                self.shared.more.notify_one();
+                fault
+            }
+        };
+        // Before the state is let go of: a fault that nobody waits for is dropped.
+        let mut waiting = fault.waiting.lock();
+        let ticket = waiting.next_ticket;
+        waiting.next_ticket += 1;
+        waiting.wakers.push((ticket, waker.clone()));
+        drop(waiting);
+        Asked::Waits(Ticket { fault, ticket })
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        let (threads, queue) = {
+            let mut state = self.shared.state.lock();
+            state.closing = true;
+            self.shared.more.notify_all();
+            (
+                std::mem::take(&mut state.threads),
+                std::mem::take(&mut state.queue),
+            )
+        };
+        for fault in queue {
+            fault.end(Err(FaultError::Closing));
+        }
+        for thread in threads {
+            // A panic was told by whoever panicked.
+            let _told = thread.join();
+        }
+    }
+}
+
+enum Asked {
+    Done(Result<(), FaultError>),
+    Waits(Ticket),
+}
+
+/// A place among those who wait for a fault.
+struct Ticket {
+    fault: Arc<Fault>,
+    ticket: u64,
+}
+
+impl Ticket {
+    fn poll(&self, waker: &Waker) -> Poll<Result<(), FaultError>> {
+        let mut waiting = self.fault.waiting.lock();
+        if let Some(outcome) = &waiting.outcome {
+            return Poll::Ready(outcome.clone());
+        }
+        let own = waiting.wakers.iter_mut().find(|(t, _)| *t == self.ticket);
+        if let Some((_, own)) = own {
+            own.clone_from(waker);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut waiting = self.fault.waiting.lock();
+        waiting.wakers.retain(|(t, _)| *t != self.ticket);
+    }
+}
+
+/// Future of [`Absent::wait`](crate::Absent::wait).
+#[must_use = "a wait does nothing unless polled"]
+pub struct FaultWait<'t> {
+    wanted: Arc<Wanted>,
+    /// Not to be used while it waits.
+    txn: &'t mut Txn,
+    ticket: Option<Ticket>,
+}
+
+impl<'t> FaultWait<'t> {
+    pub(crate) fn new(wanted: Arc<Wanted>, txn: &'t mut Txn) -> FaultWait<'t> {
+        FaultWait {
+            wanted,
+            txn,
+            ticket: None,
+        }
+    }
+}
+
+impl Future for FaultWait<'_> {
+    type Output = Result<(), FaultError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Some(ticket) = &this.ticket {
+            return ticket.poll(cx.waker());
+        }
+        match this.txn.engine().faults.ask(&this.wanted, cx.waker()) {
+            Asked::Done(outcome) => Poll::Ready(outcome),
+            Asked::Waits(ticket) => {
+                this.ticket = Some(ticket);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! One load however many wait; who goes away takes his request along; failures reach everybody.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Wake;
+
+use logstead_types::TableId;
+
+use super::*;
+use crate::memory::UNLIMITED;
+
+/// Loads what it is told to through a channel, and counts.
+struct Slow {
+    loads: Arc<AtomicUsize>,
+    begun: Sender<u64>,
+    go: Mutex<Receiver<Result<(), FaultError>>>,
+}
+
+impl Loader for Slow {
+    fn load(&self, wanted: &Wanted) -> Result<(), FaultError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        let Wanted::Chunk { number, .. } = wanted else {
+            return Ok(());
+        };
+        let _the_test_may_be_over = self.begun.send(*number);
+        self.go.lock().recv().unwrap_or(Err(FaultError::Closing))
+    }
+}
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+struct World {
+    faults: Faults,
+    loads: Arc<AtomicUsize>,
+    begun: Receiver<u64>,
+    go: Sender<Result<(), FaultError>>,
+    rows: Arc<Rows>,
+    waker: Waker,
+}
+
+impl World {
+    fn new(threads: usize) -> World {
+        let loads = Arc::new(AtomicUsize::new(0));
+        let (begun_in, begun) = channel();
+        let (go, go_out) = channel();
+        let loader = Slow {
+            loads: loads.clone(),
+            begun: begun_in,
+            go: Mutex::new(go_out),
+        };
+        World {
+            faults: Faults::new(Box::new(loader), threads),
+            loads,
+            begun,
+            go,
+            rows: Arc::new(Rows::new(TableId(1), &UNLIMITED)),
+            waker: Waker::from(Arc::new(Unpark(std::thread::current()))),
+        }
+    }
+
+    fn ask(&self, number: u64) -> Asked {
+        let rows = self.rows.clone();
+        let wanted = Arc::new(Wanted::Chunk { rows, number });
+        self.faults.ask(&wanted, &self.waker)
+    }
+
+    fn ticket(&self, number: u64) -> Ticket {
+        match self.ask(number) {
+            Asked::Waits(ticket) => ticket,
+            Asked::Done(outcome) => panic!("done at once: {outcome:?}"),
+        }
+    }
+
+    /// Parks until the ticket is called.
+    fn outcome(&self, ticket: &Ticket) -> Result<(), FaultError> {
+        loop {
+            match ticket.poll(&self.waker) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+#[test]
+fn all_who_wait_for_one_thing_share_a_load_and_its_outcome() {
+    let world = World::new(2);
+    let first = world.ticket(7);
+    assert_eq!(world.begun.recv(), Ok(7));
+    let second = world.ticket(7);
+    let other = world.ticket(8);
+    assert_eq!(
+        world.begun.recv(),
+        Ok(8),
+        "another thread takes it meanwhile"
+    );
+    world.go.send(Ok(())).expect("is listened to");
+    world.go.send(Ok(())).expect("is listened to");
+    for ticket in [&first, &second, &other] {
+        assert_eq!(world.outcome(ticket), Ok(()));
+    }
+    assert_eq!(world.loads.load(Ordering::SeqCst), 2);
+
+    let failing = [world.ticket(7), world.ticket(7)];
+    let damaged = FaultError::Damaged("chunk 7".into());
+    world.go.send(Err(damaged.clone())).expect("is listened to");
+    for ticket in &failing {
+        assert_eq!(world.outcome(ticket), Err(damaged.clone()));
+    }
+    let again = world.ticket(7);
+    world.go.send(Ok(())).expect("is listened to");
+    assert_eq!(world.outcome(&again), Ok(()), "a failure is not remembered");
+    assert_eq!(world.loads.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_loaded() {
+    let world = World::new(1);
+    let first = world.ticket(1);
+    assert_eq!(world.begun.recv(), Ok(1));
+    drop(world.ticket(2));
+    let (left, stayed) = (world.ticket(3), world.ticket(3));
+    drop(left);
+    let last = world.ticket(4);
+    for _ in 0..3 {
+        world.go.send(Ok(())).expect("is listened to");
+    }
+    for ticket in [&first, &stayed, &last] {
+        assert_eq!(world.outcome(ticket), Ok(()));
+    }
+    let begun: Vec<u64> = world.begun.try_iter().collect();
+    assert_eq!(begun, [3, 4]);
+    drop(world.ticket(2));
+}
+
+#[test]
+fn without_threads_who_waits_loads() {
+    let world = World::new(0);
+    world.go.send(Ok(())).expect("is listened to");
+    assert!(matches!(world.ask(1), Asked::Done(Ok(()))));
+    world
+        .go
+        .send(Err(FaultError::Closing))
+        .expect("is listened to");
+    assert!(matches!(
+        world.ask(1),
+        Asked::Done(Err(FaultError::Closing))
+    ));
+}
+
+#[test]
+fn whoever_waits_when_it_closes_hears_of_it() {
+    let world = World::new(1);
+    let loading = world.ticket(1);
+    assert_eq!(world.begun.recv(), Ok(1));
+    let queued = world.ticket(2);
+    world.go.send(Ok(())).expect("is listened to");
+    let World {
+        faults, go, waker, ..
+    } = world;
+    drop(go);
+    drop(faults);
+    assert_eq!(loading.poll(&waker), Poll::Ready(Ok(())));
+    let Poll::Ready(outcome) = queued.poll(&waker) else {
+        panic!("it would wait for ever");
+    };
+    assert!(matches!(outcome, Ok(()) | Err(FaultError::Closing)));
+}
