@@ -90,11 +90,13 @@ pub enum FrameError {
     Format(#[from] FormatError),
     /// A newer server wrote them.
     #[error(
-        "written in format version {found}; this server knows versions up to {FORMAT_VERSION}: use a newer one"
+        "written in format version {found}; this server knows versions up to {known}: use a newer one"
     )]
     Newer {
         /// The version they are in.
         found: u16,
+        /// The newest that this server reads.
+        known: u16,
     },
     /// What was to be written is larger than the format allows (a bug of the caller, never bad data).
     #[error("too large for a frame")]
@@ -254,7 +256,8 @@ impl Header {
         }
         let found = u16_at(bytes, 8);
         if found > FORMAT_VERSION {
-            return Err(FrameError::Newer { found });
+            let known = FORMAT_VERSION;
+            return Err(FrameError::Newer { found, known });
         }
         if found != FORMAT_VERSION {
             return Err(wrong("unknown format version", 8));
@@ -391,7 +394,8 @@ mod tests {
         newer[8] = 9;
         seal(&mut newer);
         let error = decode(&newer, &mut Vec::new()).unwrap_err();
-        assert_eq!(error, FrameError::Newer { found: 9 });
+        let known = FORMAT_VERSION;
+        assert_eq!(error, FrameError::Newer { found: 9, known });
         assert!(error.to_string().contains("version 9"), "{error}");
         newer[8] = 0;
         seal(&mut newer);

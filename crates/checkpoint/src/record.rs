@@ -299,7 +299,8 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
     let format = from.number()?;
     if format > FORMAT {
         let found = u16::try_from(format).unwrap_or(u16::MAX);
-        return Err(FrameError::Newer { found });
+        let known = FORMAT as u16;
+        return Err(FrameError::Newer { found, known });
     }
     if format != FORMAT {
         return Err(wrong("unknown format of a record", 0).into());

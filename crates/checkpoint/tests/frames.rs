@@ -6,7 +6,7 @@ mod rig;
 
 use logstead_checkpoint::{
     Chain, CheckpointError, ChunkWriter, Directory, Extent, KeptRecord, Ledger, ObjectId,
-    ObjectUse, ObjectWriter, PageRef, Record, TableInfo, frame,
+    ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo, frame,
 };
 use logstead_home::{LogHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
@@ -192,6 +192,80 @@ fn records_are_as_documented() {
     assert_eq!(Record::decode(&bytes, database, OBJECT).unwrap(), record());
     assert!(Record::decode(&bytes, DatabaseId(1), OBJECT).is_err());
     assert!(Record::decode(&bytes, database, ObjectId(7)).is_err());
+}
+
+/// A frame as a newer server would write it: its version, and every checksum right.
+fn newer(frame: &[u8], found: u16) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[8..10].copy_from_slice(&found.to_le_bytes());
+    let key_len = usize::from(u16::from_le_bytes([frame[12], frame[13]]));
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&frame[..36]), &frame[40..40 + key_len]);
+    frame[36..40].copy_from_slice(&crc.to_le_bytes());
+    frame
+}
+
+/// Puts a frame in an object of its own; where it is.
+fn stored(home: &Arc<dyn LogHome>, id: u64, frame: &[u8]) -> PageRef {
+    home.put_object(ObjectId(id), frame).unwrap();
+    PageRef {
+        object: ObjectId(id),
+        offset: 0,
+        len: frame.len() as u32,
+        crc: u32::from_le_bytes(frame[36..40].try_into().unwrap()),
+    }
+}
+
+#[test]
+fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
+    let version = frame::FORMAT_VERSION + 1;
+    let says = |error: &dyn std::fmt::Display, found: u16, known: u16| {
+        let text = error.to_string();
+        let versions = format!("version {found}; this server knows versions up to {known}: use a");
+        assert!(text.contains(&versions), "{text}");
+    };
+    let damage = |found: Result<(), CheckpointError>| match found {
+        Err(CheckpointError::Damaged(damage)) => damage,
+        other => panic!("{other:?}"),
+    };
+    let home = home();
+    let page = newer(&bytes(include_str!("golden/base.txt")), version);
+    let page = stored(&home, 100, &page);
+    let chain = Chain::whole(&[page]).unwrap();
+    let mut reader = PageReader::new(Arc::clone(&home));
+    let read = reader.chunk(&key(16_384, 258), &chain, |_, _, _| panic!("it is read"));
+    let read = damage(read.map(drop));
+    assert!(read.what.contains("table 16384 chunk 258"), "{read}");
+    says(&read, version, frame::FORMAT_VERSION);
+    for (id, golden) in [
+        (101, include_str!("golden/leaf.txt")),
+        (102, include_str!("golden/inner.txt")),
+    ] {
+        let node = stored(&home, id, &newer(&bytes(golden), version));
+        let directory = Directory::open(Arc::clone(&home), Some(node));
+        let read = damage(directory.get(&key(3, 1)).map(drop));
+        assert_eq!(read.object, ObjectId(id));
+        says(&read, version, frame::FORMAT_VERSION);
+    }
+    // A record by its frame's version, and by its own, which is the payload's first byte.
+    let good = record().encode(OBJECT).unwrap();
+    let database = record().database;
+    let error = Record::decode(&newer(&good, version), database, OBJECT).unwrap_err();
+    says(&error, version, frame::FORMAT_VERSION);
+    let (mut buffer, mut encoder) = (Vec::new(), frame::Encoder::new());
+    let found = frame::decode(&good, &mut buffer).unwrap();
+    let mut payload = found.payload.to_vec();
+    let known = u16::from(payload[0]);
+    payload[0] += 1;
+    let own = encoder.encode(found.kind, found.csn, found.key, &payload);
+    let own = own.unwrap().to_vec();
+    let error = Record::decode(&own, database, OBJECT).unwrap_err();
+    says(&error, known + 1, known);
+    // And as a start reads it: named by a manifest.
+    let object = home.put_object(OBJECT, &own).map(|()| crc32c::crc32c(&own));
+    let read = Record::read(home.as_ref(), database, OBJECT, object.unwrap());
+    let read = damage(read.map(drop));
+    assert_eq!(read.object, OBJECT);
+    says(&read, known + 1, known);
 }
 
 /// A compressed frame that was written once is read by every later version of the library.

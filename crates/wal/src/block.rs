@@ -19,7 +19,8 @@
 //! | 72 | 4 | CRC-32C of bytes 0..72 |
 //! | 76 | 4 | zero |
 //!
-//! All numbers little endian.
+//! All numbers little endian. Magic, version, what tells whose block it is (10 to 31) and the checksum at 72 stay where they are in all
+//! versions, so that a block that a newer server wrote is known for one, and never taken for the end of its lane ([`newer_version`]).
 //!
 //! Invariants: the chain (`previous_header_crc`) makes stale bytes of an earlier life never look like the next block;
 //! `durable_through <= block number`.
@@ -104,8 +105,12 @@ impl Header {
         if crc != crc32c::crc32c(&bytes[..CRC_AT]) {
             return Err(FormatError::new("wrong checksum of a block header", CRC_AT));
         }
-        if u16_at(bytes, 8) != FORMAT_VERSION {
-            return Err(FormatError::new("unknown format version of a block", 8));
+        match u16_at(bytes, 8) {
+            FORMAT_VERSION => {}
+            version if version > FORMAT_VERSION => {
+                return Err(FormatError::new("a block of a newer format version", 8));
+            }
+            _ => return Err(FormatError::new("unknown format version of a block", 8)),
         }
         if u32_at(bytes, 76) != 0 {
             return Err(FormatError::new(
@@ -150,6 +155,28 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// The version of a block that begins here and that a newer server wrote, if it is one of this lane and epoch with this number or a later one.
+/// An earlier one is what a recycled segment held before.
+pub(crate) fn newer_version(
+    bytes: &[u8],
+    of: (DatabaseId, Epoch, LaneId),
+    number: u64,
+) -> Option<u16> {
+    let bytes: &[u8; HEADER_LEN] = bytes.get(..HEADER_LEN)?.try_into().ok()?;
+    let whose = (
+        DatabaseId(u64_at(bytes, 16)),
+        Epoch(u32_at(bytes, 12)),
+        LaneId(u16_at(bytes, 10)),
+    );
+    let version = u16_at(bytes, 8);
+    let is_newer = bytes[0..8] == MAGIC
+        && version > FORMAT_VERSION
+        && u32_at(bytes, CRC_AT) == crc32c::crc32c(&bytes[..CRC_AT])
+        && whose == of
+        && u64_at(bytes, 24) >= number;
+    is_newer.then_some(version)
 }
 
 fn u16_at(bytes: &[u8; HEADER_LEN], at: usize) -> u16 {

@@ -8,7 +8,7 @@
 //! lacks what the others have.
 
 use crate::entry::{Body, Entries};
-use crate::manifest::{self, Checkpoint, Manifest};
+use crate::manifest::{self, Checkpoint, Manifest, ManifestError};
 use crate::record::{Record, Records};
 use crate::recovery::{self, LaneScan, Reading, RecoveryError, Report, Survivors, Target};
 use logstead_env::{Clock, Env, RealClock};
@@ -129,6 +129,12 @@ fn read_manifest(home: &dyn LogHome) -> Result<(Manifest, bool), RecoveryError> 
             Ok(manifest) => return Ok((manifest, is_copy)),
             // It may have been cut short on its way.
             Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(error @ ManifestError::Newer(_)) => {
+                return Err(RecoveryError::NewerFormat {
+                    home: home.describe(),
+                    what: error.to_string(),
+                });
+            }
             Err(error) => {
                 return Err(RecoveryError::BadManifest {
                     home: home.describe(),

@@ -6,10 +6,10 @@ mod rig;
 
 use logstead_home::{ObjectId, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::entry::Entries;
 use logstead_wal::manifest::{Checkpoint, Manifest, ManifestError, Start};
-use logstead_wal::recovery::RecoveryError;
+use logstead_wal::recovery::{Options, RecoveryError};
 use logstead_wal::{Body, Deps, Entry, Record, Records, SideRef, inspect};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -236,6 +236,73 @@ fn a_manifest_of_a_newer_format_is_refused_by_its_number() {
         "{text}"
     );
     assert!(Manifest::decode(&summed("logstead manifest 0\n")).is_err());
+}
+
+/// Where an older server meets a newer one's block, nothing ends there, and no loss can be accepted there.
+#[test]
+fn a_block_of_a_newer_format_is_refused_by_its_number() {
+    const BLOCKS: u64 = 3;
+    for (bad, gone) in [(2, None), (0, None), (2, Some(1))] {
+        let machine = rig::Machine::new(1);
+        let server = machine.start(1).unwrap();
+        (1..=BLOCKS).for_each(|csn| assert!(server.commit(0, csn)));
+        drop(server);
+        let segment = rig::Machine::segment(0, 0);
+        machine
+            .files
+            .tamper(&segment, |file| {
+                let block = &mut file[4096 * bad..4096 * bad + HEADER_LEN];
+                assert!(Header::decode(block).is_ok());
+                block[8] = FORMAT_VERSION as u8 + 1;
+                let crc = crc32c::crc32c(&block[..72]);
+                block[72..76].copy_from_slice(&crc.to_le_bytes());
+                if let Some(gone) = gone {
+                    // Lost without proof that it was durable: an end, were it not for what lies behind.
+                    file[4096 * gone..4096 * (gone + 1)].fill(0);
+                }
+            })
+            .unwrap();
+        for accept_data_loss in [false, true] {
+            let options = Options {
+                accept_data_loss,
+                ..rig::options()
+            };
+            let Err(error @ RecoveryError::NewerFormat { .. }) =
+                machine.start_with(options).map(drop)
+            else {
+                panic!("it starts")
+            };
+            let text = error.to_string();
+            let versions = format!(
+                "lane 0 at segment 0 offset {} is {}, and this server knows versions up to {FORMAT_VERSION}",
+                4096 * bad,
+                FORMAT_VERSION + 1
+            );
+            assert!(text.contains(&versions), "{text}");
+        }
+        let error = inspect::verify("/db", &machine.env).unwrap_err();
+        assert!(
+            matches!(error, RecoveryError::NewerFormat { .. }),
+            "{error}"
+        );
+        // An earlier life's, which a recycled segment holds, are no more than other stale bytes.
+        machine
+            .files
+            .tamper(&segment, |file| {
+                let block = &mut file[4096 * bad..4096 * bad + HEADER_LEN];
+                block[12] = 0;
+                let crc = crc32c::crc32c(&block[..72]);
+                block[72..76].copy_from_slice(&crc.to_le_bytes());
+            })
+            .unwrap();
+        if bad == 0 {
+            // The blocks behind it prove that it was durable.
+            assert!(matches!(machine.start(1), Err(RecoveryError::Corrupt(_))));
+            continue;
+        }
+        let survivors = machine.start(1).unwrap().survivors;
+        assert_eq!(survivors.len(), gone.unwrap_or(bad));
+    }
 }
 
 /// Each rule of a manifest with a checkpoint, broken.

@@ -58,7 +58,7 @@ pub enum RecoveryError {
         /// What is wrong with it.
         what: String,
     },
-    /// A newer server wrote the manifest.
+    /// A newer server wrote the manifest or a block.
     #[error("the log in {home} was written by a newer Logstead ({what}): start that one")]
     NewerFormat {
         /// Which home.

@@ -14,9 +14,9 @@
 //!
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
-use super::errors::Corruption;
+use super::errors::{Corruption, RecoveryError};
 use crate::FormatError;
-use crate::block::{HEADER_LEN, Header, MAGIC};
+use crate::block::{self, HEADER_LEN, Header, MAGIC};
 use crate::manifest::{Manifest, Origin, Span, Start};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};
@@ -252,7 +252,7 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The next good block, or `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, HomeError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, RecoveryError> {
         let settled = self.target.settled;
         if self.end.is_some() || settled.is_some_and(|settled| settled.blocks == self.next_block) {
             return Ok(None);
@@ -323,7 +323,7 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The next block in this copy: where the last one ended, or at the start of the segment after.
-    fn look(&mut self) -> Result<Result<(Header, u32), FormatError>, HomeError> {
+    fn look(&mut self) -> Result<Result<(Header, u32), FormatError>, RecoveryError> {
         let mut found = self.try_block(self.at)?;
         if found.is_err() && self.at.offset > 0 {
             let after = Position::start_of(self.at.segment + 1);
@@ -375,7 +375,10 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The header of the next block of the chain, if that block lies whole at `at`.
-    fn try_block(&mut self, at: Position) -> Result<Result<(Header, u32), FormatError>, HomeError> {
+    fn try_block(
+        &mut self,
+        at: Position,
+    ) -> Result<Result<(Header, u32), FormatError>, RecoveryError> {
         let Target {
             database,
             epoch,
@@ -389,7 +392,10 @@ impl<'h> LaneScan<'h> {
         }
         let (header, crc) = match Header::decode(bytes) {
             Ok(decoded) => decoded,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => {
+                let version = block::newer_version(bytes, (database, epoch, lane), number);
+                return version.map_or(Ok(Err(why)), |version| Err(self.newer(version, at)));
+            }
         };
         if (header.database, header.epoch, header.lane) != (database, epoch, lane) {
             return Ok(Err(FormatError::new(
@@ -410,8 +416,20 @@ impl<'h> LaneScan<'h> {
         Ok(header.check_payload(payload).map(|()| (header, crc)))
     }
 
+    /// A block that only a newer server can read: never an end, nor a loss that could be accepted.
+    fn newer(&self, version: u16, at: Position) -> RecoveryError {
+        RecoveryError::NewerFormat {
+            home: self.home.describe(),
+            what: format!(
+                "the format version of the block of lane {} at {at} is {version}, and this server knows versions up to {}",
+                self.target.lane,
+                block::FORMAT_VERSION
+            ),
+        }
+    }
+
     /// At the end: is the missing block known to have been durable?
-    pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, HomeError> {
+    pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, RecoveryError> {
         let why = self
             .end
             .clone()
@@ -446,17 +464,22 @@ impl<'h> LaneScan<'h> {
     }
 
     /// A later block in this copy that says that the missing one was durable.
-    fn proof_of_loss(&mut self) -> Result<Option<String>, HomeError> {
+    fn proof_of_loss(&mut self) -> Result<Option<String>, RecoveryError> {
         let alignment = self.home.facts().block_alignment as u64;
         for (segment, _) in self.segments.clone() {
             let mut from = Position::start_of(segment).max(self.at);
             while from.segment == segment
                 && let Some(at) = self.next_magic(from)?
             {
-                let header = Header::decode(self.load(at, HEADER_LEN as u64)?);
+                let whose = (self.target.database, self.target.epoch, self.target.lane);
+                let number = self.next_block;
+                let bytes = self.load(at, HEADER_LEN as u64)?;
+                let header = Header::decode(bytes);
+                if let Some(version) = block::newer_version(bytes, whose, number) {
+                    return Err(self.newer(version, at));
+                }
                 if let Ok((header, _)) = header
-                    && (header.database, header.epoch, header.lane)
-                        == (self.target.database, self.target.epoch, self.target.lane)
+                    && (header.database, header.epoch, header.lane) == whose
                     && header.block.get() > self.next_block
                     && header.durable_through > self.next_block
                 {
