@@ -20,7 +20,7 @@ use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::damaged;
 use crate::writer::ObjectWriter;
 use logstead_home::{LogHome, ObjectId};
-use logstead_types::Csn;
+use logstead_types::{Csn, IndexId, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -105,6 +105,57 @@ impl Directory {
             from: from.map(PageKey::encode).unwrap_or_default(),
             path: Vec::new(),
         }
+    }
+
+    /// The tiles of an index in ascending order, from the one that a fence begins, or the next, on: where each begins, and its chain. Ends after an error.
+    pub fn tiles(
+        &self,
+        table: TableId,
+        index: IndexId,
+        from: Vec<u8>,
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Chain), CheckpointError>> {
+        let low = from;
+        let from = PageKey::Leaf { table, index, low };
+        self.scan(Some(&from)).map_while(move |entry| match entry {
+            Ok((
+                PageKey::Leaf {
+                    table: of,
+                    index: found,
+                    low,
+                },
+                chain,
+            )) => (of == table && found == index).then_some(Ok((low, chain))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// Appends what [`Directory::apply`] has to do for a new tile: it takes the place of every tile that begins within it. Tiles of an index go by their order, so
+    /// the changes come in order too.
+    pub fn replace_tile(
+        &self,
+        key: PageKey,
+        high: Option<&[u8]>,
+        chain: Chain,
+        changes: &mut Vec<(PageKey, Option<Chain>)>,
+    ) -> Result<(), CheckpointError> {
+        let PageKey::Leaf { table, index, low } = &key else {
+            return Err(CheckpointError::Misuse("a tile with the key of a chunk"));
+        };
+        let (table, index, from) = (*table, *index, low.clone());
+        let mut replaced = Vec::new();
+        for tile in self.tiles(table, index, from.clone()) {
+            let (low, _) = tile?;
+            if high.is_some_and(|high| &low[..] >= high) {
+                break;
+            }
+            if low != from {
+                replaced.push((PageKey::Leaf { table, index, low }, None));
+            }
+        }
+        changes.push((key, Some(chain)));
+        changes.append(&mut replaced);
+        Ok(())
     }
 
     /// The pages that have bytes in one of these objects.

@@ -66,6 +66,10 @@ pub enum FrameKind {
     Node = 4,
     /// A checkpoint record.
     Record = 5,
+    /// A tile of an index, or the first part of it.
+    Leaf = 6,
+    /// A further part of a tile.
+    LeafPiece = 7,
 }
 
 impl FrameKind {
@@ -76,6 +80,8 @@ impl FrameKind {
             FrameKind::RowPiece,
             FrameKind::Node,
             FrameKind::Record,
+            FrameKind::Leaf,
+            FrameKind::LeafPiece,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)

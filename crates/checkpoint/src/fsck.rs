@@ -2,21 +2,22 @@
 //!
 //! Goes on behind damage: everything that can be read is checked, and everything that cannot is named.
 //!
-//! Does not: read the log (`log verify` does), look into rows, or repair anything.
+//! Does not: read the log (`log verify` does), look into rows and entries (crate `sql` compares them), or repair anything.
 
 use crate::cache::Nodes;
 use crate::directory::LiveChanges;
 use crate::error::CheckpointError;
 use crate::frame::KEY_BYTES_MAX;
+use crate::leaf::Leaf;
 use crate::node::Entries;
-use crate::place::{KeyBytes, PageKey, PageRef};
+use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::PageReader;
 use crate::record::Record;
 use crate::rows::CHUNK_SLOTS;
 use logstead_home::{HomeError, LogHome, ObjectId};
-use logstead_types::{DatabaseId, TableId};
+use logstead_types::{DatabaseId, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,12 @@ pub struct Report {
     pub nodes: u64,
     /// Chunks.
     pub chunks: u64,
+    /// Indexes of the newest checkpoint.
+    pub indexes: u64,
+    /// Tiles of indexes.
+    pub tiles: u64,
+    /// Entries of the newest checkpoint's indexes.
+    pub entries: u64,
     /// Pages.
     pub pages: u64,
     /// Rows of the newest checkpoint.
@@ -61,12 +68,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} checkpoints, {} directory nodes, {} chunks in {} pages with {} rows, {} bytes in {} objects; {} objects with {} bytes not needed; {} damages",
+            "{} checkpoints, {} directory nodes, {} chunks with {} rows, {} indexes in {} tiles with {} entries, {} pages, {} bytes in {} objects; {} objects with {} bytes not needed; {} damages",
             self.records,
             self.nodes,
             self.chunks,
-            self.pages,
             self.rows,
+            self.indexes,
+            self.tiles,
+            self.entries,
+            self.pages,
             self.bytes,
             self.objects,
             self.unneeded_objects,
@@ -92,6 +102,8 @@ pub fn fsck(
         nodes: Nodes::new(Arc::clone(home), 0),
         reader: PageReader::new(Arc::clone(home)),
         seen: HashSet::new(),
+        highs: HashMap::new(),
+        leaf: Leaf::default(),
         named: BTreeSet::new(),
         report: Report::default(),
     };
@@ -142,6 +154,9 @@ struct Check<'a> {
     sizes: BTreeMap<ObjectId, u64>,
     /// Last pages of chains that were checked with another record: their chunks need not be read again.
     seen: HashSet<(PageRef, PageRef, usize)>,
+    /// Where the tiles that were checked end, by their first page: for the older records, if any are kept.
+    highs: HashMap<PageRef, Option<Vec<u8>>>,
+    leaf: Leaf,
     named: BTreeSet<ObjectId>,
     report: Report,
 }
@@ -154,6 +169,23 @@ struct Walk<'a> {
     live: LiveChanges,
     /// A node could not be read, so the counts are too small.
     is_cut: bool,
+    /// The index whose tiles are being walked, and where the next one must begin, as far as that is known.
+    index: Option<(TableId, IndexId)>,
+    next: Next,
+    indexes_met: BTreeSet<(TableId, IndexId)>,
+}
+
+/// Where a tile must begin.
+#[derive(Default)]
+enum Next {
+    At(Vec<u8>),
+    /// There must be no more of them.
+    End,
+    /// The one before could not be read.
+    #[default]
+    Unknown,
+    /// Some before it cannot be found.
+    Lost,
 }
 
 impl Check<'_> {
@@ -214,12 +246,28 @@ impl Check<'_> {
             record: &record,
             live: LiveChanges::new(),
             is_cut: false,
+            index: None,
+            next: Next::Unknown,
+            indexes_met: BTreeSet::new(),
         };
         self.report.records += 1;
         if let Some(root) = &record.root {
             self.node(&mut walk, root, None, None)?;
         }
+        self.end_of_index(&mut walk);
+        if walk.is_newest {
+            self.report.indexes = walk.indexes_met.len() as u64;
+        }
         if !walk.is_cut {
+            for info in &record.indexes {
+                if !walk.indexes_met.contains(&(info.table, info.index)) {
+                    let (table, index) = (info.table, info.index);
+                    self.wrong(format!(
+                        "table {table} index {index}: the record of CSN {} names it, its directory leads to none of it",
+                        record.csn
+                    ));
+                }
+            }
             let counted: LiveChanges = record
                 .objects
                 .iter()
@@ -255,6 +303,7 @@ impl Check<'_> {
         let read = self.nodes.read(at, expected);
         let Some(node) = self.sort(read, &lost(expected, end))? else {
             walk.is_cut = true;
+            walk.next = Next::Lost;
             return Ok(());
         };
         self.report.nodes += 1;
@@ -274,7 +323,12 @@ impl Check<'_> {
                         *walk.live.entry(page.object).or_default() += i64::from(page.len);
                     }
                     match PageKey::decode(key) {
-                        Ok(key) => self.chunk(walk, &key, chain)?,
+                        Ok(key @ PageKey::Rows { table, chunk }) => {
+                            self.chunk(walk, &key, (table, chunk), chain)?;
+                        }
+                        Ok(key @ PageKey::Leaf { table, index, .. }) => {
+                            self.tile(walk, &key, (table, index), chain)?;
+                        }
                         Err(why) => self.wrong(format!(
                             "a key in a leaf of the page directory in {at}: {why}"
                         )),
@@ -298,7 +352,8 @@ impl Check<'_> {
         &mut self,
         walk: &Walk<'_>,
         key: &PageKey,
-        chain: &crate::place::Chain,
+        (table, chunk): (TableId, u64),
+        chain: &Chain,
     ) -> Result<(), HomeError> {
         let last = chain.pages().next_back().copied().unwrap_or(chain.base());
         if !self
@@ -307,8 +362,7 @@ impl Check<'_> {
         {
             return Ok(());
         }
-        let PageKey::Rows { table, chunk } = key;
-        let rid_end = walk.rid_ends.get(table).copied();
+        let rid_end = walk.rid_ends.get(&table).copied();
         let (mut rows, mut beyond, mut newer) = (0, 0, 0);
         let read = self.reader.chunk(key, chain, |slot, csn, _| {
             let rid = chunk
@@ -338,6 +392,82 @@ impl Check<'_> {
                 "{key}: {newer} rows that are newer than the checkpoint"
             ));
         }
+        Ok(())
+    }
+
+    /// There are no more tiles of the index that was being walked.
+    fn end_of_index(&mut self, walk: &mut Walk<'_>) {
+        let ended = walk.index.take();
+        if let (Some((table, index)), Next::At(_)) = (ended, std::mem::take(&mut walk.next)) {
+            self.wrong(format!(
+                "table {table} index {index}: its last tiles are missing"
+            ));
+        }
+    }
+
+    /// A tile begins where the one before ends.
+    fn tile(
+        &mut self,
+        walk: &mut Walk<'_>,
+        key: &PageKey,
+        of: (TableId, IndexId),
+        chain: &Chain,
+    ) -> Result<(), HomeError> {
+        if walk.index != Some(of) {
+            let first = match walk.next {
+                Next::Lost => Next::Lost,
+                _ => Next::At(Vec::new()),
+            };
+            self.end_of_index(walk);
+            walk.index = Some(of);
+            walk.indexes_met.insert(of);
+            walk.next = first;
+            if walk.record.index(of.0, of.1).is_none() {
+                self.wrong(format!(
+                    "{key}: tiles of an index that the record does not name"
+                ));
+            }
+        }
+        let PageKey::Leaf { low, .. } = key else {
+            return Ok(());
+        };
+        match &walk.next {
+            Next::At(next) if next == low => {}
+            Next::Unknown | Next::Lost => {}
+            Next::At(_) | Next::End => {
+                self.wrong(format!("{key}: does not begin where the tile before ends"));
+            }
+        }
+        let last = chain.pages().next_back().copied().unwrap_or(chain.base());
+        let seen = !self
+            .seen
+            .insert((chain.base(), last, chain.pages().count()));
+        let high = match self.highs.get(&chain.base()) {
+            Some(high) if seen => Some(high.clone()),
+            _ => {
+                let read = self.reader.leaf(key, chain, &mut self.leaf);
+                let read = self.sort(read, "")?.is_some();
+                read.then(|| self.leaf.high().map(<[u8]>::to_vec))
+            }
+        };
+        if !seen {
+            self.report.tiles += 1;
+            if let Some(high) = &high {
+                self.report.pages += chain.pages().count() as u64;
+                self.report.bytes += chain.len_bytes();
+                if walk.is_newest {
+                    self.report.entries += self.leaf.len() as u64;
+                }
+                if walk.is_newest && !walk.record.kept.is_empty() {
+                    self.highs.insert(chain.base(), high.clone());
+                }
+            }
+        }
+        walk.next = match high {
+            None => Next::Unknown,
+            Some(None) => Next::End,
+            Some(Some(high)) => Next::At(high),
+        };
         Ok(())
     }
 }

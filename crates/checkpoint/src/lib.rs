@@ -3,11 +3,13 @@
 //! The way of a checkpoint, from the rows of a chunk to what recovery reads:
 //! 1. [`ChunkWriter`] makes pages of the rows that changed, or of all rows of a chunk ([`Chain::is_due_for_merge`]), each of them a
 //!    [`frame`]: compressed, checksummed, with its key inside;
+//!    [`LeafWriter`] does the same for the tiles of indexes;
 //! 2. [`ObjectWriter`] collects frames into objects of up to 64 MiB and stores them, at no more bytes per second than [`Pace`] allows;
 //! 3. [`Directory::apply`] writes the nodes of the directory that differ, and tells what came into use and went out of it;
 //! 4. a [`Record`] names the root, the objects, and where the log is needed from; the manifest names the record.
 //!
-//! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once.
+//! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once; [`Directory::tiles`] and [`PageReader::leaf`] do so for
+//! indexes.
 //!
 //! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place is not taken for it.
 //! Formats are pinned in docs/format.md.
@@ -23,6 +25,7 @@ mod directory;
 mod error;
 pub mod frame;
 mod fsck;
+mod leaf;
 mod node;
 mod place;
 mod publish;
@@ -37,10 +40,11 @@ pub use copy::{Copied, copy_checkpoint, copy_objects};
 pub use directory::{Applied, Directory, LiveChanges, Scan};
 pub use error::{CheckpointError, Damage};
 pub use fsck::{Report, fsck};
+pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
-pub use place::{Chain, PageKey, PageRef};
+pub use place::{Chain, FENCE_BYTES_MAX, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
 pub use read::{PageReader, Reads, move_pages};
-pub use record::{KeptRecord, ObjectUse, Record, TableInfo};
+pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 pub use rows::{CHUNK_SLOTS, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

@@ -5,7 +5,7 @@
 
 use crate::frame::{FRAME_BYTES_MAX, HEADER_BYTES};
 use logstead_home::ObjectId;
-use logstead_types::TableId;
+use logstead_types::{IndexId, TableId};
 use logstead_wal::FormatError;
 use smallvec::SmallVec;
 use std::fmt;
@@ -21,16 +21,29 @@ pub enum PageKey {
         /// The chunk: row id divided by 1,024.
         chunk: u64,
     },
+    /// A tile of an index: its entries from a fence on to the next tile's. Behind the rows of all tables.
+    Leaf {
+        /// The table's storage.
+        table: TableId,
+        /// The index.
+        index: IndexId,
+        /// No entry of it is below this; empty for the first tile. At most [`FENCE_BYTES_MAX`] long.
+        low: Vec<u8>,
+    },
 }
 
-/// First byte of the keys of rows. Index leaves will have another.
+/// First byte of the keys of rows.
 const ROWS: u8 = 1;
+/// First byte of the keys of tiles.
+const LEAF: u8 = 2;
+/// The longest fence of a tile. An index whose leaves are divided by longer ones has tiles of several leaves.
+pub const FENCE_BYTES_MAX: usize = 2048;
 
 /// A key as bytes that compare as the keys do.
 pub(crate) type KeyBytes = SmallVec<[u8; 16]>;
 
 impl PageKey {
-    /// The key as bytes that compare as keys do: a byte for the kind, then its parts, big endian.
+    /// The key as bytes that compare as keys do: a byte for the kind, then its parts, numbers big endian.
     pub(crate) fn encode(&self) -> KeyBytes {
         let mut bytes = KeyBytes::new();
         match self {
@@ -39,6 +52,12 @@ impl PageKey {
                 bytes.extend_from_slice(&table.get().to_be_bytes());
                 bytes.extend_from_slice(&chunk.to_be_bytes());
             }
+            PageKey::Leaf { table, index, low } => {
+                bytes.push(LEAF);
+                bytes.extend_from_slice(&table.get().to_be_bytes());
+                bytes.extend_from_slice(&index.get().to_be_bytes());
+                bytes.extend_from_slice(low);
+            }
         }
         bytes
     }
@@ -46,14 +65,24 @@ impl PageKey {
     pub(crate) fn decode(bytes: &[u8]) -> Result<PageKey, FormatError> {
         let unknown = FormatError::new("unknown kind of page", 0);
         let (&kind, parts) = bytes.split_first().ok_or(unknown.clone())?;
-        if kind != ROWS {
+        if kind != ROWS && kind != LEAF {
             return Err(unknown);
         }
         let short = FormatError::new("a page's key of another length", bytes.len());
-        let (table, chunk) = parts.split_first_chunk::<4>().ok_or(short.clone())?;
-        Ok(PageKey::Rows {
-            table: TableId(u32::from_be_bytes(*table)),
-            chunk: u64::from_be_bytes(chunk.try_into().map_err(|_| short)?),
+        let (table, rest) = parts.split_first_chunk::<4>().ok_or(short.clone())?;
+        let table = TableId(u32::from_be_bytes(*table));
+        if kind == ROWS {
+            let chunk = u64::from_be_bytes(rest.try_into().map_err(|_| short)?);
+            return Ok(PageKey::Rows { table, chunk });
+        }
+        let (index, low) = rest.split_first_chunk::<4>().ok_or(short.clone())?;
+        if low.len() > FENCE_BYTES_MAX {
+            return Err(short);
+        }
+        Ok(PageKey::Leaf {
+            table,
+            index: IndexId(u32::from_be_bytes(*index)),
+            low: low.to_vec(),
         })
     }
 }
@@ -62,6 +91,18 @@ impl fmt::Display for PageKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PageKey::Rows { table, chunk } => write!(f, "table {table} chunk {chunk}"),
+            PageKey::Leaf { table, index, low } => {
+                /// Enough to find it; a fence may be kilobytes.
+                const SHOWN: usize = 32;
+                write!(f, "table {table} index {index} entries from ")?;
+                if low.is_empty() {
+                    return f.write_str("the first");
+                }
+                for byte in low.iter().take(SHOWN) {
+                    write!(f, "{byte:02x}")?;
+                }
+                f.write_str(if low.len() > SHOWN { "..." } else { "" })
+            }
         }
     }
 }
@@ -243,11 +284,35 @@ mod tests {
         assert_eq!(Chain::whole(&[]), None);
     }
 
+    fn any_key() -> impl Strategy<Value = PageKey> {
+        let low = proptest::collection::vec(0..3_u8, 0..5);
+        let numbers = || prop_oneof![0..3_u32, any::<u32>()];
+        (any::<bool>(), numbers(), numbers(), any::<u64>(), low).prop_map(
+            |(is_rows, table, index, chunk, low)| {
+                let (table, index) = (TableId(table), IndexId(index));
+                match is_rows {
+                    true => PageKey::Rows { table, chunk },
+                    false => PageKey::Leaf { table, index, low },
+                }
+            },
+        )
+    }
+
+    #[test]
+    fn fences_of_keys_are_bounded() {
+        let key = |len| PageKey::Leaf {
+            table: TableId(1),
+            index: IndexId(2),
+            low: vec![7; len],
+        };
+        let longest = key(FENCE_BYTES_MAX);
+        assert_eq!(PageKey::decode(&longest.encode()), Ok(longest));
+        assert!(PageKey::decode(&key(FENCE_BYTES_MAX + 1).encode()).is_err());
+    }
+
     proptest! {
         #[test]
-        fn encoded_keys_compare_as_keys_do(a: (u32, u64), b: (u32, u64)) {
-            let key = |(table, chunk)| PageKey::Rows { table: TableId(table), chunk };
-            let (a, b) = (key(a), key(b));
+        fn encoded_keys_compare_as_keys_do(a in any_key(), b in any_key()) {
             prop_assert_eq!(a.encode().cmp(&b.encode()), a.cmp(&b));
             prop_assert_eq!(PageKey::decode(&a.encode()), Ok(a));
         }

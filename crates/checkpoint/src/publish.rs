@@ -22,7 +22,7 @@ use crate::compact::{self, Limits};
 use crate::directory::{Applied, Directory};
 use crate::error::CheckpointError;
 use crate::place::PageKey;
-use crate::record::{KeptRecord, ObjectUse, Record, TableInfo};
+use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 use crate::writer::{Finished, Ledger};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId};
@@ -52,6 +52,8 @@ pub struct NewCheckpoint {
     pub taken_at_micros: i64,
     /// The tables, by number.
     pub tables: Vec<TableInfo>,
+    /// The indexes, by table and number.
+    pub indexes: Vec<IndexInfo>,
     /// Where each lane of this epoch is needed from, by lane.
     pub starts: Vec<Start>,
 }
@@ -200,6 +202,7 @@ impl<H: Head> Publisher<H> {
             csn,
             taken_at_micros,
             tables,
+            indexes,
             starts,
         } = new;
         let record = Record {
@@ -209,6 +212,7 @@ impl<H: Head> Publisher<H> {
             taken_at_micros,
             root: applied.directory.root(),
             tables,
+            indexes,
             objects,
             starts,
             kept,

@@ -7,6 +7,7 @@
 
 use crate::error::{CheckpointError, Damage};
 use crate::frame::{self, FrameError};
+use crate::leaf::{Assembly, Leaf};
 use crate::place::{Chain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, Page, SlotState, read_rows};
 use crate::writer::ObjectWriter;
@@ -239,13 +240,12 @@ impl PageReader {
         Ok(())
     }
 
-    /// A page of `key`, checked.
-    fn page(
+    /// The bytes of a page of `key`, of which the checksum is the reference's, and where to unpack them.
+    fn frame(
         &mut self,
         key: &PageKey,
         at: &PageRef,
-        is_base: bool,
-    ) -> Result<Page<'_>, CheckpointError> {
+    ) -> Result<(&[u8], &mut Vec<u8>), CheckpointError> {
         let what = || format!("a page of {key}");
         self.load(at).map_err(|error| unread(what, at, error))?;
         let why = match self.windows.first().and_then(|window| window.part(at)) {
@@ -272,7 +272,40 @@ impl PageReader {
             return Err(damaged(what(), at, short));
         };
         self.reads.pages += 1;
-        read_rows(bytes, key, is_base, &mut self.unpacked).map_err(|why| damaged(what(), at, why))
+        Ok((bytes, &mut self.unpacked))
+    }
+
+    /// A page of rows, checked.
+    fn page(
+        &mut self,
+        key: &PageKey,
+        at: &PageRef,
+        is_base: bool,
+    ) -> Result<Page<'_>, CheckpointError> {
+        let (bytes, unpacked) = self.frame(key, at)?;
+        read_rows(bytes, key, is_base, unpacked)
+            .map_err(|why| damaged(format!("a page of {key}"), at, why))
+    }
+
+    /// Reads a tile of an index. After an error nothing in `into` is of any use.
+    pub fn leaf(
+        &mut self,
+        key: &PageKey,
+        chain: &Chain,
+        into: &mut Leaf,
+    ) -> Result<(), CheckpointError> {
+        let PageKey::Leaf { low, .. } = key else {
+            return Err(CheckpointError::Misuse("a chunk that is read as a tile"));
+        };
+        let bad = |at: &PageRef, why| damaged(format!("a page of {key}"), at, why);
+        let mut assembly = Assembly::new(low, into);
+        for at in chain.pages() {
+            let (bytes, unpacked) = self.frame(key, at)?;
+            assembly
+                .push(bytes, key, unpacked)
+                .map_err(|why| bad(at, why))?;
+        }
+        assembly.finish().map_err(|why| bad(&chain.base(), why))
     }
 
     /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts for nothing.

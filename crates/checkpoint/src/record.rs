@@ -2,11 +2,12 @@
 //!
 //! A record is a frame; its key is the database id and the record's own object, both u64 big endian, so that a record that is read in another's
 //! place is found. Its CSN is the checkpoint's. Payload, all numbers varints unless said otherwise:
-//! format 1, epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
+//! format (1, or 2 if there are indexes), epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
 //! reference; number of tables and for each its number and the end of its row ids; number of objects and for each its number, size and live bytes; number of
-//! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32 checksum, CSN and i64 time.
+//! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32 checksum, CSN and i64 time;
+//! and in format 2 number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made.
 //!
-//! Invariants: tables, objects, lanes and kept records are in ascending order, each there once; an object has at least one live byte and not more than its
+//! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has at least one live byte and not more than its
 //! size; every page and node that the root leads to lies in one of the objects; the record's own object is in no list of its own.
 
 use crate::error::CheckpointError;
@@ -14,13 +15,15 @@ use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
 use crate::place::PageRef;
 use crate::read::{damaged, unread};
 use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
-use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Start;
 use logstead_wal::varint::{self, Reader};
 
 /// The format of records that this code writes, and the newest it reads.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
+/// The format of records without indexes.
+const FORMAT_WITHOUT_INDEXES: u64 = 1;
 
 /// A table of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,17 @@ pub struct TableInfo {
     pub table: TableId,
     /// Every row id it ever had is below this.
     pub rid_end: u64,
+}
+
+/// An index of a checkpoint: its tiles have an entry for each row of its table that the checkpoint holds and that has a key, and perhaps more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexInfo {
+    /// The storage of its table.
+    pub table: TableId,
+    /// The index.
+    pub index: IndexId,
+    /// How keys are made of rows: another number stands for other keys.
+    pub keys: u64,
 }
 
 /// An object that a checkpoint needs.
@@ -70,6 +84,8 @@ pub struct Record {
     pub root: Option<PageRef>,
     /// Its tables, by number.
     pub tables: Vec<TableInfo>,
+    /// Its indexes, by table and number.
+    pub indexes: Vec<IndexInfo>,
     /// The objects it needs, by number.
     pub objects: Vec<ObjectUse>,
     /// Where each lane of its epoch is needed from, by lane.
@@ -95,7 +111,12 @@ impl Record {
         self.check().map_err(CheckpointError::Misuse)?;
         let mut payload = Vec::new();
         let out = &mut payload;
-        varint::put(FORMAT, out);
+        // Who knows no indexes reads what has none.
+        let format = match self.indexes.is_empty() {
+            true => FORMAT_WITHOUT_INDEXES,
+            false => FORMAT,
+        };
+        varint::put(format, out);
         varint::put(u64::from(self.epoch.get()), out);
         out.extend_from_slice(&self.taken_at_micros.to_le_bytes());
         varint::put(u64::from(self.root.is_some()), out);
@@ -127,6 +148,14 @@ impl Record {
             out.extend_from_slice(&kept.crc.to_le_bytes());
             varint::put(kept.csn.get(), out);
             out.extend_from_slice(&kept.taken_at_micros.to_le_bytes());
+        }
+        if format > FORMAT_WITHOUT_INDEXES {
+            varint::put(self.indexes.len() as u64, out);
+        }
+        for IndexInfo { table, index, keys } in &self.indexes {
+            varint::put(u64::from(table.get()), out);
+            varint::put(u64::from(index.get()), out);
+            out.extend_from_slice(&keys.to_le_bytes());
         }
         let mut encoder = Encoder::new();
         let key = key(self.database, object);
@@ -227,6 +256,14 @@ impl Record {
         Ok((record, bytes))
     }
 
+    /// What the record says of an index, if it has it.
+    pub fn index(&self, table: TableId, index: IndexId) -> Option<&IndexInfo> {
+        let found = self
+            .indexes
+            .binary_search_by_key(&(table, index), |info| (info.table, info.index));
+        found.ok().map(|at| &self.indexes[at])
+    }
+
     /// What the record needs of an object, if anything.
     pub fn object(&self, object: ObjectId) -> Option<&ObjectUse> {
         let found = self
@@ -247,6 +284,16 @@ impl Record {
         }
         if !ascend(&self.tables, |table| table.table) {
             return Err("tables out of their order");
+        }
+        if !ascend(&self.indexes, |info| (info.table, info.index)) {
+            return Err("indexes out of their order");
+        }
+        let table_of = |info: &IndexInfo| {
+            let tables = &self.tables;
+            tables.binary_search_by_key(&info.table, |table| table.table)
+        };
+        if self.indexes.iter().any(|info| table_of(info).is_err()) {
+            return Err("an index of a table that is not there");
         }
         if !ascend(&self.objects, |used| used.object) {
             return Err("objects out of their order");
@@ -302,7 +349,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         let known = FORMAT as u16;
         return Err(FrameError::Newer { found, known });
     }
-    if format != FORMAT {
+    if format < FORMAT_WITHOUT_INDEXES {
         return Err(wrong("unknown format of a record", 0).into());
     }
     let mut record = Record {
@@ -312,6 +359,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         taken_at_micros: u64_le(from)? as i64,
         root: None,
         tables: Vec::new(),
+        indexes: Vec::new(),
         objects: Vec::new(),
         starts: Vec::new(),
         kept: Vec::new(),
@@ -352,6 +400,20 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
             csn: Csn(from.number()?),
             taken_at_micros: u64_le(from)? as i64,
         });
+    }
+    if format > FORMAT_WITHOUT_INDEXES {
+        let at = from.at();
+        let indexes = count(from, len, 10)?;
+        if indexes == 0 {
+            return Err(wrong("a record of a later format than it needs", at).into());
+        }
+        for _ in 0..indexes {
+            record.indexes.push(IndexInfo {
+                table: TableId(from.number_u32()?),
+                index: IndexId(from.number_u32()?),
+                keys: u64_le(from)?,
+            });
+        }
     }
     if !from.is_empty() {
         return Err(wrong("bytes behind the record", from.at()).into());

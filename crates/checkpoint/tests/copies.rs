@@ -58,6 +58,7 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
             table: TableId(1),
             rid_end: 3 * 1024,
         }],
+        indexes: Vec::new(),
         starts: Vec::new(),
     };
     let stored = writer.finish().unwrap();

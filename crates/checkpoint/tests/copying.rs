@@ -61,6 +61,7 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
             table: TableId(1),
             rid_end: CHUNKS * 1024,
         }],
+        indexes: Vec::new(),
         starts: Vec::new(),
     };
     let stored = writer.finish().unwrap();

@@ -5,18 +5,19 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, KeptRecord, Ledger, Limits,
-    NewCheckpoint, ObjectWriter, Publisher, Record, TableInfo, fsck,
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord,
+    LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, TableInfo,
+    fsck, move_pages,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
 use logstead_home::{
     HomeError, LogHome, MemoryHome, ObjectId, SimulatedHome, SimulatedOptions, Tag,
 };
-use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
 use parking_lot::Mutex;
-use rig::{Rows, key, read_all, write_whole};
+use rig::{Entries, Rows, key, read_all, read_index, tile, write_tile, write_whole};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -24,6 +25,23 @@ const DATABASE: DatabaseId = DatabaseId(0xfeed);
 const HEAD: &str = "head";
 const CHUNKS: u64 = 12;
 const SLOTS: u64 = 6;
+const INDEX: IndexInfo = IndexInfo {
+    table: TableId(1),
+    index: IndexId(2),
+    keys: 3,
+};
+
+/// The index's entries: what a row begins with, its length, and where it is.
+fn entries_of(rows: &Rows) -> Entries {
+    rows.iter()
+        .map(|((_, chunk, slot), (_, bytes))| {
+            let len = bytes.len() as u16;
+            let mut entry = vec![bytes[0] / 8, (len >> 8) as u8, len as u8];
+            entry.extend([*chunk as u8, *slot as u8]);
+            entry
+        })
+        .collect()
+}
 
 /// Names the newest checkpoint in a small thing, as the manifest does.
 struct TestHead {
@@ -148,6 +166,8 @@ impl World {
         let directory = Directory::open(Arc::clone(&self.home), root);
         let rows = read_all(&self.home, &directory)?;
         assert_eq!(rows, self.history[&csn], "what is read at {csn}");
+        let entries = read_index(&self.home, &directory, (1, 2))?;
+        assert_eq!(entries, entries_of(&rows), "the index at {csn}");
         Ok(Server {
             publisher,
             directory,
@@ -171,7 +191,10 @@ impl World {
         for kept in &newest.record.kept {
             let record = Record::read(&*self.home, DATABASE, kept.object, kept.crc)?;
             let directory = Directory::open(Arc::clone(&self.home), record.root);
-            assert_eq!(read_all(&self.home, &directory)?, self.history[&kept.csn]);
+            let rows = read_all(&self.home, &directory)?;
+            assert_eq!(rows, self.history[&kept.csn]);
+            let entries = read_index(&self.home, &directory, (1, 2))?;
+            assert_eq!(entries, entries_of(&rows));
             named.insert(kept.object);
             named.extend(record.objects.iter().map(|used| used.object));
         }
@@ -259,7 +282,19 @@ impl World {
             };
             changes.insert(key(1, chunk), chain);
         }
-        let changes: Vec<_> = changes.into_iter().collect();
+        let mut changes: Vec<_> = changes.into_iter().collect();
+        let entries = (entries_of(before), entries_of(rows));
+        let tiles = self.random.as_ref();
+        retile(tiles, directory, entries, csn, &mut writer, &mut changes)?;
+        // What is not written anew leaves the objects as it is.
+        let new: BTreeSet<PageKey> = changes.iter().map(|(key, _)| key.clone()).collect();
+        for moved in rewrites.keys.iter().filter(|key| !new.contains(key)) {
+            if let Some(chain) = directory.get(moved)? {
+                let chain = move_pages(&chain, &rewrites.objects, &mut writer)?;
+                changes.push((moved.clone(), Some(chain)));
+            }
+        }
+        changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let applied = directory.apply(&changes, &rewrites.objects, csn, &mut writer)?;
         let stored = writer.finish()?;
         if given_up {
@@ -275,6 +310,7 @@ impl World {
             csn,
             taken_at_micros: csn.0 as i64,
             tables: vec![table],
+            indexes: vec![INDEX],
             starts: Vec::new(),
         };
         let keep_every = 1 + self.random.below(3);
@@ -349,6 +385,61 @@ impl World {
         let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
         assert_eq!(there, named, "needed and there");
     }
+}
+
+/// New tiles for what differs, with fences of their own: tiles are joined, cut, and left as they are.
+fn retile(
+    random: &SimRandom,
+    directory: &Directory,
+    (before, after): (Entries, Entries),
+    csn: Csn,
+    writer: &mut ObjectWriter<'_>,
+    changes: &mut Vec<(PageKey, Option<Chain>)>,
+) -> Result<(), CheckpointError> {
+    let old: Result<Vec<_>, _> = directory
+        .tiles(INDEX.table, INDEX.index, Vec::new())
+        .collect();
+    let old: Vec<Vec<u8>> = old?.into_iter().map(|(low, _)| low).collect();
+    let is_new = old.is_empty();
+    let lows = if is_new { vec![Vec::new()] } else { old };
+    let differ: Entries = before.symmetric_difference(&after).cloned().collect();
+    let mut leaves = LeafWriter::new().with_page_bytes(90);
+    let mut at = 0;
+    while at < lows.len() {
+        let low = lows[at].clone();
+        at += 1;
+        if random.below(4) == 0 && at < lows.len() {
+            at += 1;
+        }
+        let high = lows.get(at).cloned();
+        let within = |entry: &&Vec<u8>| high.as_ref().is_none_or(|high| *entry < high);
+        let is_dirty = differ.range(low.clone()..).take_while(within).count() > 0;
+        if !is_dirty && !is_new && random.below(8) > 0 {
+            continue;
+        }
+        let entries: Vec<Vec<u8>> = after
+            .range(low.clone()..)
+            .take_while(within)
+            .cloned()
+            .collect();
+        let cut = (entries.len() > 12).then(|| entries[entries.len() / 2].clone());
+        let cut = cut.filter(|cut| *cut > low);
+        let mut lows = vec![low];
+        lows.extend(cut);
+        for (index, low) in lows.iter().enumerate() {
+            let high = lows.get(index + 1).or(high.as_ref());
+            let own: Entries = entries
+                .iter()
+                .filter(|entry| *entry >= low && high.is_none_or(|high| *entry < high))
+                .cloned()
+                .collect();
+            let key = tile(1, 2, low);
+            let high = high.map(|high| &high[..]);
+            let chain = write_tile(&own, key.clone(), high, csn, &mut leaves, writer)?;
+            directory.replace_tile(key, high, chain, changes)?;
+        }
+    }
+    Ok(())
 }
 
 fn requests_of_a_life(seed: u64, checkpoints: u64) -> u64 {

@@ -5,14 +5,14 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, KeptRecord, Ledger, ObjectId,
-    ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo, frame,
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, IndexInfo, KeptRecord, LeafWriter,
+    Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo, frame,
 };
 use logstead_home::{LogHome, Position};
-use logstead_types::{Csn, DatabaseId, Epoch, LaneId, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
 use logstead_wal::manifest::Start;
 use proptest::prelude::*;
-use rig::{home, key};
+use rig::{home, key, tile, write_tile};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -93,6 +93,37 @@ fn pages_are_as_documented() {
     );
 }
 
+#[test]
+fn tiles_are_as_documented() {
+    let home = home();
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut leaves = LeafWriter::new().with_page_bytes(16);
+    let entries = [&b"bat\x01"[..], b"bee\x01", b"bee\x02", b"beetle\x03"].map(<[u8]>::to_vec);
+    let key = tile(16_384, 16_390, b"ba");
+    let whole = write_tile(
+        &entries.into(),
+        key,
+        Some(b"c"),
+        Csn(1_000),
+        &mut leaves,
+        &mut writer,
+    );
+    let whole: Vec<_> = whole.unwrap().pages().copied().collect();
+    rig::keep(writer.finish().unwrap());
+    assert_eq!(whole.len(), 2);
+    compare(
+        "tile",
+        include_str!("golden/tile.txt"),
+        &object(&home, &whole[0]),
+    );
+    compare(
+        "tile_piece",
+        include_str!("golden/tile_piece.txt"),
+        &object(&home, &whole[1]),
+    );
+}
+
 fn page(object: u64, offset: u32) -> PageRef {
     PageRef {
         object: ObjectId(object),
@@ -159,6 +190,7 @@ fn record() -> Record {
                 rid_end: 1 << 40,
             },
         ],
+        indexes: Vec::new(),
         objects: vec![ObjectUse {
             object: ObjectId(3 << 32),
             size_bytes: 65_536,
@@ -179,6 +211,18 @@ fn record() -> Record {
             csn: Csn(900),
             taken_at_micros: 77,
         }],
+    }
+}
+
+fn with_indexes() -> Record {
+    let info = |table, index, keys| IndexInfo {
+        table: TableId(table),
+        index: IndexId(index),
+        keys,
+    };
+    Record {
+        indexes: vec![info(5, 6, 0), info(16_384, 16_390, 0x0102_0304_0506_0708)],
+        ..record()
     }
 }
 
@@ -247,7 +291,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
         says(&read, version, frame::FORMAT_VERSION);
     }
     // A record by its frame's version, and by its own, which is the payload's first byte.
-    let good = record().encode(OBJECT).unwrap();
+    let good = with_indexes().encode(OBJECT).unwrap();
     let database = record().database;
     let error = Record::decode(&newer(&good, version), database, OBJECT).unwrap_err();
     says(&error, version, frame::FORMAT_VERSION);
@@ -268,6 +312,38 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     says(&read, known + 1, known);
 }
 
+#[test]
+fn records_with_indexes_are_as_documented() {
+    let record = with_indexes();
+    let bytes = record.encode(OBJECT).unwrap();
+    compare("record2", include_str!("golden/record2.txt"), &bytes);
+    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    assert_eq!(read, record);
+    let found = read.index(TableId(16_384), IndexId(16_390));
+    assert_eq!(found.map(|info| info.keys), Some(0x0102_0304_0506_0708));
+    assert_eq!(read.index(TableId(5), IndexId(16_390)), None);
+}
+
+/// What a later server has written is refused by its number.
+#[test]
+fn a_record_of_a_newer_format_is_refused() {
+    let record = record();
+    let bytes = record.encode(OBJECT).unwrap();
+    let mut buffer = Vec::new();
+    let frame = frame::decode(&bytes, &mut buffer).unwrap();
+    let mut payload = frame.payload.to_vec();
+    for (format, newer) in [(0, false), (2, false), (3, true), (99, true)] {
+        payload[0] = format;
+        let mut encoder = frame::Encoder::new();
+        let bytes = encoder
+            .encode(frame::FrameKind::Record, record.csn, frame.key, &payload)
+            .unwrap();
+        let error = Record::decode(bytes, record.database, OBJECT).unwrap_err();
+        let is_newer = matches!(error, frame::FrameError::Newer { .. });
+        assert_eq!(is_newer, newer, "{format}: {error}");
+    }
+}
+
 /// A compressed frame that was written once is read by every later version of the library.
 #[test]
 fn a_compressed_frame_of_old_is_read() {
@@ -282,7 +358,7 @@ fn a_compressed_frame_of_old_is_read() {
 
 #[test]
 fn every_flipped_bit_of_a_record_is_found() {
-    let record = record();
+    let record = with_indexes();
     let home = home();
     let good = record.encode(OBJECT).unwrap();
     let crc = crc32c::crc32c(&good);
@@ -329,7 +405,7 @@ fn a_long_record_is_read_whole() {
 
 #[test]
 fn records_that_contradict_themselves_are_neither_written_nor_read() {
-    let bad: [fn(&mut Record); 8] = [
+    let bad: [fn(&mut Record); 11] = [
         |record| record.tables.swap(0, 1),
         |record| record.objects.push(record.objects[0]),
         |record| record.objects[0].live_bytes = 0,
@@ -338,9 +414,12 @@ fn records_that_contradict_themselves_are_neither_written_nor_read() {
         |record| record.objects[0].object = ObjectId(1),
         |record| record.starts.push(record.starts[0]),
         |record| record.kept.push(record.kept[0]),
+        |record| record.indexes.swap(0, 1),
+        |record| record.indexes.push(record.indexes[1]),
+        |record| record.indexes[0].table = TableId(4),
     ];
     for (index, spoil) in bad.into_iter().enumerate() {
-        let mut record = record();
+        let mut record = with_indexes();
         spoil(&mut record);
         assert!(record.encode(OBJECT).is_err(), "{index}");
     }
@@ -355,7 +434,7 @@ proptest! {
         byte: u8,
     ) {
         let mut encoder = frame::Encoder::new();
-        let good = record().encode(OBJECT).unwrap();
+        let good = with_indexes().encode(OBJECT).unwrap();
         let mut buffer = Vec::new();
         let good = frame::decode(&good, &mut buffer).unwrap();
         let mut changed = good.payload.to_vec();

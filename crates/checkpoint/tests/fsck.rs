@@ -3,18 +3,37 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Directory, Extent, Head, KeptRecord, Ledger, NewCheckpoint, ObjectWriter,
-    Publisher, Record, Report, TableInfo, fsck,
+    Applied, Chain, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord, LeafWriter,
+    Ledger, NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, Report, TableInfo, fsck,
 };
 use logstead_home::{HomeError, LogHome, ObjectId};
-use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
 use parking_lot::Mutex;
-use rig::{Rows, flipped, home, key, write_whole};
+use rig::{Rows, flipped, home, key, tile, write_tile, write_whole};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const DATABASE: DatabaseId = DatabaseId(5);
+const INDEX: IndexInfo = IndexInfo {
+    table: TableId(1),
+    index: IndexId(2),
+    keys: 0,
+};
+
+/// A tile of two entries.
+fn put_tile(
+    low: &[u8],
+    high: Option<&[u8]>,
+    csn: Csn,
+    writer: &mut ObjectWriter<'_>,
+) -> (PageKey, Option<Chain>) {
+    let entries = [b"1", b"2"].map(|end| [low, end].concat());
+    let key = tile(1, 2, low);
+    let mut leaves = LeafWriter::new();
+    let chain = write_tile(&entries.into(), key.clone(), high, csn, &mut leaves, writer);
+    (key, Some(chain.unwrap()))
+}
 
 /// Remembers what is named.
 struct Named(Arc<Mutex<Option<Checkpoint>>>);
@@ -43,7 +62,7 @@ fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
         .collect();
     for csn in [Csn(10), Csn(20)] {
         let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
-        let changes = match csn {
+        let mut changes: Vec<_> = match csn {
             Csn(10) => (0..3)
                 .map(|chunk| {
                     let whole = write_whole(&rows, (1, chunk), csn, &mut chunks, &mut writer);
@@ -58,6 +77,11 @@ fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
                 vec![(key(1, 1), Some(chain))]
             }
         };
+        if csn == Csn(10) {
+            changes.push(put_tile(b"", Some(b"k"), csn, &mut writer));
+            changes.push(put_tile(b"k", Some(b"p"), csn, &mut writer));
+        }
+        changes.push(put_tile(b"p", None, csn, &mut writer));
         let applied = directory
             .apply(&changes, &BTreeSet::new(), csn, &mut writer)
             .unwrap();
@@ -68,6 +92,7 @@ fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
                 table: TableId(1),
                 rid_end,
             }],
+            indexes: vec![INDEX],
             starts: Vec::new(),
         };
         let stored = writer.finish().unwrap();
@@ -96,8 +121,9 @@ fn a_whole_home_is_clean_and_counted() {
         found.pages,
         found.rows,
     );
-    // The chunks that both share are read once.
-    assert_eq!(counts, (2, 2, 4, 5, 5));
+    // The chunks and tiles that both share are read once.
+    assert_eq!(counts, (2, 2, 4, 9, 5));
+    assert_eq!((found.indexes, found.tiles, found.entries), (1, 4, 6));
     assert_eq!((found.objects, found.unneeded_objects), (4, 0));
     home.put_object(ObjectId(1 << 40), b"nobody's").unwrap();
     let found = report(&home, &newest);
@@ -176,13 +202,23 @@ fn records_that_do_not_fit_their_pages_are_found() {
     );
     let (home, newest) = two_checkpoints(3 * 1024);
     type Spoil = fn(&mut Record);
-    let spoil: [(&str, Spoil); 4] = [
+    let spoil: [(&str, Spoil); 6] = [
+        ("an index that the record does not name", |record| {
+            record.indexes[0].index = IndexId(3)
+        }),
+        ("index 3: the record of CSN 20 names it", |record| {
+            record.indexes.push(IndexInfo {
+                index: IndexId(3),
+                ..INDEX
+            })
+        }),
         ("live bytes", |record| record.objects[0].live_bytes -= 1),
         ("bytes long, not", |record| {
             record.objects[0].size_bytes += 1
         }),
         ("does not name", |record| {
-            record.tables[0].table = TableId(2)
+            record.tables[0].table = TableId(2);
+            record.indexes.clear();
         }),
         ("newer than the checkpoint", |record| record.csn = Csn(5)),
     ];
@@ -213,4 +249,60 @@ fn records_that_do_not_fit_their_pages_are_found() {
         "{:#?}",
         found.damage
     );
+}
+
+/// Tiles that leave a gap, overlap, or are too few.
+#[test]
+fn tiles_that_do_not_fit_together_are_found() {
+    type Tiles = &'static [(&'static [u8], Option<&'static [u8]>)];
+    let tilings: [(Option<&str>, Tiles); 6] = [
+        (None, &[(b"", Some(b"k")), (b"k", None)]),
+        (Some("its last tiles are missing"), &[(b"", Some(b"k"))]),
+        (Some("does not begin where"), &[(b"a", None)]),
+        (
+            Some("does not begin where"),
+            &[(b"", Some(b"k")), (b"l", None)],
+        ),
+        (
+            Some("does not begin where"),
+            &[(b"", Some(b"m")), (b"k", None)],
+        ),
+        (Some("does not begin where"), &[(b"", None), (b"k", None)]),
+    ];
+    for (expected, tiles) in tilings {
+        let home = home();
+        let named = Arc::new(Mutex::new(None));
+        let head = Named(Arc::clone(&named));
+        let ledger = Arc::new(Ledger::new(Epoch(1)));
+        let mut publisher =
+            Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let changes: Vec<_> = tiles
+            .iter()
+            .map(|(low, high)| put_tile(low, *high, Csn(3), &mut writer))
+            .collect();
+        let empty = Directory::open(Arc::clone(&home), None);
+        let applied: Applied = empty
+            .apply(&changes, &BTreeSet::new(), Csn(3), &mut writer)
+            .unwrap();
+        let new = NewCheckpoint {
+            csn: Csn(3),
+            taken_at_micros: 1,
+            tables: vec![TableInfo {
+                table: TableId(1),
+                rid_end: 0,
+            }],
+            indexes: vec![INDEX],
+            starts: Vec::new(),
+        };
+        let stored = writer.finish().unwrap();
+        publisher.publish(new, &applied, stored, |_| true).unwrap();
+        let newest = named.lock().clone().unwrap();
+        let found = report(&home, &newest);
+        let says = |what| found.damage.iter().any(|line| line.contains(what));
+        match expected {
+            None => assert!(found.is_clean(), "{:#?}", found.damage),
+            Some(what) => assert!(says(what), "{what}: {:#?}", found.damage),
+        }
+    }
 }

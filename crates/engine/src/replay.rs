@@ -223,8 +223,11 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         }
         for entry in directory.scan(None) {
             let (key, chain) = entry.map_err(unreadable)?;
-            let PageKey::Rows { table, chunk } = key else {
-                return Err(wrong("it has pages that this server does not know"));
+            let (table, chunk) = match key {
+                PageKey::Rows { table, chunk } => (table, chunk),
+                // Behind all rows; indexes are brought back by themselves.
+                PageKey::Leaf { .. } => break,
+                _ => return Err(wrong("it has pages that this server does not know")),
             };
             let info = record
                 .tables

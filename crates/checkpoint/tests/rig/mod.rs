@@ -2,16 +2,19 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Finished, ObjectWriter, PageKey,
-    PageReader,
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, Finished, Leaf, LeafWriter,
+    ObjectWriter, PageKey, PageReader,
 };
 use logstead_home::{LogHome, MemoryHome};
-use logstead_types::{Csn, TableId};
-use std::collections::BTreeMap;
+use logstead_types::{Csn, IndexId, TableId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Rows by table, chunk and slot.
 pub(crate) type Rows = BTreeMap<(u32, u64, u16), (Csn, Vec<u8>)>;
+
+/// Entries of an index.
+pub(crate) type Entries = BTreeSet<Vec<u8>>;
 
 pub(crate) fn home() -> Arc<dyn LogHome> {
     Arc::new(MemoryHome::new(1 << 20))
@@ -22,6 +25,52 @@ pub(crate) fn key(table: u32, chunk: u64) -> PageKey {
         table: TableId(table),
         chunk,
     }
+}
+
+pub(crate) fn tile(table: u32, index: u32, low: &[u8]) -> PageKey {
+    PageKey::Leaf {
+        table: TableId(table),
+        index: IndexId(index),
+        low: low.to_vec(),
+    }
+}
+
+pub(crate) fn write_tile(
+    entries: &Entries,
+    key: PageKey,
+    high: Option<&[u8]>,
+    csn: Csn,
+    leaves: &mut LeafWriter,
+    writer: &mut ObjectWriter<'_>,
+) -> Result<Chain, CheckpointError> {
+    leaves.begin(key, high, csn)?;
+    for entry in entries {
+        leaves.entry(entry)?;
+    }
+    leaves.finish(writer)
+}
+
+/// All entries of an index, of which the tiles must cover everything, each place once.
+pub(crate) fn read_index(
+    home: &Arc<dyn LogHome>,
+    directory: &Directory,
+    (table, index): (u32, u32),
+) -> Result<Entries, CheckpointError> {
+    let mut reader = PageReader::new(Arc::clone(home));
+    let mut leaf = Leaf::default();
+    let mut entries = Entries::new();
+    let mut next = Some(Vec::new());
+    let mut tiles = 0;
+    for found in directory.tiles(TableId(table), IndexId(index), Vec::new()) {
+        let (low, chain) = found?;
+        assert_eq!(Some(&low), next.as_ref(), "tiles without a gap");
+        reader.leaf(&tile(table, index, &low), &chain, &mut leaf)?;
+        entries.extend(leaf.entries().map(<[u8]>::to_vec));
+        next = leaf.high().map(<[u8]>::to_vec);
+        tiles += 1;
+    }
+    assert!(tiles == 0 || next.is_none(), "the last tile has no end");
+    Ok(entries)
 }
 
 /// Writes a chunk whole; `None` if it has no rows.
@@ -54,8 +103,9 @@ pub(crate) fn read_all(
     let mut rows = Rows::new();
     for entry in directory.scan(None) {
         let (page, chain) = entry?;
+        // Indexes come behind all rows.
         let PageKey::Rows { table, chunk } = &page else {
-            panic!("only rows were written");
+            break;
         };
         reader.chunk(&page, &chain, |slot, csn, bytes| {
             let row = (csn, bytes.to_vec());

@@ -10,7 +10,7 @@ use logstead_checkpoint::{
     PageKey, Publisher,
 };
 use logstead_home::LogHome;
-use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::ManifestKeeper;
 
 use super::{CheckpointError, CheckpointReport};
@@ -123,10 +123,11 @@ impl Base {
         }
     }
 
-    /// The pages of the newest checkpoint's tables but those that `stays` names, in order.
+    /// The pages of the newest checkpoint's tables and indexes but those that stay, in order.
     pub(super) fn pages_of_others(
         &self,
         stays: impl Fn(TableId) -> bool,
+        index_stays: impl Fn(TableId, IndexId) -> bool,
     ) -> Result<Vec<PageKey>, CheckpointError> {
         let mut keys = Vec::new();
         let record = self.publisher.newest().map(|newest| &newest.record);
@@ -143,6 +144,16 @@ impl Base {
                     key @ PageKey::Rows { table, .. } if table == info.table => keys.push(key),
                     _ => break,
                 }
+            }
+        }
+        for info in record.iter().flat_map(|record| &record.indexes) {
+            let (table, index) = (info.table, info.index);
+            if index_stays(table, index) {
+                continue;
+            }
+            for tile in self.directory.tiles(table, index, Vec::new()) {
+                let (low, _) = tile?;
+                keys.push(PageKey::Leaf { table, index, low });
             }
         }
         Ok(keys)

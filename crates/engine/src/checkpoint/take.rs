@@ -336,7 +336,7 @@ impl Checkpoint {
                 .binary_search_by_key(&id, |table| table.id())
                 .is_ok()
         };
-        let others = base.pages_of_others(of_these)?;
+        let others = base.pages_of_others(of_these, |_, _| false)?;
         let mut changes: Vec<(PageKey, Option<Chain>)> =
             others.into_iter().map(|key| (key, None)).collect();
         changes.extend(self.changes.iter().map(|change| {
@@ -360,6 +360,7 @@ impl Checkpoint {
             csn: self.csn,
             taken_at_micros: self.engine.inner().env.clock.now_micros_since_2000(),
             tables: infos.collect(),
+            indexes: Vec::new(),
             starts: std::mem::take(&mut self.starts),
         };
         let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
