@@ -139,9 +139,9 @@ impl IndexCursor {
         self.batch.clear();
         self.next = 0;
         let tree = &self.index.tree;
-        if self.reverse {
+        let more = if self.reverse {
             let below = self.last.as_deref().or(self.end.as_deref());
-            tree.walk_down(below, &self.start, self.ahead, &mut self.batch);
+            tree.walk_down(below, &self.start, self.ahead, &mut self.batch)
         } else {
             let (from, after) = match &self.last {
                 Some(last) => (last.as_slice(), true),
@@ -153,9 +153,9 @@ impl IndexCursor {
                 self.end.as_deref(),
                 self.ahead,
                 &mut self.batch,
-            );
-        }
-        self.finished = self.batch.len() < self.ahead;
+            )
+        };
+        self.finished = !more.map_err(|leaf| self.index.absent(&leaf))?;
         self.ahead = (self.ahead * 4).min(READ_AHEAD_MAX);
         Ok(self.batch.len() > 0)
     }

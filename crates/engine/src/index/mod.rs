@@ -19,11 +19,18 @@ use crate::absent::Absent;
 use crate::row::RowRef;
 use crate::rows::Rows;
 use crate::serializable::Ordinal;
-use crate::tree::{Tree, TreeReport};
+use crate::tree::{AbsentLeaf, Tree, TreeReport};
 
 mod cursor;
+#[allow(
+    dead_code,
+    reason = "what takes, loads and evicts leaves comes to use it piece by piece"
+)]
+mod leaves;
 
 pub use cursor::IndexCursor;
+#[allow(unused_imports, reason = "see above")]
+pub(crate) use leaves::ChangedLeaves;
 
 /// Bytes of a rid at the end of an entry.
 const RID_BYTES: usize = 8;
@@ -97,14 +104,30 @@ impl Index {
         extractor: Arc<dyn KeyExtractor>,
         rows: Arc<Rows>,
     ) -> Index {
+        let tree = Tree::new(rows.memory());
+        Index::with_tree(id, unique, extractor, rows, tree)
+    }
+
+    fn with_tree(
+        id: IndexId,
+        unique: bool,
+        extractor: Arc<dyn KeyExtractor>,
+        rows: Arc<Rows>,
+        tree: Tree,
+    ) -> Index {
         Index {
             id,
             unique,
             extractor,
-            tree: Tree::new(rows.memory()),
+            tree,
             rows,
             attached: AtomicU64::new(u64::MAX),
         }
+    }
+
+    #[cold]
+    fn absent(self: &Arc<Self>, leaf: &AbsentLeaf) -> Absent {
+        Absent::leaf(self, &leaf.low)
     }
 
     pub(crate) fn attached(&self) -> Ordinal {
@@ -126,7 +149,7 @@ impl Index {
         self.unique
     }
 
-    /// How many entries it holds, surplus ones included. Looks at every leaf.
+    /// How many entries it holds in memory, surplus ones included; those of absent leaves are not counted. Looks at every leaf.
     pub fn entry_count(&self) -> usize {
         self.tree.entry_count()
     }
@@ -168,30 +191,35 @@ impl Index {
         entry: &[u8],
         mut judge: impl FnMut(Rid) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.tree.insert_and_check(entry, |rid| judge(Rid(rid)))
+        match self.tree.insert_and_check(entry, |rid| judge(Rid(rid))) {
+            Ok(judged) => judged,
+            Err(leaf) => Err(self.absent(&leaf).into()),
+        }
     }
 
     /// Inserts an entry that cannot conflict.
     #[inline]
     pub(crate) fn insert(self: &Arc<Self>, entry: &[u8]) -> Result<(), Absent> {
-        self.tree.insert(entry);
-        Ok(())
+        self.tree.insert(entry).map_err(|leaf| self.absent(&leaf))
     }
 
-    /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index.
+    /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index. If the leaf is
+    /// absent the entry stays, a surplus one: nobody waits for a leaf to tidy up in it.
     pub(crate) fn remove_if(&self, entry: &[u8], unneeded: impl FnOnce() -> bool) {
-        self.tree.remove_if(entry, unneeded);
+        match self.tree.remove_if(entry, unneeded) {
+            Ok(_) | Err(AbsentLeaf { .. }) => {}
+        }
     }
 
-    /// Calls `found` with the rids of `key` until it returns false.
+    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with some.
     #[inline]
     pub(crate) fn lookup(
         self: &Arc<Self>,
         key: &[u8],
         mut found: impl FnMut(Rid) -> bool,
     ) -> Result<(), Absent> {
-        self.tree.lookup(key, |rid| found(Rid(rid)));
-        Ok(())
+        let looked = self.tree.lookup(key, |rid| found(Rid(rid)));
+        looked.map_err(|leaf| self.absent(&leaf))
     }
 }
 

@@ -105,4 +105,13 @@ impl Blobs {
     pub(super) fn len(&self) -> usize {
         self.0.iter().flatten().count()
     }
+
+    /// What they take, as if nobody else had them.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.0
+            .iter()
+            .flatten()
+            .map(|blob| blob.memory_bytes())
+            .sum()
+    }
 }

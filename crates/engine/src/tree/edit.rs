@@ -9,8 +9,8 @@ use super::cell::{Cell, Pin, Taken};
 use super::interleave;
 use super::latch::{Restart, Version};
 use super::page::{
-    BLOB, FenceAt, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta, Page, Place, Slot,
-    WORDS, head_of,
+    BLOB, FenceAt, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta, NOT_WRITTEN, Page,
+    Place, Slot, WORDS, head_of,
 };
 
 /// Longer fences are kept outside the page.
@@ -105,7 +105,8 @@ impl Image {
         common_prefix(first, last).min(enough)
     }
 
-    fn entries_bytes(&self, range: &Range<usize>) -> usize {
+    /// What the entries take in a page, fences aside. Up to [`HEAP_END`] they can be put into one.
+    pub(super) fn entries_bytes(&self, range: &Range<usize>) -> usize {
         let prefix = self.prefix(range);
         let rest = |item: &Item| match item {
             Item::Inline(range) => range.len().saturating_sub(prefix + HEAD_BYTES),
@@ -161,6 +162,9 @@ impl std::ops::Deref for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        if self.changed && self.page.is_leaf() {
+            self.set_written_in(NOT_WRITTEN);
+        }
         self.page
             .latch
             .unlock(self.version, self.changed, self.obsolete);
@@ -205,6 +209,12 @@ impl<'g> Locked<'g> {
     fn set_meta(&self, meta: Meta) {
         interleave::point();
         self.page.meta.store(meta.pack(), Relaxed);
+    }
+
+    /// A walk has written the leaf as it is, or the leaf is not as it is written anywhere.
+    pub(super) fn set_written_in(&self, walk: u32) {
+        interleave::point();
+        self.page.written_in.store(walk, Relaxed);
     }
 
     /// The page has left the tree.
@@ -387,19 +397,37 @@ impl<'g> Locked<'g> {
         }
     }
 
-    /// Takes all links out.
-    pub(super) fn take_links(&mut self, pin: &Pin) -> Vec<Taken<Page>> {
+    /// Takes all links out, those of absent leaves as nothing.
+    pub(super) fn take_links(&mut self, pin: &Pin) -> Vec<Option<Taken<Page>>> {
         self.changed = true;
-        let links = self.page.links().iter();
-        links.map_while(|link| link.take(pin)).collect()
+        let links = &self.page.links()[..=self.meta().count];
+        links.iter().map(|link| link.take(pin)).collect()
     }
 
-    /// Puts links in, from the first place on.
-    pub(super) fn put_links(&mut self, links: impl IntoIterator<Item = Taken<Page>>, pin: &Pin) {
+    /// Puts links in, from the first place on; the places were empty.
+    pub(super) fn put_links(
+        &mut self,
+        links: impl IntoIterator<Item = Option<Taken<Page>>>,
+        pin: &Pin,
+    ) {
         self.changed = true;
         for (at, link) in links.into_iter().enumerate() {
-            self.page.links()[at].put(link, pin);
+            if let Some(link) = link {
+                self.page.links()[at].put(link, pin);
+            }
         }
+    }
+
+    /// Takes one link out: its leaf is absent from here on.
+    pub(super) fn take_link(&mut self, at: usize, pin: &Pin) -> Option<Taken<Page>> {
+        self.changed = true;
+        self.page.links()[at].take(pin)
+    }
+
+    /// Puts one in: its leaf is there.
+    pub(super) fn put_link(&mut self, at: usize, link: Taken<Page>, pin: &Pin) {
+        self.changed = true;
+        self.page.links()[at].put(link, pin);
     }
 
     fn set_blobs(&self, table: Blobs, pin: &Pin) {

@@ -21,16 +21,24 @@
 //! below all of them. Its lock is the key's lock (T11): while it is held the leaf neither splits nor merges, so every
 //! checker of the key comes to the same one.
 //!
+//! # Absent leaves
+//!
+//! A leaf whose stored page says all that is in it can be given up ([`absent`]): its place in the parent is empty then,
+//! and its fences are the parent's separators beside that. Whoever needs it gets [`AbsentLeaf`], and has changed nothing:
+//! it is brought in, and he begins again. A leaf that is the root is never absent, inner pages never are. What is written
+//! for a checkpoint, and when a leaf is as it is written, is told in [`tiles`].
+//!
 //! # Invariants
 //!
 //! - I1 The pages of a level cover all byte strings, each once: one's high fence is the next one's low fence.
 //! - I2 A page's entries are in order, within its fences, and begin with its prefix.
 //! - I3 Link `i` of an inner page leads to a page of the level below whose fences are the separators beside the link, or
-//!   the page's own fences at its ends.
+//!   the page's own fences at its ends. Only a link to a leaf may be empty: between its fences lies what is stored.
 //! - I4 A page is changed under its lock only, and its version moves when it is.
 //!
 //! [`Tree::check`] looks at all of them.
 
+mod absent;
 mod blob;
 #[allow(
     unsafe_code,
@@ -43,15 +51,21 @@ pub(crate) mod interleave;
 mod latch;
 mod page;
 mod reshape;
+mod restore;
+mod tiles;
 mod walk;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+pub(crate) use absent::{AbsentLeaf, Evicted, LoadError, StoredLeaf};
 pub use check::TreeReport;
+pub(crate) use restore::NotLeaves;
+pub(crate) use tiles::{LeafWalk, Tile};
 pub(crate) use walk::Entries;
 
 use blob::Usage;
@@ -67,9 +81,19 @@ pub(crate) struct Tree {
     /// Guards `root`, as a parent's latch guards its links.
     latch: Latch,
     root: Cell<Page>,
+    /// Those in memory.
     leaves: AtomicUsize,
+    absent_leaves: AtomicUsize,
     inner_pages: AtomicUsize,
     usage: Arc<Usage>,
+    /// The newest walk whose tiles are published; see [`tiles`].
+    published: AtomicU32,
+    /// Walks begun.
+    walks: AtomicU32,
+    /// Where absent leaves begin that are being loaded.
+    loading: Mutex<Vec<Box<[u8]>>>,
+    /// How far the evictor has come.
+    hand: Mutex<Vec<u8>>,
 }
 
 /// Which child of a page a search takes if a separator is just what it looks for.
@@ -89,6 +113,22 @@ enum Goal<'k> {
     End,
 }
 
+/// Why an attempt has come to nothing.
+#[derive(Debug)]
+enum Stop {
+    /// Something moved: begin again.
+    Restart,
+    /// It cannot be done without this leaf.
+    Absent(AbsentLeaf),
+}
+
+impl From<Restart> for Stop {
+    #[inline]
+    fn from(Restart: Restart) -> Stop {
+        Stop::Restart
+    }
+}
+
 /// A page found, with its parent as it was.
 struct Found<'g> {
     parent: Option<(&'g Page, Version)>,
@@ -100,16 +140,32 @@ struct Found<'g> {
 
 impl Tree {
     pub(crate) fn new(memory: &'static Memory) -> Tree {
-        let tree = Tree {
+        let tree = Tree::bare(memory);
+        let root = edit::fresh(0, &tree.usage);
+        tree.count_pages(0).fetch_add(1, Relaxed);
+        tree.root.put(Taken::new(root), &Pin::new());
+        tree
+    }
+
+    /// A tree that has no root yet.
+    fn bare(memory: &'static Memory) -> Tree {
+        Tree {
             latch: Latch::new(),
             root: Cell::EMPTY,
-            leaves: AtomicUsize::new(1),
+            leaves: AtomicUsize::new(0),
+            absent_leaves: AtomicUsize::new(0),
             inner_pages: AtomicUsize::new(0),
             usage: Usage::new(memory),
-        };
-        tree.root
-            .put(Taken::new(Box::new(Page::new(0, memory))), &Pin::new());
-        tree
+            published: AtomicU32::new(page::NOT_WRITTEN),
+            walks: AtomicU32::new(page::NOT_WRITTEN),
+            loading: Mutex::default(),
+            hand: Mutex::default(),
+        }
+    }
+
+    /// Leaves that are not in memory.
+    pub(crate) fn absent_leaves(&self) -> usize {
+        self.absent_leaves.load(Relaxed)
     }
 
     /// What the tree takes in memory.
@@ -130,7 +186,7 @@ impl Tree {
 
     /// The page of `level` that covers what is looked for.
     #[inline]
-    fn find<'g>(&'g self, goal: Goal<'_>, level: u8, pin: &'g Pin) -> Result<Found<'g>, Restart> {
+    fn find<'g>(&'g self, goal: Goal<'_>, level: u8, pin: &'g Pin) -> Result<Found<'g>, Stop> {
         let top = self.latch.read()?;
         let mut page = self.root.load(pin).ok_or(Restart)?;
         let mut version = page.latch.read()?;
@@ -145,18 +201,19 @@ impl Tree {
                     place.at + usize::from(place.exact && side == Side::From)
                 }
             };
-            let child = page
-                .links()
-                .get(link)
-                .and_then(|link| link.load(pin))
-                .ok_or(Restart)?;
+            let Some(child) = page.links().get(link).and_then(|link| link.load(pin)) else {
+                return Err(page.without_child(version, link, pin));
+            };
             let below = child.latch.read()?;
             page.latch.check(version)?;
             parent = Some((page, version));
             (page, version) = (child, below);
         }
         if page.level < level {
-            return Err(Restart);
+            return Err(Stop::Restart);
+        }
+        if level == 0 {
+            page.touch();
         }
         Ok(Found {
             parent,
@@ -168,59 +225,61 @@ impl Tree {
 
     /// Runs `attempt` until it does not have to begin again.
     #[inline]
-    fn again<T>(mut attempt: impl FnMut() -> Result<T, Restart>) -> T {
+    fn again<T>(mut attempt: impl FnMut() -> Result<T, Stop>) -> Result<T, AbsentLeaf> {
         let mut spins = 0;
         loop {
             match attempt() {
-                Ok(done) => return done,
-                Err(Restart) => pause(&mut spins),
+                Ok(done) => return Ok(done),
+                Err(Stop::Restart) => pause(&mut spins),
+                Err(Stop::Absent(absent)) => return Err(absent),
             }
         }
     }
 
     /// The leaf that covers `bytes`, locked.
-    fn lock_leaf<'g>(&'g self, bytes: &[u8], pin: &'g Pin) -> Locked<'g> {
+    fn lock_leaf<'g>(&'g self, bytes: &[u8], pin: &'g Pin) -> Result<Locked<'g>, AbsentLeaf> {
         Self::again(|| {
             let found = self.find(Goal::At(bytes, Side::From), 0, pin)?;
-            found.page.lock(found.version)
+            Ok(found.page.lock(found.version)?)
         })
     }
 
     /// Inserts `entry` if it is not there.
-    pub(crate) fn insert(&self, entry: &[u8]) {
+    pub(crate) fn insert(&self, entry: &[u8]) -> Result<(), AbsentLeaf> {
         let pin = Pin::new();
         loop {
-            let mut leaf = self.lock_leaf(entry, &pin);
+            let mut leaf = self.lock_leaf(entry, &pin)?;
             let place = leaf.find(leaf.meta(), entry, &pin);
             if place.exact {
-                return;
+                return Ok(());
             }
             let fit = leaf.fit(place, entry, &self.usage, &pin);
             if fit != Fit::No {
                 leaf.insert(place, fit, entry, None, &self.usage, &pin);
-                return;
+                return Ok(());
             }
             drop(leaf);
-            self.make_room(entry, 0, &pin);
+            self.make_room(entry, 0, &pin)?;
         }
     }
 
     /// Inserts `entry`, a key and a rid, and calls `judge` with every other rid that has an entry of the key, with no
     /// other call of this for the key in between. If it refuses, its answer is given and the entry is not inserted; if
-    /// it was there before, it stays.
+    /// it was there before, it stays. Nobody is judged if a leaf is absent that the key's entries, or the new one, are
+    /// in: nothing is loaded under the key's lock.
     pub(crate) fn insert_and_check<E>(
         &self,
         entry: &[u8],
         mut judge: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<Result<(), E>, AbsentLeaf> {
         let Some((key, own)) = entry.split_last_chunk::<RID_BYTES>() else {
-            return Ok(());
+            return Ok(Ok(()));
         };
         let own = u64::from_be_bytes(*own);
         let pin = Pin::new();
         loop {
             // The key's lock, held to the end.
-            let mut home = self.lock_leaf(key, &pin);
+            let mut home = self.lock_leaf(key, &pin)?;
             let meta = home.meta();
             let first = home.find(meta, key, &pin);
             let mut others: SmallVec<[u64; 8]> = SmallVec::new();
@@ -235,10 +294,12 @@ impl Tree {
                 }
             } else {
                 if self.rids_in(&home, first.at, key, &pin, &mut others) {
-                    self.rids_beyond(&home, key, &pin, &mut others);
+                    self.rids_beyond(&home, key, &pin, &mut others)?;
                 }
                 // The leaf the entry belongs to, if it is another one: to the right of the key's.
-                other_leaf = (!home.covers(entry, &pin)).then(|| self.lock_leaf(entry, &pin));
+                if !home.covers(entry, &pin) {
+                    other_leaf = Some(self.lock_leaf(entry, &pin)?);
+                }
                 let leaf = other_leaf.as_ref().unwrap_or(&home);
                 leaf.find(leaf.meta(), entry, &pin)
             };
@@ -252,16 +313,18 @@ impl Tree {
                 // Before anybody is judged: from here on nothing may fail.
                 drop(other_leaf);
                 drop(home);
-                self.make_room(entry, 0, &pin);
+                self.make_room(entry, 0, &pin)?;
                 continue;
             }
             for rid in others.into_iter().filter(|rid| *rid != own) {
-                judge(rid)?;
+                if let Err(refused) = judge(rid) {
+                    return Ok(Err(refused));
+                }
             }
             if !place.exact {
                 leaf.insert(place, fit, entry, None, &self.usage, &pin);
             }
-            return Ok(());
+            return Ok(Ok(()));
         }
     }
 
@@ -286,7 +349,13 @@ impl Tree {
 
     /// Appends the rids of the key's entries to the right of its own leaf. Nobody adds one meanwhile.
     #[cold]
-    fn rids_beyond(&self, home: &Locked<'_>, key: &[u8], pin: &Pin, rids: &mut SmallVec<[u64; 8]>) {
+    fn rids_beyond(
+        &self,
+        home: &Locked<'_>,
+        key: &[u8],
+        pin: &Pin,
+        rids: &mut SmallVec<[u64; 8]>,
+    ) -> Result<(), AbsentLeaf> {
         let mut from = Vec::new();
         home.copy_fence(&home.high, pin, &mut from);
         let before = rids.len();
@@ -307,7 +376,7 @@ impl Tree {
                 let more = found.page.copy_fence(&found.page.high, pin, &mut next);
                 found.page.latch.check(found.version)?;
                 Ok(more)
-            });
+            })?;
             if !more {
                 break;
             }
@@ -316,15 +385,20 @@ impl Tree {
         // A leaf that took over part of another one's entries between two looks shows them twice.
         rids[before..].sort_unstable();
         rids.dedup();
+        Ok(())
     }
 
-    /// Removes `entry` if it is there and `unneeded`, called under its leaf's lock, says so.
-    pub(crate) fn remove_if(&self, entry: &[u8], unneeded: impl FnOnce() -> bool) {
+    /// Removes `entry` if it is there and `unneeded`, called under its leaf's lock, says so. True if it did.
+    pub(crate) fn remove_if(
+        &self,
+        entry: &[u8],
+        unneeded: impl FnOnce() -> bool,
+    ) -> Result<bool, AbsentLeaf> {
         let pin = Pin::new();
-        let mut leaf = self.lock_leaf(entry, &pin);
+        let mut leaf = self.lock_leaf(entry, &pin)?;
         let place = leaf.find(leaf.meta(), entry, &pin);
         if !place.exact || !unneeded() {
-            return;
+            return Ok(false);
         }
         leaf.remove(place.at, &pin);
         let sparse = leaf.is_sparse();
@@ -332,11 +406,17 @@ impl Tree {
         if sparse {
             self.consolidate(entry, 0, &pin);
         }
+        Ok(true)
     }
 
-    /// Calls `found` with the rids of `key` until it returns false.
+    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with some
+    /// of them.
     #[inline]
-    pub(crate) fn lookup(&self, key: &[u8], mut found: impl FnMut(u64) -> bool) {
+    pub(crate) fn lookup(
+        &self,
+        key: &[u8],
+        mut found: impl FnMut(u64) -> bool,
+    ) -> Result<(), AbsentLeaf> {
         /// Rids read under one version.
         const BATCH: usize = 32;
         let pin = Pin::new();
@@ -376,9 +456,9 @@ impl Tree {
                 }
                 leaf.page.latch.check(leaf.version)?;
                 Ok(next)
-            });
+            })?;
             if !rids.iter().all(|rid| found(*rid)) || next.is_none() {
-                return;
+                return Ok(());
             }
             from = next;
         }

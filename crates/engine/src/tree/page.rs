@@ -24,8 +24,8 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use super::blob::{Blob, Blobs};
 use super::cell::{Cell, Pin};
@@ -65,12 +65,16 @@ pub(super) struct Page {
     pub(super) high: AtomicU64,
     /// The entries (and fences) that are kept outside; none while there are none.
     pub(super) blobs: Cell<Blobs>,
-    /// The children of an inner page: one more than it has separators.
+    /// The children of an inner page: one more than it has separators. A leaf may be absent: its place is empty.
     links: Option<Box<Links>>,
     /// Whose memory it is.
     memory: &'static Memory,
     /// 0 is a leaf; never changes.
     pub(super) level: u8,
+    /// Of a leaf: somebody has been here since the evictor last was.
+    touched: AtomicBool,
+    /// Of a leaf: see [`super::tiles`]. Written under its lock, and before sharing.
+    pub(super) written_in: AtomicU32,
     pub(super) words: [AtomicU64; WORDS],
 }
 
@@ -113,6 +117,9 @@ impl Meta {
         self.count * 8 + (HEAP_END - self.heap) - self.garbage
     }
 }
+
+/// No walk has written the leaf as it is.
+pub(super) const NOT_WRITTEN: u32 = 0;
 
 /// A slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +261,8 @@ impl Page {
             links: (level > 0).then(|| Box::new([const { Cell::EMPTY }; LINKS_MAX])),
             memory,
             level,
+            touched: AtomicBool::new(true),
+            written_in: AtomicU32::new(NOT_WRITTEN),
             words: [const { AtomicU64::new(0) }; WORDS],
         }
     }
@@ -273,6 +282,47 @@ impl Page {
     #[inline]
     pub(super) fn is_leaf(&self) -> bool {
         self.level == 0
+    }
+
+    /// Somebody has use for the leaf.
+    #[inline]
+    pub(super) fn touch(&self) {
+        // Reading it costs nothing, for the latch is in the same line; writing it would take the line from all others.
+        if !self.touched.load(Relaxed) {
+            self.touched.store(true, Relaxed);
+        }
+    }
+
+    /// Was somebody here since the last call?
+    pub(super) fn take_touched(&self) -> bool {
+        self.touched.load(Relaxed) && self.touched.swap(false, Relaxed)
+    }
+
+    /// Is what a published walk has written just what is in the leaf? See [`super::tiles`].
+    pub(super) fn is_clean(&self, published: u32) -> bool {
+        interleave::point();
+        let written_in = self.written_in.load(Relaxed);
+        written_in != NOT_WRITTEN && written_in <= published
+    }
+
+    /// Appends where the child at a link begins; nothing if it begins with the tree.
+    pub(super) fn copy_low_of(&self, link: usize, pin: &Pin, out: &mut Vec<u8>) {
+        match link.checked_sub(1) {
+            None => {
+                self.copy_fence(&self.low, pin, out);
+            }
+            Some(at) => self.copy_entry(self.meta(), self.slot(at), pin, out),
+        }
+    }
+
+    /// Appends where the child at a link ends; false if it does with the tree.
+    pub(super) fn copy_high_of(&self, link: usize, pin: &Pin, out: &mut Vec<u8>) -> bool {
+        let meta = self.meta();
+        if link < meta.count {
+            self.copy_entry(meta, self.slot(link), pin, out);
+            return true;
+        }
+        self.copy_fence(&self.high, pin, out)
     }
 
     #[inline]

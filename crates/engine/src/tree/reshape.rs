@@ -12,12 +12,14 @@
 //! Merges: a page less than a quarter full takes in its neighbour under the same parent if both fit into one page with
 //! some room to spare, else the two share what they have. So a page without neighbours does not last: its parent is all
 //! but empty and shares with its own neighbour. A root with a single child makes way for it.
+//!
+//! A neighbour that is absent is left alone: the one on the other side is taken, or the page stays as it is. Splits and
+//! merges of inner pages move empty links like all others.
 
 use super::cell::{Pin, Taken};
-use super::edit::{Fit, Image, Locked, boxed, common_prefix, fresh, links_end};
-use super::latch::Restart;
+use super::edit::{Fit, Image, Locked, boxed, common_prefix, fresh};
 use super::page::{HEAP_END, LINKS_MAX, Page};
-use super::{Found, Goal, Relaxed, Side, Tree};
+use super::{AbsentLeaf, Found, Goal, Relaxed, Side, Stop, Tree};
 
 /// Pages with fewer bytes in use are merged or filled up.
 const SPARSE_BYTES: usize = HEAP_END / 4;
@@ -36,7 +38,7 @@ enum Joined {
 }
 
 /// The shortest separator: above `left`, not above `right`.
-fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+pub(super) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     let length = common_prefix(left, right) + 1;
     &right[..length.min(right.len())]
 }
@@ -76,19 +78,32 @@ impl Locked<'_> {
 
 impl Tree {
     /// Splits the page of `level` that covers `entry` unless the entry fits into it by now.
-    pub(super) fn make_room(&self, entry: &[u8], level: u8, pin: &Pin) {
-        Tree::again(|| self.split(entry, level, pin));
+    pub(super) fn make_room(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), AbsentLeaf> {
+        Tree::again(|| self.split(entry, level, pin))
     }
 
-    fn split(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), Restart> {
+    fn split(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<(), Stop> {
+        self.split_unless(entry, level, pin, |page| {
+            let place = page.find(page.meta(), entry, pin);
+            page.fit(place, entry, &self.usage, pin) != Fit::No
+        })
+    }
+
+    /// Splits the page of `level` that covers `entry` unless there is `room` in it.
+    pub(super) fn split_unless(
+        &self,
+        entry: &[u8],
+        level: u8,
+        pin: &Pin,
+        room: impl FnOnce(&Locked<'_>) -> bool,
+    ) -> Result<(), Stop> {
         let found = self.find(Goal::At(entry, Side::From), level, pin)?;
         let Some((parent, parent_version)) = found.parent else {
-            return self.split_root(&found, entry, pin);
+            return self.split_root(&found, entry, pin, room);
         };
         let mut parent = parent.lock(parent_version)?;
         let mut page = found.page.lock(found.version)?;
-        let place = page.find(page.meta(), entry, pin);
-        if page.fit(place, entry, &self.usage, pin) != Fit::No {
+        if room(&page) {
             return Ok(());
         }
         let image = page.image(pin);
@@ -100,25 +115,36 @@ impl Tree {
             drop(page);
             drop(parent);
             self.split(&middle, level + 1, pin)?;
-            return Err(Restart);
+            return Err(Stop::Restart);
         }
         let right = self.move_right(&mut page, &image, at, &middle, pin);
         parent.insert(link_place, fit, &middle, Some(right), &self.usage, pin);
         Ok(())
     }
 
-    fn split_root(&self, found: &Found<'_>, entry: &[u8], pin: &Pin) -> Result<(), Restart> {
+    fn split_root(
+        &self,
+        found: &Found<'_>,
+        entry: &[u8],
+        pin: &Pin,
+        room: impl FnOnce(&Locked<'_>) -> bool,
+    ) -> Result<(), Stop> {
         self.latch.lock(found.top)?;
-        let result = self.grow(found, entry, pin);
+        let result = self.grow(found, entry, pin, room);
         self.latch.unlock(found.top, result.is_ok(), false);
         result
     }
 
     /// Puts a new root above the old one, which is split. The latch above the root is locked.
-    fn grow(&self, found: &Found<'_>, entry: &[u8], pin: &Pin) -> Result<(), Restart> {
+    fn grow(
+        &self,
+        found: &Found<'_>,
+        entry: &[u8],
+        pin: &Pin,
+        room: impl FnOnce(&Locked<'_>) -> bool,
+    ) -> Result<(), Stop> {
         let mut page = found.page.lock(found.version)?;
-        let place = page.find(page.meta(), entry, pin);
-        if page.fit(place, entry, &self.usage, pin) != Fit::No {
+        if room(&page) {
             return Ok(());
         }
         let image = page.image(pin);
@@ -129,7 +155,7 @@ impl Tree {
         let right = self.move_right(&mut page, &image, at, &middle, pin);
         {
             let mut root = root.lock_now()?;
-            root.put_links(self.root.take(pin), pin);
+            root.put_links([self.root.take(pin)], pin);
             let first = root.find(root.meta(), &middle, pin);
             let fit = root.fit(first, &middle, &self.usage, pin);
             root.insert(first, fit, &middle, Some(right), &self.usage, pin);
@@ -187,11 +213,14 @@ impl Tree {
 
     /// Merges or fills up the page of `level` that covers `entry`, if it is sparse.
     pub(super) fn consolidate(&self, entry: &[u8], level: u8, pin: &Pin) {
-        Tree::again(|| self.merge(entry, level, pin).map(drop));
+        match Tree::again(|| self.merge(entry, level, pin)) {
+            // A sparse page that has left memory meanwhile waits for the next removal.
+            Ok(_) | Err(AbsentLeaf { .. }) => {}
+        }
     }
 
     /// True if something was done.
-    fn merge(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<bool, Restart> {
+    fn merge(&self, entry: &[u8], level: u8, pin: &Pin) -> Result<bool, Stop> {
         let found = self.find(Goal::At(entry, Side::From), level, pin)?;
         let Some((parent, parent_version)) = found.parent else {
             return self.shrink_root(&found, pin);
@@ -206,23 +235,25 @@ impl Tree {
             drop(page);
             drop(parent);
             return if self.merge(entry, level + 1, pin)? {
-                Err(Restart)
+                Err(Stop::Restart)
             } else {
                 Ok(false)
             };
         }
         let place = parent.find(parent.meta(), entry, pin);
         let link = place.at + usize::from(place.exact);
-        // With the right neighbour, the last one with the left.
-        let between = link.min(count - 1);
-        let neighbour = if link == between { link + 1 } else { link - 1 };
-        let mut neighbour = parent
-            .page()
-            .links()
-            .get(neighbour)
-            .and_then(|link| link.load(pin))
-            .ok_or(Restart)?
-            .lock_now()?;
+        // With the right neighbour; with the left one if that is absent, or there is none.
+        let links = parent.page().links();
+        let on_the_right = (link < count).then_some((link, link + 1));
+        let on_the_left = link.checked_sub(1).map(|left| (left, left));
+        let present = on_the_right
+            .into_iter()
+            .chain(on_the_left)
+            .find_map(|(between, at)| Some((between, links.get(at)?.load(pin)?)));
+        let Some((between, neighbour)) = present else {
+            return Ok(false);
+        };
+        let mut neighbour = neighbour.lock_now()?;
         let (left, right) = if link == between {
             (&mut page, &mut neighbour)
         } else {
@@ -320,28 +351,29 @@ impl Tree {
     }
 
     /// A root with a single child makes way for it.
-    fn shrink_root(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Restart> {
+    pub(super) fn shrink_root(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Stop> {
         if found.page.is_leaf() {
             return Ok(false);
         }
         self.latch.lock(found.top)?;
         let result = self.shrink(found, pin);
-        self.latch.unlock(found.top, result == Ok(true), false);
+        self.latch
+            .unlock(found.top, matches!(result, Ok(true)), false);
         result
     }
 
-    fn shrink(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Restart> {
+    fn shrink(&self, found: &Found<'_>, pin: &Pin) -> Result<bool, Stop> {
         let mut page = found.page.lock(found.version)?;
         if page.meta().count > 0 {
             return Ok(false);
         }
-        let links = page.take_links(pin);
-        debug_assert!(links.len() == 1 && links_end(page.links(), 0, pin));
+        // A leaf that is the root is never absent.
+        let Some(child) = page.take_link(0, pin) else {
+            return Ok(false);
+        };
         page.retire();
         self.count_pages(page.level).fetch_sub(1, Relaxed);
-        for link in links {
-            self.root.put(link, pin);
-        }
+        self.root.put(child, pin);
         Ok(true)
     }
 }

@@ -1,12 +1,12 @@
 //! Walks: entries in order, upwards and downwards, many under one check.
 //!
 //! A walk holds nothing between leaves: it goes on at the fence of the leaf it has read, wherever that is by then. What
-//! was there from the walk's beginning to its end is met once.
+//! was there from the walk's beginning to its end is met once. One that comes to an absent leaf gives what it has met so
+//! far; if that is nothing, the leaf.
 
-use super::Tree;
 use super::cell::Pin;
 use super::page::{self, Meta, Page};
-use super::{Goal, Side};
+use super::{AbsentLeaf, Goal, Side, Tree};
 
 /// Entries, copied out.
 #[derive(Default)]
@@ -39,15 +39,22 @@ impl Entries {
         self.ends.truncate(count);
     }
 
-    #[cfg(test)]
-    pub(super) fn push(&mut self, entry: &[u8]) {
+    /// Appends one, which is to be above all others.
+    #[allow(dead_code, reason = "loads come to use it")]
+    pub(crate) fn push(&mut self, entry: &[u8]) {
         self.bytes.extend_from_slice(entry);
         self.ends.push(self.bytes.len());
     }
 
     /// Appends entries of a page, `at` after `at`.
     #[inline]
-    fn take(&mut self, page: &Page, meta: Meta, ats: impl Iterator<Item = usize>, pin: &Pin) {
+    pub(super) fn take(
+        &mut self,
+        page: &Page,
+        meta: Meta,
+        ats: impl Iterator<Item = usize>,
+        pin: &Pin,
+    ) {
         /// Entries up to this length are put together here and copied at once.
         const SHORT: usize = 64;
         // The prefix stays at the beginning from one entry to the next.
@@ -70,7 +77,7 @@ impl Entries {
 
 impl Tree {
     /// Appends entries in ascending order until `out` has `limit`: from `from` on (or, `after` it, above it) to below
-    /// `end`.
+    /// `end`. False if it came to the end.
     pub(crate) fn walk_up(
         &self,
         from: &[u8],
@@ -78,7 +85,7 @@ impl Tree {
         end: Option<&[u8]>,
         limit: usize,
         out: &mut Entries,
-    ) {
+    ) -> Result<bool, AbsentLeaf> {
         let pin = Pin::new();
         let mut fence: Option<Vec<u8>> = None;
         let mut next = Vec::new();
@@ -108,22 +115,25 @@ impl Tree {
                 page.latch.check(found.version)?;
                 Ok(more)
             });
-            if !more {
-                return;
+            match more {
+                Ok(true) => std::mem::swap(fence.get_or_insert_default(), &mut next),
+                Ok(false) => return Ok(out.len() == limit),
+                // What was met before it is given first.
+                Err(_) if out.len() > 0 => return Ok(true),
+                Err(absent) => return Err(absent),
             }
-            std::mem::swap(fence.get_or_insert_default(), &mut next);
         }
     }
 
     /// Appends entries in descending order until `out` has `limit`: from below `below` (from the last one, if there is no
-    /// such bound) down to `end`.
+    /// such bound) down to `end`. False if it came to the end.
     pub(crate) fn walk_down(
         &self,
         below: Option<&[u8]>,
         end: &[u8],
         limit: usize,
         out: &mut Entries,
-    ) {
+    ) -> Result<bool, AbsentLeaf> {
         let pin = Pin::new();
         let mut fence: Option<Vec<u8>> = None;
         let mut next = Vec::new();
@@ -148,33 +158,13 @@ impl Tree {
                 page.latch.check(found.version)?;
                 Ok(more)
             });
-            if !more {
-                return;
+            match more {
+                Ok(true) => std::mem::swap(fence.get_or_insert_default(), &mut next),
+                Ok(false) => return Ok(out.len() == limit),
+                // What was met before it is given first.
+                Err(_) if out.len() > 0 => return Ok(true),
+                Err(absent) => return Err(absent),
             }
-            std::mem::swap(fence.get_or_insert_default(), &mut next);
-        }
-    }
-
-    /// How many entries there are, by a look at every leaf.
-    pub(crate) fn entry_count(&self) -> usize {
-        let pin = Pin::new();
-        let mut entries = 0;
-        let mut from = Vec::new();
-        let mut next = Vec::new();
-        loop {
-            let (count, more) = Tree::again(|| {
-                let found = self.find(Goal::At(&from, Side::From), 0, &pin)?;
-                next.clear();
-                let count = found.page.meta().count;
-                let more = found.page.copy_fence(&found.page.high, &pin, &mut next);
-                found.page.latch.check(found.version)?;
-                Ok((count, more))
-            });
-            entries += count;
-            if !more {
-                return entries;
-            }
-            std::mem::swap(&mut from, &mut next);
         }
     }
 }

@@ -20,7 +20,7 @@ trait Ordered: Sync {
 
 impl Ordered for Tree {
     fn insert(&self, entry: &[u8]) {
-        let judged: Result<(), ()> = self.insert_and_check(entry, |_| Ok(()));
+        let judged: Result<(), ()> = self.insert_and_check(entry, |_| Ok(())).there();
         assert!(judged.is_ok());
     }
     fn lookup(&self, key: &[u8]) -> Option<u64> {
@@ -28,12 +28,13 @@ impl Ordered for Tree {
         Tree::lookup(self, key, |rid| {
             found = Some(rid);
             true
-        });
+        })
+        .there();
         found
     }
     fn scan(&self, key: &[u8], batch: &mut Entries) -> u64 {
         batch.clear();
-        self.walk_up(key, false, None, 100, batch);
+        self.walk_up(key, false, None, 100, batch).there();
         (0..batch.len()).map(|at| rid(batch.get(at))).sum()
     }
 }

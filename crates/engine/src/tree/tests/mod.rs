@@ -1,5 +1,6 @@
 //! The tree against a sorted set, by one thread and by many, and under a scheduler that tries out interleavings.
 
+mod absent;
 mod measure;
 mod model;
 #[cfg(debug_assertions)]
@@ -8,6 +9,17 @@ mod threads;
 
 use super::*;
 use crate::memory::UNLIMITED;
+
+/// For tests in which nothing is evicted.
+trait There<T> {
+    fn there(self) -> T;
+}
+
+impl<T> There<T> for Result<T, AbsentLeaf> {
+    fn there(self) -> T {
+        self.expect("all leaves are there")
+    }
+}
 
 fn tree() -> Tree {
     Tree::new(&UNLIMITED)
@@ -37,13 +49,15 @@ fn rids(tree: &Tree, key: &[u8]) -> Vec<u64> {
     tree.lookup(key, |rid| {
         rids.push(rid);
         true
-    });
+    })
+    .there();
     rids
 }
 
 fn up(tree: &Tree) -> Vec<Vec<u8>> {
     let mut entries = Entries::default();
-    tree.walk_up(&[], false, None, usize::MAX >> 1, &mut entries);
+    tree.walk_up(&[], false, None, usize::MAX >> 1, &mut entries)
+        .there();
     (0..entries.len())
         .map(|at| entries.get(at).to_vec())
         .collect()
@@ -51,7 +65,8 @@ fn up(tree: &Tree) -> Vec<Vec<u8>> {
 
 fn down(tree: &Tree) -> Vec<Vec<u8>> {
     let mut entries = Entries::default();
-    tree.walk_down(None, &[], usize::MAX >> 1, &mut entries);
+    tree.walk_down(None, &[], usize::MAX >> 1, &mut entries)
+        .there();
     (0..entries.len())
         .map(|at| entries.get(at).to_vec())
         .collect()

@@ -45,7 +45,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..400)
 }
 
-fn of_key(set: &BTreeSet<Vec<u8>>, key: &[u8]) -> Vec<u64> {
+pub(super) fn of_key(set: &BTreeSet<Vec<u8>>, key: &[u8]) -> Vec<u64> {
     let entries = set.range(key.to_vec()..).take_while(|e| e.starts_with(key));
     entries
         .map(|e| u64::from_be_bytes(e[key.len()..].try_into().expect("a rid")))
@@ -61,13 +61,15 @@ fn run(ops: Vec<Op>) {
             Op::Insert(key, rid) => {
                 // In either way, by turns.
                 if rid % 2 == 0 {
-                    tree.insert(&entry(&key, rid));
+                    tree.insert(&entry(&key, rid)).there();
                 } else {
                     let mut others = Vec::new();
-                    let judged = tree.insert_and_check(&entry(&key, rid), |other| {
-                        others.push(other);
-                        Ok::<(), ()>(())
-                    });
+                    let judged = tree
+                        .insert_and_check(&entry(&key, rid), |other| {
+                            others.push(other);
+                            Ok::<(), ()>(())
+                        })
+                        .there();
                     assert_eq!(judged, Ok(()));
                     let mut expected = of_key(&set, &key);
                     expected.retain(|r| *r != rid);
@@ -77,15 +79,16 @@ fn run(ops: Vec<Op>) {
             }
             Op::Remove(key, rid) => {
                 let (entry, mut asked) = (entry(&key, rid), false);
-                tree.remove_if(&entry, || false);
+                tree.remove_if(&entry, || false).there();
                 tree.remove_if(&entry, || {
                     asked = true;
                     true
-                });
+                })
+                .there();
                 assert_eq!(set.remove(&entry), asked);
             }
             Op::Refuse(key, rid) => {
-                let refused = tree.insert_and_check(&entry(&key, rid), Err);
+                let refused = tree.insert_and_check(&entry(&key, rid), Err).there();
                 let other = of_key(&set, &key).into_iter().find(|r| *r != rid);
                 assert_eq!(refused, other.map_or(Ok(()), Err));
                 if refused.is_ok() {
@@ -95,7 +98,8 @@ fn run(ops: Vec<Op>) {
             Op::Lookup(key) => assert_eq!(rids(&tree, &key), of_key(&set, &key)),
             Op::Up(from, end, limit) => {
                 batch.clear();
-                tree.walk_up(&from, n % 2 == 0, Some(&end), limit, &mut batch);
+                tree.walk_up(&from, n % 2 == 0, Some(&end), limit, &mut batch)
+                    .there();
                 let expected: Vec<_> = set
                     .iter()
                     .filter(|e| **e > from || (n % 2 == 1 && **e == from))
@@ -107,7 +111,8 @@ fn run(ops: Vec<Op>) {
             }
             Op::Down(below, end, limit) => {
                 batch.clear();
-                tree.walk_down(Some(&below), &end, limit, &mut batch);
+                tree.walk_down(Some(&below), &end, limit, &mut batch)
+                    .there();
                 let expected: Vec<_> = set
                     .iter()
                     .rev()
@@ -123,7 +128,7 @@ fn run(ops: Vec<Op>) {
     let expected: Vec<_> = set.into_iter().collect();
     assert_holds(&tree, &expected);
     for entry in &expected {
-        tree.remove_if(entry, || true);
+        tree.remove_if(entry, || true).there();
     }
     let report = assert_holds(&tree, &[]);
     assert_eq!((report.leaves, report.levels), (1, 1), "nothing is left");
@@ -153,12 +158,13 @@ fn big_trees_grow_and_shrink_in_any_order() {
             let tree = tree();
             let entries: Vec<_> = (0..N).map(|i| entry(&number(i), i * 3)).collect();
             for i in 0..N {
-                tree.insert(&entries[insert(i) as usize]);
+                tree.insert(&entries[insert(i) as usize]).there();
             }
             assert_holds(&tree, &entries);
             assert_eq!(rids(&tree, &number(777)), [777 * 3]);
             for i in 0..N {
-                tree.remove_if(&entries[remove(i) as usize], || true);
+                tree.remove_if(&entries[remove(i) as usize], || true)
+                    .there();
                 if i == N / 2 {
                     tree.check().expect("in order half way");
                 }
@@ -174,7 +180,7 @@ fn pages_are_full_when_entries_come_in_order() {
     const N: u64 = 50_000;
     let fill = |key: &dyn Fn(u64) -> Vec<u8>| {
         let tree = tree();
-        (0..N).for_each(|i| tree.insert(&entry(&key(i), i)));
+        (0..N).for_each(|i| tree.insert(&entry(&key(i), i)).there());
         tree.check().expect("in order");
         tree.memory_bytes() as u64 * 10 / N
     };
@@ -193,13 +199,13 @@ fn a_queue_does_not_leak_pages() {
     let mut dice = Dice(99);
     let mut live = std::collections::VecDeque::new();
     for i in 0..100_000 {
-        tree.insert(&entry(&number(i), i));
+        tree.insert(&entry(&number(i), i)).there();
         live.push_back(i);
         if live.len() > 1000 {
             // Not quite in order, as collectors work.
             let at = dice.roll(50) as usize;
             let gone = live.remove(at).expect("there are 1000");
-            tree.remove_if(&entry(&number(gone), gone), || true);
+            tree.remove_if(&entry(&number(gone), gone), || true).there();
         }
     }
     let report = tree.check().expect("in order");
@@ -213,10 +219,10 @@ fn a_queue_does_not_leak_pages() {
 fn a_key_s_entries_span_leaves() {
     let tree = tree();
     for n in 0..300 {
-        tree.insert(&entry(&number(n), n));
+        tree.insert(&entry(&number(n), n)).there();
     }
     for rid in 0..5000 {
-        tree.insert(&entry(&number(150), rid * 7 % 5000));
+        tree.insert(&entry(&number(150), rid * 7 % 5000)).there();
     }
     let expected: Vec<u64> = (0..5000).collect();
     assert_eq!(rids(&tree, &number(150)), expected);
@@ -226,13 +232,16 @@ fn a_key_s_entries_span_leaves() {
     tree.lookup(&number(150), |rid| {
         first.push(rid);
         first.len() < 40
-    });
+    })
+    .there();
     assert_eq!(first, expected[..40], "it stops when told");
     let mut judged = Vec::new();
-    let refused = tree.insert_and_check(&entry(&number(150), 9999), |rid| {
-        judged.push(rid);
-        if rid == 4321 { Err(rid) } else { Ok(()) }
-    });
+    let refused = tree
+        .insert_and_check(&entry(&number(150), 9999), |rid| {
+            judged.push(rid);
+            if rid == 4321 { Err(rid) } else { Ok(()) }
+        })
+        .there();
     assert_eq!(refused, Err(4321));
     assert_eq!(judged, expected[..=4321]);
     assert_eq!(rids(&tree, &number(150)).len(), 5000);
@@ -245,8 +254,9 @@ fn memory_is_counted_and_given_back() {
     let memory = account.memory();
     let tree = Tree::new(memory);
     for i in 0..3000 {
-        tree.insert(&entry(&number(i), i));
-        tree.insert(&entry(&key(&vec![i as u8; 700 + i as usize % 50]), i));
+        tree.insert(&entry(&number(i), i)).there();
+        tree.insert(&entry(&key(&vec![i as u8; 700 + i as usize % 50]), i))
+            .there();
     }
     tree.check().expect("in order");
     let taken = tree.memory_bytes();
@@ -254,11 +264,12 @@ fn memory_is_counted_and_given_back() {
     // Pages and blobs that were replaced wait for the collector.
     assert!(memory.used_bytes() + 4096 >= taken as u64);
     for i in 0..3000 {
-        tree.remove_if(&entry(&number(i), i), || true);
+        tree.remove_if(&entry(&number(i), i), || true).there();
         tree.remove_if(
             &entry(&key(&vec![i as u8; 700 + i as usize % 50]), i),
             || true,
-        );
+        )
+        .there();
     }
     let bare = Page::memory_bytes(0) + size_of::<Tree>();
     drop(tree);
@@ -278,12 +289,14 @@ fn a_page_merged_away_is_left_alone() {
         entry(&key(&text), n)
     };
     let tree = tree();
-    (0..10).for_each(|n| tree.insert(&wide(n)));
+    (0..10).for_each(|n| tree.insert(&wide(n)).there());
     let pin = Pin::new();
     let last = wide(9);
     let found = tree.find(Goal::At(&last, Side::From), 0, &pin);
     let found = found.unwrap_or_else(|_| panic!("nobody else is here"));
-    (0..8).for_each(|n| tree.remove_if(&wide(n), || true));
+    for n in 0..8 {
+        tree.remove_if(&wide(n), || true).there();
+    }
     assert_eq!(tree.check().expect("in order").leaves, 1);
     assert!(found.page.latch.check(found.version).is_err());
     assert!(found.page.lock(found.version).is_err());

@@ -41,7 +41,7 @@ fn interleaved() {
 
 fn filled(ns: impl Iterator<Item = u64>) -> Arc<Tree> {
     let tree = Arc::new(tree());
-    ns.for_each(|n| tree.insert(&wide(n)));
+    ns.for_each(|n| tree.insert(&wide(n)).there());
     tree
 }
 
@@ -54,7 +54,7 @@ fn readers_and_writers_meet_a_split() {
         let writers: Vec<_> = [5, 9]
             .map(|n| {
                 let tree = tree.clone();
-                thread::spawn(move || tree.insert(&wide(n)))
+                thread::spawn(move || tree.insert(&wide(n)).there())
             })
             .into();
         let reader = {
@@ -89,7 +89,7 @@ fn readers_and_writers_meet_a_merge() {
         let tree = filled(0..10);
         // Two leaves; what stays is little enough for one.
         for n in [1, 2, 3, 5] {
-            tree.remove_if(&wide(n), || true);
+            tree.remove_if(&wide(n), || true).there();
         }
         assert!(tree.check().expect("in order").leaves >= 2);
         interleaved();
@@ -97,16 +97,16 @@ fn readers_and_writers_meet_a_merge() {
             let tree = tree.clone();
             thread::spawn(move || {
                 for n in [6, 0] {
-                    tree.remove_if(&wide(n), || true);
+                    tree.remove_if(&wide(n), || true).there();
                 }
             })
         };
         let other = {
             let tree = tree.clone();
             thread::spawn(move || {
-                tree.insert(&wide(12));
+                tree.insert(&wide(12)).there();
                 for n in [7, 9] {
-                    tree.remove_if(&wide(n), || true);
+                    tree.remove_if(&wide(n), || true).there();
                 }
             })
         };
@@ -141,7 +141,7 @@ fn t11_two_checkers_of_a_key_meet() {
         text.resize(460, b'x');
         let contended = key(&text);
         for rid in 10..19 {
-            tree.insert(&entry(&contended, rid));
+            tree.insert(&entry(&contended, rid)).there();
         }
         assert!(tree.check().expect("in order").leaves >= 2);
         interleaved();
@@ -156,6 +156,7 @@ fn t11_two_checkers_of_a_key_meet() {
                             Err(())
                         }
                     })
+                    .there()
                 })
             })
             .into();

@@ -59,13 +59,16 @@ fn threads_find_what_they_have_put_in() {
                             "own entries are found"
                         );
                         match dice.roll(5) {
-                            0 | 1 if mine.remove(&entry) => tree.remove_if(&entry, || true),
+                            0 | 1 if mine.remove(&entry) => {
+                                assert!(tree.remove_if(&entry, || true).there());
+                            }
                             2 => {
-                                let _: Result<(), ()> = tree.insert_and_check(&entry, |_| Ok(()));
+                                let _: Result<(), ()> =
+                                    tree.insert_and_check(&entry, |_| Ok(())).there();
                                 mine.insert(entry);
                             }
                             _ => {
-                                tree.insert(&entry);
+                                tree.insert(&entry).there();
                                 mine.insert(entry);
                             }
                         }
@@ -98,10 +101,10 @@ fn t11_of_all_who_check_a_key_one_gets_it() {
         // Stale entries of the key, as many as more than a leaf holds: nobody has it.
         let contended = number(50);
         for n in 0..100 {
-            tree.insert(&entry(&number(n), 1_000_000));
+            tree.insert(&entry(&number(n), 1_000_000)).there();
         }
         for rid in 0..spread {
-            tree.insert(&entry(&contended, 10_000 + rid));
+            tree.insert(&entry(&contended, 10_000 + rid)).there();
         }
         let has_key: Vec<AtomicBool> = (0..8).map(|_| AtomicBool::new(false)).collect();
         let taken = AtomicU64::new(0);
@@ -117,18 +120,20 @@ fn t11_of_all_who_check_a_key_one_gets_it() {
                             &has_key[(rid % 10_000) as usize + if rid >= 20_000 { 4 } else { 0 }];
                         mine.store(true, Ordering::SeqCst);
                         let entry = entry(contended, rid);
-                        let judged = tree.insert_and_check(&entry, |other| {
-                            let at = match other {
-                                0..4 => other as usize,
-                                20_000..20_004 => (other - 20_000) as usize + 4,
-                                _ => return Ok(()),
-                            };
-                            if has_key[at].load(Ordering::SeqCst) {
-                                Err(())
-                            } else {
-                                Ok(())
-                            }
-                        });
+                        let judged = tree
+                            .insert_and_check(&entry, |other| {
+                                let at = match other {
+                                    0..4 => other as usize,
+                                    20_000..20_004 => (other - 20_000) as usize + 4,
+                                    _ => return Ok(()),
+                                };
+                                if has_key[at].load(Ordering::SeqCst) {
+                                    Err(())
+                                } else {
+                                    Ok(())
+                                }
+                            })
+                            .there();
                         if judged.is_ok() {
                             assert_eq!(taken.fetch_add(1, Ordering::SeqCst), 0, "it is taken");
                             std::thread::yield_now();
@@ -137,11 +142,13 @@ fn t11_of_all_who_check_a_key_one_gets_it() {
                         mine.store(false, Ordering::SeqCst);
                         // Its version is gone, so is its entry; sometimes the collector is late.
                         if dice.roll(3) > 0 {
-                            tree.remove_if(&entry, || !mine.load(Ordering::SeqCst));
+                            tree.remove_if(&entry, || !mine.load(Ordering::SeqCst))
+                                .there();
                         }
                         if dice.roll(8) == 0 {
                             let n = dice.roll(100);
-                            tree.insert(&self::entry(&number(n), 2_000_000 + dice.roll(500)));
+                            tree.insert(&self::entry(&number(n), 2_000_000 + dice.roll(500)))
+                                .there();
                         }
                     }
                 });
@@ -159,12 +166,15 @@ fn t11_an_entry_that_is_needed_again_stays() {
     let contended = entry(&number(5), 5);
     for _ in 0..rounds(3_000) {
         needed.store(false, Ordering::SeqCst);
-        tree.insert(&contended);
+        tree.insert(&contended).there();
         std::thread::scope(|scope| {
-            scope.spawn(|| tree.remove_if(&contended, || !needed.load(Ordering::SeqCst)));
+            scope.spawn(|| {
+                tree.remove_if(&contended, || !needed.load(Ordering::SeqCst))
+                    .there()
+            });
             // The version first, then its entry.
             needed.store(true, Ordering::SeqCst);
-            tree.insert(&contended);
+            tree.insert(&contended).there();
         });
         assert_eq!(rids(&tree, &number(5)), [5]);
     }
