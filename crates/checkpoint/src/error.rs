@@ -1,6 +1,7 @@
 //! What can go wrong with what a checkpoint has stored.
 
 use crate::frame::FrameError;
+use crate::pins::PinsError;
 use logstead_home::HomeError;
 use logstead_home::ObjectId;
 use thiserror::Error;
@@ -14,6 +15,9 @@ pub enum CheckpointError {
     /// The home failed.
     #[error(transparent)]
     Home(#[from] HomeError),
+    /// It is not known which checkpoints are pinned.
+    #[error(transparent)]
+    Pins(PinsError),
     /// What was to be written does not fit the format (a bug, never bad data).
     #[error("a checkpoint cannot be written: {0}")]
     Misuse(&'static str),
@@ -36,6 +40,15 @@ pub struct Damage {
     pub len: u32,
     /// What is wrong.
     pub why: FrameError,
+}
+
+impl From<PinsError> for CheckpointError {
+    fn from(error: PinsError) -> CheckpointError {
+        match error {
+            PinsError::Home(error) => CheckpointError::Home(error),
+            error => CheckpointError::Pins(error),
+        }
+    }
 }
 
 impl From<FrameError> for CheckpointError {

@@ -27,10 +27,12 @@ pub mod frame;
 mod fsck;
 mod leaf;
 mod node;
+mod pins;
 mod place;
 mod publish;
 mod read;
 mod record;
+mod retention;
 mod rows;
 mod writer;
 
@@ -42,9 +44,14 @@ pub use error::{CheckpointError, Damage};
 pub use fsck::{Report, fsck};
 pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
+pub use pins::{
+    BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, PinsError, Point, Which, choose,
+    pin_point, points,
+};
 pub use place::{Chain, FENCE_BYTES_MAX, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
 pub use read::{PageReader, Reads, move_pages};
 pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
+pub use retention::Retention;
 pub use rows::{CHUNK_SLOTS, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

@@ -4,23 +4,27 @@
 //! names is durable before. So whatever happens on the way, the manifest names a whole checkpoint: the one before or the new one.
 //!
 //! What is removed (T8), and why nothing is removed that is needed:
-//! - *Dropped*: objects that the record before named, or a record that was kept until now, and that neither the new record nor a kept one names; and
-//!   those records. Computed from records alone, after the new one is known to be published. A server that takes over later begins with that record, or a
-//!   newer one, and so never comes back to them.
-//! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them: removed at once. If a publication
+//! - *Dropped*: records that were newest or kept, and that are neither any more; and the objects that they name. A server that takes over later begins with the record that
+//!   dropped them, or a newer one, and so never comes back to them.
+//! - *Unpinned*: records that were pinned ([`Pins`]) and are no more, likewise.
+//! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a publication
 //!   failed, they are removed after the next one that succeeds, for only then is it known that the manifest names none of them. The [`Ledger`] has the numbers.
-//! - *Orphans*: objects of earlier epochs that neither the newest record nor a kept one names, found once by listing: what servers before left when they
+//! - *Orphans*: objects of earlier epochs, found once by listing: what servers before left when they
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and later epochs are never
 //!   taken for orphans.
+//!
+//! And of all these only what no record names that stays: the newest one, those it keeps, and those that are pinned. The pins are read after the publication that dropped something and
+//! before anything is removed; whoever pins a record looks after that whether the manifest still leads to it. While a record that stays cannot be read, nothing is removed.
 //!
 //! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed by the one before or a
 //! doubtful number of the ledger. A server that was overtaken removes nothing.
 //!
-//! Does not: write pages, know when a checkpoint is due, truncate the log, or know branches, of which there are none.
+//! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
 use crate::compact::{self, Limits};
 use crate::directory::{Applied, Directory};
 use crate::error::CheckpointError;
+use crate::pins::{BranchState, PinKind, Pins};
 use crate::place::PageKey;
 use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 use crate::writer::{Finished, Ledger};
@@ -94,9 +98,13 @@ pub struct Publisher<H> {
     database: DatabaseId,
     ledger: Arc<Ledger>,
     newest: Option<Published>,
-    /// What each kept record names.
-    kept: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
-    /// To be removed.
+    /// What records name that stay, by number, as far as it was needed.
+    names: BTreeMap<ObjectId, Arc<[ObjectId]>>,
+    /// Records that were pinned when that was last looked at, and their checksums.
+    pinned: BTreeMap<ObjectId, u32>,
+    /// Records that were dropped or unpinned, and their checksums: what they name is to be looked at.
+    dropped: BTreeMap<ObjectId, u32>,
+    /// To be removed, unless somebody needs it.
     garbage: BTreeSet<ObjectId>,
     /// Earlier servers' orphans were looked for.
     has_listed: bool,
@@ -104,8 +112,8 @@ pub struct Publisher<H> {
 }
 
 impl<H: Head> Publisher<H> {
-    /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the records that `newest`, from
-    /// the manifest, leads to.
+    /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the record of `newest`, from
+    /// the manifest.
     pub fn open(
         home: Arc<dyn LogHome>,
         head: H,
@@ -113,21 +121,13 @@ impl<H: Head> Publisher<H> {
         ledger: Arc<Ledger>,
         newest: Option<&Checkpoint>,
     ) -> Result<Publisher<H>, CheckpointError> {
-        let mut kept = BTreeMap::new();
         let newest = match newest {
             None => None,
-            Some(Checkpoint { object, crc, .. }) => {
-                let record = Record::read(&*home, database, *object, *crc)?;
-                for older in &record.kept {
-                    let older_record = Record::read(&*home, database, older.object, older.crc)?;
-                    kept.insert(older.object, named_by(&older_record));
-                }
-                Some(Published {
-                    object: *object,
-                    crc: *crc,
-                    record,
-                })
-            }
+            Some(Checkpoint { object, crc, .. }) => Some(Published {
+                object: *object,
+                crc: *crc,
+                record: Record::read(&*home, database, *object, *crc)?,
+            }),
         };
         Ok(Publisher {
             home,
@@ -135,7 +135,9 @@ impl<H: Head> Publisher<H> {
             database,
             ledger,
             newest,
-            kept,
+            names: BTreeMap::new(),
+            pinned: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             garbage: BTreeSet::new(),
             has_listed: false,
             overtaken: false,
@@ -157,9 +159,19 @@ impl<H: Head> Publisher<H> {
         &self.head
     }
 
-    /// Objects that wait to be removed.
+    /// Objects and dropped records that wait to be looked at, and removed if nobody needs them.
     pub fn garbage(&self) -> usize {
-        self.garbage.len()
+        self.garbage.len() + self.dropped.len()
+    }
+
+    /// The records that the next one may keep, by CSN: those that the newest keeps, and the newest.
+    pub fn to_keep(&self) -> Vec<KeptRecord> {
+        let Some(newest) = &self.newest else {
+            return Vec::new();
+        };
+        let mut records = newest.record.kept.clone();
+        records.push(newest.as_kept());
+        records
     }
 
     /// What the next checkpoint had better store anew, so that objects with few live bytes, or many small ones, go away.
@@ -187,17 +199,8 @@ impl<H: Head> Publisher<H> {
             return Err(CheckpointError::Overtaken);
         }
         let objects = self.objects_after(applied, &stored)?;
-        let mut kept: Vec<KeptRecord> = Vec::new();
-        if let Some(newest) = &self.newest {
-            kept.clone_from(&newest.record.kept);
-            kept.push(KeptRecord {
-                object: newest.object,
-                crc: newest.crc,
-                csn: newest.record.csn,
-                taken_at_micros: newest.record.taken_at_micros,
-            });
-            kept.retain(&keep);
-        }
+        let mut kept = self.to_keep();
+        kept.retain(&keep);
         let NewCheckpoint {
             csn,
             taken_at_micros,
@@ -235,7 +238,12 @@ impl<H: Head> Publisher<H> {
                 stored.set_tried(false);
                 return Err(error.into());
             }
-            Err(HomeError::Conflict(_) | HomeError::Fenced(_)) => {
+            Err(HomeError::Fenced(_)) => {
+                self.overtaken = true;
+                return Err(CheckpointError::Overtaken);
+            }
+            // Where a lease says who may write, its loss is told as such: others may have been faster than an answer of ours.
+            Err(HomeError::Conflict(_)) if !self.home.facts().leased => {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
             }
@@ -289,25 +297,22 @@ impl<H: Head> Publisher<H> {
             .collect())
     }
 
-    /// The manifest names it: works out what was dropped.
+    /// The manifest names it: notes what was dropped.
     fn published(&mut self, new: Published, own: Vec<ObjectId>) -> &Published {
         if let Some(old) = self.newest.take() {
-            self.kept.insert(old.object, named_by(&old.record));
+            self.names.insert(old.object, named_by(&old.record));
+            let stays = |object| new.record.kept.iter().any(|kept| kept.object == object);
+            let before = old.record.kept.iter().map(|kept| (kept.object, kept.crc));
+            let before = before.chain([(old.object, old.crc)]);
+            self.dropped
+                .extend(before.filter(|(object, _)| !stays(*object)));
         }
-        let stays: BTreeSet<ObjectId> = new.record.kept.iter().map(|kept| kept.object).collect();
-        let (stay, dropped): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.kept)
-            .into_iter()
-            .partition(|(record, _)| stays.contains(record));
-        self.kept = stay;
         let new = self.newest.insert(new);
-        let named = named(new, &self.kept);
-        for (record, objects) in dropped {
-            self.garbage.insert(record);
-            self.garbage.extend(objects);
-        }
         self.garbage.extend(own);
         self.garbage.extend(self.ledger.take_doubtful());
-        self.garbage.retain(|object| !named.contains(object));
+        let record = &new.record;
+        self.garbage
+            .retain(|object| *object != new.object && record.object(*object).is_none());
         new
     }
 
@@ -321,20 +326,18 @@ impl<H: Head> Publisher<H> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
-        let mut collected = Collected::default();
         self.garbage.extend(self.ledger.take_given_up());
         if !self.has_listed {
-            let listed = self.home.objects()?;
-            let named = match &self.newest {
-                Some(newest) => named(newest, &self.kept),
-                None => BTreeSet::new(),
-            };
             let epoch = self.ledger.epoch();
-            let orphans = listed.into_iter().map(|info| info.id);
-            let orphans = orphans.filter(|id| id.epoch() < epoch && !named.contains(id));
-            self.garbage.extend(orphans);
+            let listed = self.home.objects()?.into_iter().map(|info| info.id);
+            self.garbage.extend(listed.filter(|id| id.epoch() < epoch));
             self.has_listed = true;
         }
+        if self.garbage.is_empty() && self.dropped.is_empty() && self.pinned.is_empty() {
+            return Ok(Collected::default());
+        }
+        self.judge()?;
+        let mut collected = Collected::default();
         let mut last_error = None;
         for object in std::mem::take(&mut self.garbage) {
             match self.home.remove_object(object) {
@@ -352,20 +355,108 @@ impl<H: Head> Publisher<H> {
             _ => Ok(collected),
         }
     }
-}
 
-/// The objects that a record needs, without its own.
-fn named_by(record: &Record) -> BTreeSet<ObjectId> {
-    record.objects.iter().map(|used| used.object).collect()
-}
-
-/// Every object that the newest record, and what it keeps, need.
-fn named(newest: &Published, kept: &BTreeMap<ObjectId, BTreeSet<ObjectId>>) -> BTreeSet<ObjectId> {
-    let mut named = named_by(&newest.record);
-    named.insert(newest.object);
-    for (record, objects) in kept {
-        named.insert(*record);
-        named.extend(objects);
+    /// What is garbage afterwards is needed by nobody.
+    fn judge(&mut self) -> Result<(), CheckpointError> {
+        // After the publication that dropped something: see the module's documentation.
+        let (pins, _) = Pins::read(&*self.home)?;
+        let mut stay: BTreeMap<ObjectId, u32> = BTreeMap::new();
+        for pin in pins.iter() {
+            stay.insert(pin.record.object, pin.record.crc);
+        }
+        let unpinned = std::mem::replace(&mut self.pinned, stay.clone());
+        self.dropped.extend(unpinned);
+        let kept = self.newest.iter().flat_map(|newest| &newest.record.kept);
+        stay.extend(kept.map(|kept| (kept.object, kept.crc)));
+        self.dropped.retain(|record, _| {
+            let newest = self.newest.as_ref();
+            !stay.contains_key(record) && newest.is_none_or(|newest| newest.object != *record)
+        });
+        for (object, crc) in &stay {
+            let read = self.names_of(*object, *crc);
+            // A branch that is only being made looks again whether what it has pinned is there.
+            let in_making = |kind| {
+                matches!(
+                    kind,
+                    PinKind::Branch {
+                        state: BranchState::Making,
+                        ..
+                    }
+                )
+            };
+            let mut pinned = pins.iter().filter(|pin| pin.record.object == *object);
+            match read {
+                Err(CheckpointError::Damaged(_))
+                    if pinned.next().is_some_and(|pin| in_making(pin.kind))
+                        && pinned.all(|pin| in_making(pin.kind))
+                        && self.is_missing(*object)? => {}
+                read => {
+                    read?;
+                }
+            }
+        }
+        for (object, crc) in std::mem::take(&mut self.dropped) {
+            self.garbage.insert(object);
+            match self.names_of(object, crc) {
+                Ok(names) => self.garbage.extend(names.iter().copied()),
+                // What it named goes as orphans of this epoch in a later life.
+                Err(CheckpointError::Damaged(_)) => {}
+                // Looked at the next time.
+                Err(_) => {
+                    self.garbage.remove(&object);
+                    self.dropped.insert(object, crc);
+                }
+            }
+        }
+        self.names.retain(|record, _| stay.contains_key(record));
+        let (newest, names) = (&self.newest, &self.names);
+        self.garbage.retain(|object| {
+            let by_newest = newest.as_ref().is_some_and(|newest| {
+                newest.object == *object || newest.record.object(*object).is_some()
+            });
+            let by_others = || {
+                stay.contains_key(object)
+                    || names
+                        .values()
+                        .any(|names| names.binary_search(object).is_ok())
+            };
+            !by_newest && !by_others()
+        });
+        Ok(())
     }
-    named
+
+    /// What a record names, read once.
+    fn names_of(&mut self, object: ObjectId, crc: u32) -> Result<Arc<[ObjectId]>, CheckpointError> {
+        if let Some(names) = self.names.get(&object) {
+            return Ok(Arc::clone(names));
+        }
+        let names = named_by(&Record::read(&*self.home, self.database, object, crc)?);
+        self.names.insert(object, Arc::clone(&names));
+        Ok(names)
+    }
+
+    fn is_missing(&self, object: ObjectId) -> Result<bool, CheckpointError> {
+        match self.home.read_object(object, 0, &mut [0]) {
+            Err(HomeError::Missing(_)) => Ok(true),
+            Ok(_) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Published {
+    /// As a later record keeps it.
+    pub fn as_kept(&self) -> KeptRecord {
+        KeptRecord {
+            object: self.object,
+            crc: self.crc,
+            csn: self.record.csn,
+            taken_at_micros: self.record.taken_at_micros,
+        }
+    }
+}
+
+/// The objects that a record needs, without its own, by number.
+fn named_by(record: &Record) -> Arc<[ObjectId]> {
+    record.objects.iter().map(|used| used.object).collect()
 }

@@ -1,13 +1,13 @@
 //! Crashes at every single request of checkpoints, publications and collections, on the simulated home, with publications of which nobody knows
-//! whether they succeeded, checkpoints given up half way, kept records and compaction. Afterwards the newest checkpoint or the one that was under way is there, whole; what it
+//! whether they succeeded, checkpoints given up half way, kept records, restore points, branches that come and go, and compaction. Afterwards the newest checkpoint or the one that was under way is there, whole; what it
 //! keeps is there, whole; and after one more checkpoint nothing is left that none of them names.
 
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord,
-    LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, TableInfo,
-    fsck, move_pages,
+    BranchState, Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, IndexInfo,
+    KeptRecord, LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Pin, PinKind,
+    Pins, PinsError, Publisher, Record, TableInfo, Which, fsck, move_pages, pin_point,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
@@ -15,7 +15,7 @@ use logstead_home::{
     HomeError, LogHome, MemoryHome, ObjectId, SimulatedHome, SimulatedOptions, Tag,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::manifest::{Checkpoint, Manifest};
 use parking_lot::Mutex;
 use rig::{Entries, Rows, key, read_all, read_index, tile, write_tile, write_whole};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,8 +73,15 @@ impl TestHead {
             None => self.home.put_if_absent(HEAD, text.as_bytes()),
             Some(tag) => self.home.compare_and_swap(HEAD, tag, text.as_bytes()),
         };
-        *tag = Some(stored?);
-        Ok(())
+        match stored {
+            Ok(stored) => {
+                *tag = Some(stored);
+                Ok(())
+            }
+            // As the manifest's keeper tells it where there is a lease.
+            Err(HomeError::Conflict(what)) => Err(HomeError::Fenced(what)),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -95,6 +102,48 @@ impl Head for TestHead {
             _ => self.store(&text),
         }
     }
+}
+
+/// The manifest that says the same.
+fn manifest(home: &dyn LogHome) -> Result<Manifest, CheckpointError> {
+    let checkpoint = head(home)?.map(|(checkpoint, _)| checkpoint);
+    Ok(Manifest {
+        epoch: Epoch(u32::MAX),
+        checkpoint,
+        ..Manifest::first(DATABASE)
+    })
+}
+
+/// A branch of that name, as far as `state`.
+fn branch(name: &str, state: BranchState, record: KeptRecord) -> Pin {
+    let database = DatabaseId(1);
+    Pin {
+        kind: PinKind::Branch { state, database },
+        name: name.to_owned(),
+        record,
+    }
+}
+
+/// Makes a branch as who makes one does. `manifest` reads the manifest.
+fn make_branch(
+    home: &dyn LogHome,
+    name: &str,
+    which: &Which,
+    manifest: impl Fn() -> Result<Manifest, CheckpointError>,
+    chosen: impl Fn(),
+) -> Result<Option<KeptRecord>, CheckpointError> {
+    let making = |_: &Pins, record| {
+        chosen();
+        Ok(branch(name, BranchState::Making, record))
+    };
+    let Some(pin) = pin_point(home, which, making, manifest)? else {
+        return Ok(None);
+    };
+    Pins::change(home, |pins| {
+        pins.put(branch(name, BranchState::Made, pin.record));
+        Ok::<_, PinsError>(())
+    })?;
+    Ok(Some(pin.record))
 }
 
 /// What the outside knows over all lives.
@@ -183,6 +232,36 @@ impl World {
         let report = fsck(&self.home, DATABASE, found.as_ref().map(|(head, _)| head))?;
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
         let mut named = BTreeSet::new();
+        for pin in Pins::read(&*self.home)?.0.iter() {
+            let KeptRecord {
+                object, crc, csn, ..
+            } = pin.record;
+            let in_making = matches!(
+                pin.kind,
+                PinKind::Branch {
+                    state: BranchState::Making,
+                    ..
+                }
+            );
+            match Record::read(&*self.home, DATABASE, object, crc) {
+                Ok(record) => {
+                    let directory = Directory::open(Arc::clone(&self.home), record.root);
+                    match read_all(&self.home, &directory) {
+                        Ok(rows) => {
+                            assert_eq!(rows, self.history[&csn]);
+                            let entries = read_index(&self.home, &directory, (1, 2))?;
+                            assert_eq!(entries, entries_of(&rows));
+                        }
+                        Err(error) => assert!(in_making && !self.sim.is_down(), "{pin:?}: {error}"),
+                    }
+                    named.insert(object);
+                    named.extend(record.objects.iter().map(|used| used.object));
+                }
+                // It was pinned too late, and whoever did that was not told that it succeeded.
+                Err(CheckpointError::Damaged(_)) if in_making => {}
+                Err(error) => return Err(error),
+            }
+        }
         let Some(newest) = server.publisher.newest() else {
             return Ok(named);
         };
@@ -322,6 +401,39 @@ impl World {
         Ok(())
     }
 
+    /// Now and then a branch or a restore point is made, or dropped.
+    fn pin_or_unpin(&mut self) -> Result<(), CheckpointError> {
+        let name = format!("p{}", self.random.below(3));
+        match self.random.below(5) {
+            0 => {
+                let which = match self.random.below(2) {
+                    0 => Which::Newest,
+                    _ => Which::At(self.random.below(2_000_000) as i64),
+                };
+                make_branch(&*self.home, &name, &which, || manifest(&*self.home), || {})?;
+            }
+            1 => {
+                let point = |_: &Pins, record| {
+                    Ok::<_, CheckpointError>(Pin {
+                        kind: PinKind::Point,
+                        name: name.clone(),
+                        record,
+                    })
+                };
+                pin_point(&*self.home, &Which::Newest, point, || manifest(&*self.home))?;
+            }
+            2 => {
+                Pins::change(&*self.home, |pins| {
+                    pins.remove_branch(&name);
+                    pins.remove_point(&name);
+                    Ok::<_, PinsError>(())
+                })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// One life: some checkpoints; everything is checked after each of them if `is_checked`. Ends with the first error of a machine that has stopped.
     fn live(&mut self, checkpoints: u64, is_checked: bool) -> Result<(), CheckpointError> {
         let mut server = self.open()?;
@@ -349,7 +461,9 @@ impl World {
             if given_up {
                 server.rows = before;
             }
+            self.pin_or_unpin()?;
             server.publisher.collect()?;
+            self.pin_or_unpin()?;
             if is_checked {
                 self.check(&server)?;
             }
@@ -384,6 +498,13 @@ impl World {
         let there = self.home.objects().unwrap();
         let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
         assert_eq!(there, named, "needed and there");
+        // Nothing leaks for ever: without its branches and restore points, what only they needed goes.
+        unpin_all(&*self.home);
+        server.publisher.collect().unwrap();
+        let named = self.check(&server).unwrap();
+        let there = self.home.objects().unwrap();
+        let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
+        assert_eq!(there, named, "needed and there without pins");
     }
 }
 
@@ -440,6 +561,15 @@ fn retile(
         }
     }
     Ok(())
+}
+
+/// Drops every pin.
+fn unpin_all(home: &dyn LogHome) {
+    Pins::change(home, |pins| {
+        *pins = Pins::default();
+        Ok::<_, PinsError>(())
+    })
+    .unwrap();
 }
 
 fn requests_of_a_life(seed: u64, checkpoints: u64) -> u64 {
@@ -521,6 +651,123 @@ fn t8_orphans_are_of_earlier_epochs_only() {
         .map(|info| info.id)
         .collect();
     assert_eq!(left, ids[2..]);
+}
+
+/// T8: while a branch is made, the server publishes, and removes what no record names any more, at any moment in between. The branch is made of a record that is there, and
+/// stays there until the branch is dropped.
+#[test]
+fn t8_a_branch_is_made_while_its_parent_goes_on() {
+    for seed in 0..40 {
+        for moment in 0..5 {
+            let world = std::cell::RefCell::new(World::new(seed));
+            let home = Arc::clone(&world.borrow().home);
+            let server = std::cell::RefCell::new(world.borrow_mut().open().unwrap());
+            let go_on = || {
+                let (mut world, mut server) = (world.borrow_mut(), server.borrow_mut());
+                while world.checkpoint(&mut server, false).is_err() {
+                    let tag = head(&*home).unwrap().map(|(_, tag)| tag);
+                    let Server { publisher, .. } = &mut *server;
+                    *publisher.head().tag.lock() = tag;
+                }
+                server.publisher.collect().unwrap();
+            };
+            (0..6).for_each(|_| go_on());
+            let reads = std::cell::Cell::new(0);
+            let read = || {
+                let number = reads.replace(reads.get() + 1);
+                // Before the first look, behind it, before the second look, behind it.
+                if moment == number * 2 {
+                    (0..3).for_each(|_| go_on());
+                }
+                let found = manifest(&*home);
+                if moment == number * 2 + 1 {
+                    (0..3).for_each(|_| go_on());
+                }
+                found
+            };
+            // When it has chosen, and before it has pinned.
+            let once = std::cell::Cell::new(moment == 4);
+            let chosen = || {
+                if once.replace(false) {
+                    (0..3).for_each(|_| go_on());
+                }
+            };
+            let made = make_branch(&*home, "b", &Which::Newest, read, chosen).unwrap();
+            let made = made.expect("there is a checkpoint");
+            let whole = || {
+                let record = Record::read(&*home, DATABASE, made.object, made.crc).unwrap();
+                let directory = Directory::open(Arc::clone(&home), record.root);
+                read_all(&home, &directory).unwrap() == world.borrow().history[&made.csn]
+            };
+            for _ in 0..6 {
+                assert!(whole(), "seed {seed}, moment {moment}");
+                go_on();
+            }
+            // Also in later lives, which know of it only by its pin.
+            let later = world.borrow_mut().open().unwrap();
+            *server.borrow_mut() = later;
+            go_on();
+            assert!(whole());
+            unpin_all(&*home);
+            go_on();
+            let gone = Record::read(&*home, DATABASE, made.object, made.crc);
+            let kept = world.borrow().check(&server.borrow()).unwrap();
+            assert!(gone.is_err() || kept.contains(&made.object), "it leaks");
+        }
+    }
+}
+
+/// T8: while a record that is pinned cannot be read, or the pins cannot, nothing is removed at all.
+#[test]
+fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
+    let mut world = World::new(3);
+    let mut server = world.open().unwrap();
+    for _ in 0..4 {
+        let _perhaps_in_doubt = world.checkpoint(&mut server, false);
+        let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+        server.publisher = world.settled(server.publisher, tag);
+    }
+    server.publisher.collect().unwrap();
+    let newest = server.publisher.newest().unwrap().as_kept();
+    let missing = KeptRecord {
+        object: ObjectId(newest.object.0 + 1_000),
+        ..newest
+    };
+    let before = |world: &World| world.home.objects().unwrap().len();
+    for pins in [
+        {
+            let mut pins = Pins::default();
+            pins.put(branch("b", BranchState::Made, missing));
+            pins.encode()
+        },
+        b"logstead pins 2\n".to_vec(),
+        b"logstead pins 1\ncrc 00000000\n".to_vec(),
+    ] {
+        match world.home.get(logstead_checkpoint::PINS).unwrap() {
+            Some((_, tag)) => world
+                .home
+                .compare_and_swap(logstead_checkpoint::PINS, tag, &pins),
+            None => world.home.put_if_absent(logstead_checkpoint::PINS, &pins),
+        }
+        .unwrap();
+        for _ in 0..6 {
+            let _perhaps_in_doubt = world.checkpoint(&mut server, false);
+            let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+            server.publisher = world.settled(server.publisher, tag);
+            let there = before(&world);
+            let nothing_to_do = server.publisher.garbage() == 0;
+            assert!(server.publisher.collect().is_err() || nothing_to_do);
+            assert_eq!(before(&world), there);
+        }
+    }
+    assert!(server.publisher.garbage() > 0);
+    let (_, tag) = world.home.get(logstead_checkpoint::PINS).unwrap().unwrap();
+    let none = Pins::default().encode();
+    world
+        .home
+        .compare_and_swap(logstead_checkpoint::PINS, tag, &none)
+        .unwrap();
+    assert!(server.publisher.collect().unwrap().removed > 0);
 }
 
 /// T8: a server that was overtaken removes nothing, and publishes nothing.

@@ -102,7 +102,7 @@ impl From<logstead_checkpoint::CheckpointError> for FaultError {
         match error {
             CheckpointError::Home(_) => FaultError::Unreachable(error.to_string()),
             CheckpointError::Overtaken => FaultError::Closing,
-            CheckpointError::Damaged(_) | CheckpointError::Misuse(_) => {
+            CheckpointError::Damaged(_) | CheckpointError::Misuse(_) | CheckpointError::Pins(_) => {
                 FaultError::Damaged(error.to_string())
             }
         }

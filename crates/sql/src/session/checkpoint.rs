@@ -93,7 +93,9 @@ fn checkpoint_error(error: &CheckpointError) -> SqlError {
         CheckpointError::LogFailed(_)
         | CheckpointError::Overtaken
         | CheckpointError::Pages(PagesError::Home(_) | PagesError::Overtaken) => SqlState::IO_ERROR,
-        CheckpointError::Pages(PagesError::Damaged(_)) => SqlState::DATA_CORRUPTED,
+        CheckpointError::Pages(PagesError::Damaged(_) | PagesError::Pins(_)) => {
+            SqlState::DATA_CORRUPTED
+        }
         CheckpointError::Busy | CheckpointError::Pages(PagesError::Misuse(_)) => {
             SqlState::INTERNAL_ERROR
         }
