@@ -180,6 +180,23 @@ impl Pins {
         })
     }
 
+    /// Names points, adds those that are pinned by hand only, and sorts all of them by CSN.
+    pub(crate) fn name(&self, points: &mut Vec<Point>) {
+        for pin in self.iter().filter(|pin| pin.kind == PinKind::Point) {
+            let found = points
+                .iter_mut()
+                .find(|point| point.record.object == pin.record.object);
+            match found {
+                Some(point) => point.names.push(pin.name.clone()),
+                None => points.push(Point {
+                    names: vec![pin.name.clone()],
+                    ..Point::unnamed(pin.record)
+                }),
+            }
+        }
+        points.sort_by_key(|point| (point.record.csn, point.record.object));
+    }
+
     /// The pins' text.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = format!("logstead pins {FORMAT}\n");
@@ -338,24 +355,22 @@ pub struct Point {
     pub is_newest: bool,
 }
 
+impl Point {
+    /// One that has no name.
+    pub fn unnamed(record: KeptRecord) -> Point {
+        Point {
+            names: Vec::new(),
+            record,
+            is_newest: false,
+        }
+    }
+}
+
 /// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by hand.
 pub fn points(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
     let (pins, _) = Pins::read(home)?;
     let mut points = led_to(home, manifest)?;
-    for pin in pins.iter().filter(|pin| pin.kind == PinKind::Point) {
-        match points
-            .iter_mut()
-            .find(|point| point.record.object == pin.record.object)
-        {
-            Some(point) => point.names.push(pin.name.clone()),
-            None => points.push(Point {
-                names: vec![pin.name.clone()],
-                record: pin.record,
-                is_newest: false,
-            }),
-        }
-    }
-    points.sort_by_key(|point| (point.record.csn, point.record.object));
+    pins.name(&mut points);
     Ok(points)
 }
 
@@ -372,9 +387,8 @@ fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, Checkpo
         taken_at_micros: record.taken_at_micros,
     };
     let point = |record: KeptRecord| Point {
-        names: Vec::new(),
-        record,
         is_newest: record == newest,
+        ..Point::unnamed(record)
     };
     let kept = record.kept.iter().copied();
     Ok(kept.chain([newest]).map(point).collect())

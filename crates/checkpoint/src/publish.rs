@@ -24,7 +24,7 @@
 use crate::compact::{self, Limits};
 use crate::directory::{Applied, Directory};
 use crate::error::CheckpointError;
-use crate::pins::{BranchState, PinKind, Pins};
+use crate::pins::{BranchState, Pin, PinKind, Pins, Point};
 use crate::place::PageKey;
 use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 use crate::writer::{Finished, Ledger};
@@ -100,8 +100,10 @@ pub struct Publisher<H> {
     newest: Option<Published>,
     /// What records name that stay, by number, as far as it was needed.
     names: BTreeMap<ObjectId, Arc<[ObjectId]>>,
-    /// Records that were pinned when that was last looked at, and their checksums.
-    pinned: BTreeMap<ObjectId, u32>,
+    /// Objects and live bytes of records that stay, as far as they were read.
+    sizes: BTreeMap<ObjectId, (u64, u64)>,
+    /// The pins when they were last looked at.
+    pins: Pins,
     /// Records that were dropped or unpinned, and their checksums: what they name is to be looked at.
     dropped: BTreeMap<ObjectId, u32>,
     /// To be removed, unless somebody needs it.
@@ -136,7 +138,8 @@ impl<H: Head> Publisher<H> {
             ledger,
             newest,
             names: BTreeMap::new(),
-            pinned: BTreeMap::new(),
+            sizes: BTreeMap::new(),
+            pins: Pins::default(),
             dropped: BTreeMap::new(),
             garbage: BTreeSet::new(),
             has_listed: false,
@@ -301,6 +304,7 @@ impl<H: Head> Publisher<H> {
     fn published(&mut self, new: Published, own: Vec<ObjectId>) -> &Published {
         if let Some(old) = self.newest.take() {
             self.names.insert(old.object, named_by(&old.record));
+            self.sizes.insert(old.object, size_of_all(&old.record));
             let stays = |object| new.record.kept.iter().any(|kept| kept.object == object);
             let before = old.record.kept.iter().map(|kept| (kept.object, kept.crc));
             let before = before.chain([(old.object, old.crc)]);
@@ -333,7 +337,8 @@ impl<H: Head> Publisher<H> {
             self.garbage.extend(listed.filter(|id| id.epoch() < epoch));
             self.has_listed = true;
         }
-        if self.garbage.is_empty() && self.dropped.is_empty() && self.pinned.is_empty() {
+        let has_pins = self.pins.iter().next().is_some();
+        if self.garbage.is_empty() && self.dropped.is_empty() && !has_pins {
             return Ok(Collected::default());
         }
         self.judge()?;
@@ -359,13 +364,12 @@ impl<H: Head> Publisher<H> {
     /// What is garbage afterwards is needed by nobody.
     fn judge(&mut self) -> Result<(), CheckpointError> {
         // After the publication that dropped something: see the module's documentation.
-        let (pins, _) = Pins::read(&*self.home)?;
-        let mut stay: BTreeMap<ObjectId, u32> = BTreeMap::new();
-        for pin in pins.iter() {
-            stay.insert(pin.record.object, pin.record.crc);
-        }
-        let unpinned = std::mem::replace(&mut self.pinned, stay.clone());
-        self.dropped.extend(unpinned);
+        self.look_at_pins()?;
+        let pins = self.pins.clone();
+        let pinned = pins.iter();
+        let mut stay: BTreeMap<ObjectId, u32> = pinned
+            .map(|pin| (pin.record.object, pin.record.crc))
+            .collect();
         let kept = self.newest.iter().flat_map(|newest| &newest.record.kept);
         stay.extend(kept.map(|kept| (kept.object, kept.crc)));
         self.dropped.retain(|record, _| {
@@ -409,6 +413,7 @@ impl<H: Head> Publisher<H> {
             }
         }
         self.names.retain(|record, _| stay.contains_key(record));
+        self.sizes.retain(|record, _| stay.contains_key(record));
         let (newest, names) = (&self.newest, &self.names);
         self.garbage.retain(|object| {
             let by_newest = newest.as_ref().is_some_and(|newest| {
@@ -430,9 +435,46 @@ impl<H: Head> Publisher<H> {
         if let Some(names) = self.names.get(&object) {
             return Ok(Arc::clone(names));
         }
-        let names = named_by(&Record::read(&*self.home, self.database, object, crc)?);
+        let record = Record::read(&*self.home, self.database, object, crc)?;
+        let names = named_by(&record);
         self.names.insert(object, Arc::clone(&names));
+        self.sizes.insert(object, size_of_all(&record));
         Ok(names)
+    }
+
+    /// Reads the pins. Those that are gone since they were last looked at hold nothing any more.
+    pub fn look_at_pins(&mut self) -> Result<(), CheckpointError> {
+        let (pins, _) = Pins::read(&*self.home)?;
+        let before = std::mem::replace(&mut self.pins, pins);
+        let record = |pin: &Pin| (pin.record.object, pin.record.crc);
+        self.dropped.extend(before.iter().map(record));
+        // Judged with the next collection.
+        let pinned: BTreeSet<ObjectId> = self.pins.iter().map(|pin| pin.record.object).collect();
+        self.dropped.retain(|object, _| !pinned.contains(object));
+        Ok(())
+    }
+
+    /// What can be gone back to, by CSN, as it was when a collection or [`Publisher::look_at_pins`] last looked, each with its objects and the bytes it needs of them if its record
+    /// was read.
+    pub fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
+        let mut points: Vec<Point> = self.to_keep().into_iter().map(Point::unnamed).collect();
+        if let Some(newest) = points.last_mut() {
+            newest.is_newest = true;
+        }
+        self.pins.name(&mut points);
+        let newest = self.newest.as_ref();
+        let size = |point: &Point| {
+            let of_newest = newest.filter(|newest| newest.object == point.record.object);
+            let of_newest = of_newest.map(|newest| size_of_all(&newest.record));
+            of_newest.or_else(|| self.sizes.get(&point.record.object).copied())
+        };
+        points
+            .into_iter()
+            .map(|point| {
+                let size = size(&point);
+                (point, size)
+            })
+            .collect()
     }
 
     fn is_missing(&self, object: ObjectId) -> Result<bool, CheckpointError> {
@@ -454,6 +496,11 @@ impl Published {
             taken_at_micros: self.record.taken_at_micros,
         }
     }
+}
+
+/// Objects of a record, and the bytes that it needs of them.
+fn size_of_all(record: &Record) -> (u64, u64) {
+    (record.objects.len() as u64, record.bytes().0)
 }
 
 /// The objects that a record needs, without its own, by number.

@@ -49,6 +49,8 @@ pub struct EngineOptions {
     pub replay_threads: usize,
     /// The most that checkpoints write in a second; 0 stands for no limit.
     pub checkpoint_bandwidth_bytes: u64,
+    /// Which checkpoints are kept as restore points.
+    pub retention: logstead_checkpoint::Retention,
     /// Threads that bring in what is not in memory; 0: who waits for it does.
     pub fault_threads: usize,
     /// For tests of those who call: one in so many operations, by chance that is the same every time, finds absent what is
@@ -67,6 +69,7 @@ impl Default for EngineOptions {
             lease: LeaseOptions::default(),
             replay_threads: 0,
             checkpoint_bandwidth_bytes: 0,
+            retention: logstead_checkpoint::Retention::default(),
             fault_threads: 4,
             absent_one_in: 0,
         }
@@ -199,7 +202,11 @@ impl Engine {
             orphans: Mutex::default(),
             lease,
             env: env.clone(),
-            checkpoints: Checkpoints::new(base, options.checkpoint_bandwidth_bytes),
+            checkpoints: Checkpoints::new(
+                base,
+                options.checkpoint_bandwidth_bytes,
+                options.retention,
+            ),
             _buffers: buffers,
             account,
         })))

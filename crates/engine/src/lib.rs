@@ -155,7 +155,7 @@ mod write;
 pub use absent::{Absent, FaultError, Present};
 pub use checkpoint::{
     Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
-    CheckpointTook, Checkpointer,
+    CheckpointTook, Checkpointer, RestorePoint, RestorePointError,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};
@@ -163,6 +163,7 @@ pub use executor::{Executor, Idle, yield_now};
 pub use fault::FaultWait;
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use logstead_checkpoint::CheckpointError as PagesError;
+pub use logstead_checkpoint::Retention;
 pub use logstead_commit::adapt::What;
 pub use logstead_commit::{
     Acknowledged, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, LaneStats, Latencies,

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logstead_checkpoint::{
-    Applied, Chain, Directory, Finished, Ledger, Limits, NewCheckpoint, ObjectId, ObjectWriter,
-    PageKey, Publisher,
+    Applied, Chain, Directory, Finished, KeptRecord, Ledger, Limits, NewCheckpoint, ObjectId,
+    ObjectWriter, PageKey, Point, Publisher, Retention,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
@@ -53,13 +53,15 @@ impl Base {
         let keeper = Arc::new(keeper);
         let newest = keeper.manifest().checkpoint;
         let ledger = Arc::new(Ledger::new(epoch));
-        let publisher = Publisher::open(
+        let mut publisher = Publisher::open(
             Arc::clone(&home),
             Arc::clone(&keeper),
             database,
             ledger,
             newest.as_ref(),
         )?;
+        // Who cannot read them removes nothing, and says so.
+        let _not_known_yet = publisher.look_at_pins();
         let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
         Ok(Base {
             home,
@@ -177,10 +179,13 @@ impl Base {
         new: NewCheckpoint,
         made: Applied,
         stored: Finished,
+        retention: &Retention,
         report: &mut CheckpointReport,
     ) -> Result<(), CheckpointError> {
         let written = stored.written().clone();
-        let published = self.publisher.publish(new, &made, stored, |_| false)?;
+        let stay = retention.choose(&self.publisher.to_keep(), new.taken_at_micros);
+        let keep = |record: &KeptRecord| stay.contains(&record.object);
+        let published = self.publisher.publish(new, &made, stored, keep)?;
         let (live, in_use) = published.record.bytes();
         report.objects = written.objects.len() as u64;
         report.bytes = written.bytes;
@@ -190,6 +195,16 @@ impl Base {
         report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
         Ok(())
+    }
+
+    /// Reads the pins of restore points and branches.
+    pub(super) fn look_at_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
+        self.publisher.look_at_pins()
+    }
+
+    /// What can be gone back to, by CSN, with objects and bytes.
+    pub(super) fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
+        self.publisher.points()
     }
 
     /// Removes what only records before the newest named, and the log before its places. What fails is tried again after

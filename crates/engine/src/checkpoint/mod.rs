@@ -33,6 +33,7 @@
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
 mod base;
+mod points;
 mod report;
 mod take;
 mod thread;
@@ -44,7 +45,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_checkpoint::Pace;
+use logstead_checkpoint::{Pace, Retention};
 use logstead_commit::{Awaits, LogFailed};
 use logstead_types::Csn;
 use parking_lot::Mutex;
@@ -52,6 +53,7 @@ use parking_lot::Mutex;
 use crate::engine::{Engine, EngineInner};
 
 pub(crate) use base::Base;
+pub use points::{RestorePoint, RestorePointError};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTook};
 pub use take::Checkpoint;
 pub use thread::{CheckpointListener, Checkpointer};
@@ -67,21 +69,26 @@ pub(crate) struct Checkpoints {
     turn: Mutex<()>,
     stats: Mutex<CheckpointStats>,
     bandwidth_bytes: AtomicU64,
+    retention: Retention,
+    /// What can be gone back to.
+    points: Mutex<Vec<RestorePoint>>,
     /// The one under way is to be given up.
     stopping: AtomicBool,
 }
 
 impl Checkpoints {
-    pub(crate) fn new(base: Base, bandwidth_bytes: u64) -> Checkpoints {
+    pub(crate) fn new(base: Base, bandwidth_bytes: u64, retention: Retention) -> Checkpoints {
         let stats = CheckpointStats {
             loaded: Some(base.csn()).filter(|csn| *csn > Csn::ZERO),
             ..CheckpointStats::default()
         };
         Checkpoints {
+            points: Mutex::new(points::listed(&base)),
             base: Mutex::new(Some(base)),
             turn: Mutex::default(),
             stats: Mutex::new(stats),
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
+            retention,
             stopping: AtomicBool::new(false),
         }
     }

@@ -364,7 +364,8 @@ impl Checkpoint {
             starts: std::mem::take(&mut self.starts),
         };
         let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
-        base.publish(new, made, stored, &mut self.report)?;
+        let retention = &self.engine.inner().checkpoints.retention;
+        base.publish(new, made, stored, retention, &mut self.report)?;
         // From here on the next one is taken from this.
         self.published = true;
         for change in &self.changes {
@@ -377,6 +378,7 @@ impl Checkpoint {
         self.report.written = true;
         if let Some(base) = &mut self.base {
             base.collect(&mut self.report);
+            self.engine.inner().checkpoints.note_points(base);
         }
         self.report.took.collecting = self.lap();
         Ok(self.report.clone())

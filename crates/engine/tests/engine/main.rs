@@ -13,6 +13,7 @@ mod locks;
 mod memory;
 mod recovery;
 mod replay;
+mod restore_points;
 mod row_lock_stress;
 mod row_locks;
 mod schedules;
