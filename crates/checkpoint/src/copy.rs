@@ -97,7 +97,7 @@ fn checked(
     for copy in 0..from.copies() {
         let mut other = vec![0; size];
         // An error is no better than the damage that is known.
-        if from.copies() > 1
+        if from.rereads_objects()
             && matches!(from.read_object_copy(copy, used.object, 0, &mut other), Ok(got) if got == size)
             && is_intact(&other)
         {

@@ -67,9 +67,9 @@ fn read_other_copy(home: &dyn LogHome, at: &PageRef, into: &mut Vec<u8>) -> bool
         })
 }
 
-/// Is it worth while to find damage early, because there may be better bytes?
+/// Is it worth while to find damage early, because there may be better bytes: in another copy, or past a cache?
 fn has_copies(home: &dyn LogHome) -> bool {
-    home.copies() > 1
+    home.rereads_objects()
 }
 
 /// What shows before a frame is decoded; all that can be seen of it, where there are other copies.

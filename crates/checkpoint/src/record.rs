@@ -205,7 +205,7 @@ impl Record {
         let any = |offset, into: &mut [u8]| home.read_object(object, offset, into);
         let read = Record::read_by(any, database, object, crc);
         let copies = home.copies();
-        if copies > 1 && matches!(read, Err(CheckpointError::Damaged(_))) {
+        if home.rereads_objects() && matches!(read, Err(CheckpointError::Damaged(_))) {
             for copy in 0..copies {
                 let one =
                     |offset, into: &mut [u8]| home.read_object_copy(copy, object, offset, into);

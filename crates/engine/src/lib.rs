@@ -171,7 +171,8 @@ pub use logstead_commit::{
 };
 pub use logstead_env::Env;
 pub use logstead_home::{
-    HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, PriceList, RequestKind, Usage,
+    CacheStats, HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, PriceList, RequestKind,
+    Usage,
 };
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};

@@ -10,10 +10,11 @@
 //! | [`MemoryHome`] | `memory:` | this process | none needed |
 //! | [`ObjectHome`] | a bucket ([`bucket`]) | objects that are appended to, or one per append | a lease, and [`LogHome::fence`] |
 //!
-//! [`open()`] turns a URL into a home.
+//! [`open()`] turns a URL into a home. [`CachedHome`] puts a cache of objects' blocks on the local disk around one.
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+mod cache;
 pub mod conformance;
 mod error;
 mod immutable;
@@ -26,6 +27,7 @@ mod replicated;
 pub mod simulated;
 mod usage;
 
+pub use cache::{CacheOptions, CacheStats, CachedHome};
 pub use error::{HomeError, NoRoom};
 pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 pub use local::{LocalHome, LocalOptions, Way};
@@ -412,6 +414,16 @@ pub trait LogHome: Send + Sync {
     ) -> Result<usize, HomeError> {
         let _only_one = copy;
         self.read_object(id, offset, into)
+    }
+
+    /// May [`read_object_copy`](Self::read_object_copy) find good bytes where [`read_object`](Self::read_object) gave damaged ones?
+    fn rereads_objects(&self) -> bool {
+        self.copies() > 1
+    }
+
+    /// What a cache of objects' blocks holds and does, if there is one.
+    fn cache(&self) -> Option<CacheStats> {
+        None
     }
 
     /// The objects, by number. What is put or removed meanwhile may or may not be among them.

@@ -43,6 +43,9 @@ pub(crate) struct Config {
     pub(crate) take_over: bool,
     /// What providers charge, if the built-in list is not enough.
     pub(crate) price_list: Option<PathBuf>,
+    /// Where objects' blocks are kept on the local disk, if the home is an object store.
+    pub(crate) cache_directory: Option<PathBuf>,
+    pub(crate) cache_size_bytes: u64,
     /// Zero: only when asked.
     pub(crate) checkpoint_interval: Duration,
     /// In a second; 0: no limit.
@@ -290,6 +293,10 @@ impl Config {
             price_list: Some(value("price_list"))
                 .filter(|file| !file.is_empty())
                 .map(PathBuf::from),
+            cache_directory: Some(value("cache_directory"))
+                .filter(|directory| !directory.is_empty())
+                .map(PathBuf::from),
+            cache_size_bytes: number("cache_size")?,
             checkpoint_interval: Duration::from_millis(number("checkpoint_interval")?),
             checkpoint_bandwidth_bytes: number("checkpoint_bandwidth")?,
             values,

@@ -10,7 +10,9 @@ use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_engine::{Engine, EngineOptions, LeaseEvent, LeaseOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{HomeError, HomeOptions, LocalOptions, LogHome, PriceList};
+use logstead_home::{
+    CacheOptions, CachedHome, HomeError, HomeOptions, LocalOptions, LogHome, PriceList,
+};
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
 use logstead_types::{Csn, WorkerId};
@@ -157,7 +159,27 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> 
         ack: config.ack,
         ..HomeOptions::default()
     };
-    logstead_home::open(&place(config), env, &options)
+    let home = logstead_home::open(&place(config), env, &options)?;
+    Ok(cached(home, config, env))
+}
+
+/// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a reason not to start.
+fn cached(home: Arc<dyn LogHome>, config: &Config, env: &Env) -> Arc<dyn LogHome> {
+    let Some(directory) = &config.cache_directory else {
+        return home;
+    };
+    if !home.facts().leased {
+        info!("cache_directory is not used: the home is on this machine");
+        return home;
+    }
+    let options = CacheOptions::new(directory, config.cache_size_bytes);
+    match CachedHome::open(Arc::clone(&home), env, &options) {
+        Ok(cached) => Arc::new(cached),
+        Err(error) => {
+            warn!("there is no cache in this life of the server: {error}");
+            home
+        }
+    }
 }
 
 /// What providers charge: the built-in list, and the user's over it.

@@ -31,7 +31,7 @@ pub(crate) use store::dependency_failure;
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
-use logstead_engine::{CheckpointStats, CommitPath, HomeUsage, RecoveryReport};
+use logstead_engine::{CacheStats, CheckpointStats, CommitPath, HomeUsage, RecoveryReport};
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,6 +86,8 @@ pub trait Live: Send + Sync {
     fn commit_path(&self) -> Option<Arc<CommitPath>>;
     /// What was asked of the log's homes, one by one.
     fn home_usage(&self) -> Option<Vec<HomeUsage>>;
+    /// What the cache of objects on the local disk has done; absent where there is none.
+    fn cache(&self) -> Option<CacheStats>;
     /// What that costs.
     fn tariff(&self) -> Option<Arc<Tariff>>;
     /// What checkpoints have done.

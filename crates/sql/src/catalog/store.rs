@@ -22,9 +22,9 @@ use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::value::Oid;
 use logstead_engine::{
-    CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome, HomeUsage,
-    Isolation, Present, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker,
-    WriteError,
+    CacheStats, CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome,
+    HomeUsage, Isolation, Present, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError,
+    Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -629,6 +629,10 @@ impl Live for LiveStore {
 
     fn home_usage(&self) -> Option<Vec<HomeUsage>> {
         Some(self.0.upgrade()?.engine.home().usage())
+    }
+
+    fn cache(&self) -> Option<CacheStats> {
+        self.0.upgrade()?.engine.home().cache()
     }
 
     fn tariff(&self) -> Option<Arc<Tariff>> {

@@ -118,6 +118,22 @@ pub static TABLE: &[Setting] = &[
         "hex",
         "Sets the output format for bytea.",
     ),
+    server(
+        "cache_directory",
+        Kind::Text,
+        "",
+        "Directory on a local disk where blocks of stored objects are kept, if the home is an object store; empty: nowhere. See logstead_cache.",
+    ),
+    server(
+        "cache_size",
+        Kind::Int {
+            min: 1 << 20,
+            max: 1 << 50,
+            unit: Unit::Bytes,
+        },
+        "10737418240",
+        "The most that is kept in cache_directory.",
+    ),
     session(
         "check_function_bodies",
         Kind::Bool,

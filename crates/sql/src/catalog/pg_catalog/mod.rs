@@ -21,6 +21,7 @@ macro_rules! virtual_tables {
 
 pub(crate) use virtual_tables;
 
+mod cache;
 mod catalog_views;
 mod catalogs;
 pub(crate) mod cells;
@@ -59,6 +60,7 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
         .chain(catalog_views::VIEWS)
         .chain(commit::VIEWS)
         .chain(cost::VIEWS)
+        .chain(cache::VIEWS)
         .chain(checkpoints::VIEWS)
         .chain(super::information_schema::views())
 }

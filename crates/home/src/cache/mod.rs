@@ -1,0 +1,370 @@
+//! A home with a cache of immutable objects' blocks on this machine's disk: for homes whose reads are requests.
+//!
+//! Objects never change, so a block that was read or stored once is as good as the store's. What the cache gives back is checked against its own
+//! checksum; what it cannot know (an object of the same number in a store that was emptied and filled again) is found by the reader's checks, who then
+//! asks again with [`LogHome::read_object_copy`], which goes past the cache and drops what was in it.
+//!
+//! Invariants:
+//! - Whatever happens to the cache (damage, a full disk, an I/O error, another process that uses it) costs time only: it is never the reason for an error.
+//! - However many ask for a block at once, the store is asked once.
+//! - Blocks that follow one another and are missing are asked for in one request.
+//! - The lanes, side segments and named things of the home are not cached: a server reads them once, at its start.
+
+mod blocks;
+
+use crate::{
+    Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
+};
+use blocks::{Blocks, Key};
+use logstead_env::{Buffer, Env};
+use logstead_types::LaneId;
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Bytes of a block: large enough that a miss is worth a request, small enough that a page does not bring much that nobody wants.
+const BLOCK_BYTES: usize = 256 << 10;
+/// The most that is asked for in one request: what readers of pages ask for at most.
+const REQUEST_BYTES_MAX: usize = 4 << 20;
+
+/// Where the cache is, and how large it may become.
+#[derive(Clone, Debug)]
+pub struct CacheOptions {
+    /// Its directory, made if it is not there.
+    pub directory: PathBuf,
+    /// Most bytes on the disk.
+    pub size_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+}
+
+impl CacheOptions {
+    /// A cache in `directory` of at most `size_bytes`.
+    pub fn new(directory: impl Into<PathBuf>, size_bytes: u64) -> CacheOptions {
+        CacheOptions {
+            directory: directory.into(),
+            size_bytes,
+            block_bytes: BLOCK_BYTES,
+        }
+    }
+}
+
+/// What a cache holds, and what it has done since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Blocks in it.
+    pub blocks: u64,
+    /// Their bytes.
+    pub used_bytes: u64,
+    /// Most bytes of blocks.
+    pub size_bytes: u64,
+    /// Blocks that were asked for and there.
+    pub hits: u64,
+    /// Blocks that were read from the store.
+    pub misses: u64,
+    /// Blocks that were asked for while somebody else was reading them from the store.
+    pub joined: u64,
+    /// Blocks that were there and not good.
+    pub damaged: u64,
+    /// Blocks that made room for others.
+    pub evicted: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Why nothing is stored any more; `None`: it is.
+    pub off: Option<String>,
+}
+
+/// A block that somebody reads from the store.
+#[derive(Default)]
+struct Flight {
+    landed: Mutex<Option<Result<Arc<[u8]>, HomeError>>>,
+    told: Condvar,
+}
+
+impl Flight {
+    fn land(&self, block: Result<Arc<[u8]>, HomeError>) {
+        let mut landed = self.landed.lock();
+        if landed.is_none() {
+            *landed = Some(block);
+            self.told.notify_all();
+        }
+    }
+
+    fn wait(&self) -> Result<Arc<[u8]>, HomeError> {
+        let mut landed = self.landed.lock();
+        loop {
+            if let Some(block) = &*landed {
+                return block.clone();
+            }
+            self.told.wait(&mut landed);
+        }
+    }
+}
+
+/// Flights that this thread has begun: they land, whatever becomes of it.
+struct Begun<'h> {
+    home: &'h CachedHome,
+    flights: Vec<(Key, Arc<Flight>)>,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let mut reading = self.home.reading.lock();
+        for (key, flight) in &self.flights {
+            reading.remove(key);
+            flight.land(Err(HomeError::Missing(
+                "a block that nobody read".to_owned(),
+            )));
+        }
+    }
+}
+
+/// Where a block is to be had.
+enum Source<'h> {
+    Here(Vec<u8>),
+    Elsewhere(Arc<Flight>),
+    Nowhere(Begun<'h>),
+}
+
+/// A home whose immutable objects are also kept on this machine's disk.
+pub struct CachedHome {
+    inner: Arc<dyn LogHome>,
+    directory: PathBuf,
+    block_bytes: usize,
+    blocks: Blocks,
+    reading: Mutex<BTreeMap<Key, Arc<Flight>>>,
+}
+
+impl CachedHome {
+    /// Puts a cache around a home. What is in it from an earlier life counts.
+    pub fn open(
+        inner: Arc<dyn LogHome>,
+        env: &Env,
+        options: &CacheOptions,
+    ) -> Result<CachedHome, HomeError> {
+        let directory: &Path = &options.directory;
+        let name = inner.describe();
+        let (size, block) = (options.size_bytes, options.block_bytes.max(1));
+        Ok(CachedHome {
+            blocks: Blocks::open(directory, env, &name, size, block)?,
+            inner,
+            directory: directory.to_owned(),
+            block_bytes: block,
+            reading: Mutex::default(),
+        })
+    }
+
+    /// The blocks of an object in which `len` bytes from `offset` on lie.
+    fn blocks_of(&self, offset: u64, len: usize) -> Option<std::ops::RangeInclusive<u32>> {
+        let last = offset.checked_add(len.checked_sub(1)? as u64)?;
+        let number = |at: u64| u32::try_from(at / self.block_bytes as u64).ok();
+        Some(number(offset)?..=number(last)?)
+    }
+
+    /// Finds a block, or begins to read it, with those up to `last` that are missing too.
+    fn find(&self, first: Key, last: u32) -> Source<'_> {
+        if let Some(block) = self.blocks.get(first) {
+            return Source::Here(block);
+        }
+        let mut reading = self.reading.lock();
+        if let Some(flight) = reading.get(&first) {
+            return Source::Elsewhere(Arc::clone(flight));
+        }
+        // Whoever read it before has stored it before its flight was taken off the list.
+        if let Some(block) = self.blocks.get(first) {
+            return Source::Here(block);
+        }
+        let most = (REQUEST_BYTES_MAX / self.block_bytes).max(1) as u32;
+        let mut flights = Vec::new();
+        for block in first.block..=last.min(first.block.saturating_add(most - 1)) {
+            let key = Key { block, ..first };
+            if block > first.block && (reading.contains_key(&key) || self.blocks.has(key)) {
+                break;
+            }
+            let flight = Arc::new(Flight::default());
+            reading.insert(key, Arc::clone(&flight));
+            flights.push((key, flight));
+        }
+        Source::Nowhere(Begun {
+            home: self,
+            flights,
+        })
+    }
+
+    /// Reads blocks that follow one another from the store, in one request, stores them and tells whoever waits; their bytes.
+    fn fetch(&self, begun: &Begun<'_>) -> Result<Vec<u8>, HomeError> {
+        let Some((first, _)) = begun.flights.first() else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = vec![0; begun.flights.len() * self.block_bytes];
+        let offset = u64::from(first.block) * self.block_bytes as u64;
+        let read = self.inner.read_object(first.object, offset, &mut bytes);
+        match &read {
+            Ok(got) => bytes.truncate(*got),
+            Err(_) => bytes.clear(),
+        }
+        let mut pieces = bytes.chunks(self.block_bytes);
+        for (key, flight) in &begun.flights {
+            let piece = pieces.next().unwrap_or(&[]);
+            flight.land(match &read {
+                Ok(_) => {
+                    self.blocks.counters.misses.fetch_add(1, Relaxed);
+                    self.blocks.put(*key, piece);
+                    Ok(piece.into())
+                }
+                Err(error) => Err(error.clone()),
+            });
+        }
+        read.map(|_| bytes)
+    }
+}
+
+/// The part of a block from `at` on that fits.
+fn copy(block: &[u8], at: usize, into: &mut [u8]) -> usize {
+    let part = block.get(at..).unwrap_or(&[]);
+    let count = part.len().min(into.len());
+    into[..count].copy_from_slice(&part[..count]);
+    count
+}
+
+/// Methods that the home inside answers.
+macro_rules! handed_through {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)* $(,)?) $(-> $out:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $type)*) $(-> $out)? {
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
+impl LogHome for CachedHome {
+    handed_through! {
+        fn facts(&self) -> Facts;
+        fn describe(&self) -> String;
+        fn report(&self) -> Vec<(String, String)>;
+        fn usage(&self) -> Vec<HomeUsage>;
+        fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError>;
+        fn copies(&self) -> usize;
+        fn read_copy(&self, copy: usize, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
+        fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError>;
+        fn has_copy(&self, copy: usize) -> bool;
+        fn copies_behind(&self) -> Vec<usize>;
+        fn rewrite_copy(&self, copy: usize, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+        fn copies_completed(&self) -> Result<(), HomeError>;
+        fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
+        fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
+        fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
+        fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
+        fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
+        fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+        fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+        fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
+        fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError>;
+        fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
+        fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
+        fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
+        fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
+        fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
+        fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
+        fn limit_name_requests(&self, first: Duration);
+        fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
+        fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+        fn get_side_copy(&self, copy: usize, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+        fn replace_side_copy(&self, damaged: usize, good: usize, lane: LaneId, id: u64) -> Result<(), HomeError>;
+        fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
+        fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
+        fn give_up_side(&self, lane: LaneId, id: u64);
+        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
+    }
+
+    fn rereads_objects(&self) -> bool {
+        true
+    }
+
+    fn cache(&self) -> Option<CacheStats> {
+        let counters = &self.blocks.counters;
+        let (blocks, used_bytes, size_bytes, off) = self.blocks.extent();
+        Some(CacheStats {
+            directory: self.directory.clone(),
+            blocks,
+            used_bytes,
+            size_bytes,
+            hits: counters.hits.load(Relaxed),
+            misses: counters.misses.load(Relaxed),
+            joined: counters.joined.load(Relaxed),
+            damaged: counters.damaged.load(Relaxed),
+            evicted: counters.evicted.load(Relaxed),
+            written_bytes: counters.written_bytes.load(Relaxed),
+            off,
+        })
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.inner.put_object(id, bytes)?;
+        for (block, piece) in (0..).zip(bytes.chunks(self.block_bytes)) {
+            let key = Key { object: id, block };
+            // Another history's object of this number, perhaps.
+            self.blocks.forget(key);
+            self.blocks.put(key, piece);
+        }
+        Ok(())
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        let Some(range) = self.blocks_of(offset, into.len()) else {
+            return self.inner.read_object(id, offset, into);
+        };
+        let mut done = 0;
+        while done < into.len() {
+            let at = offset + done as u64;
+            let block = (at / self.block_bytes as u64) as u32;
+            let within = (at % self.block_bytes as u64) as usize;
+            let rest = &mut into[done..];
+            let key = Key { object: id, block };
+            let counters = &self.blocks.counters;
+            let (got, blocks) = match self.find(key, *range.end()) {
+                Source::Here(block) => {
+                    counters.hits.fetch_add(1, Relaxed);
+                    (copy(&block, within, rest), 1)
+                }
+                Source::Elsewhere(flight) => {
+                    counters.joined.fetch_add(1, Relaxed);
+                    (copy(&flight.wait()?, within, rest), 1)
+                }
+                Source::Nowhere(begun) => {
+                    let run = self.fetch(&begun)?;
+                    (copy(&run, within, rest), begun.flights.len())
+                }
+            };
+            done += got;
+            if within + got < blocks * self.block_bytes {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        // Whoever asks so has found damage in what `read_object` gave.
+        for block in self.blocks_of(offset, into.len()).into_iter().flatten() {
+            self.blocks.forget(Key { object: id, block });
+        }
+        self.inner.read_object_copy(copy, id, offset, into)
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.blocks.forget_object(id);
+        self.inner.remove_object(id)
+    }
+}
