@@ -35,7 +35,6 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
 /// Writes tiles, one after the other; buffers are used again.
 pub struct LeafWriter {
     key: PageKey,
-    high: Option<Vec<u8>>,
     csn: Csn,
     page_bytes: usize,
     count: u64,
@@ -61,7 +60,6 @@ impl LeafWriter {
                 index: Default::default(),
                 low: Vec::new(),
             },
-            high: None,
             csn: Csn::ZERO,
             page_bytes: PAGE_BYTES,
             count: 0,
@@ -78,40 +76,31 @@ impl LeafWriter {
         self
     }
 
-    /// Begins a tile up to `high` (`None`: the index's last one), as of all transactions below `csn`. Whatever was begun and not finished is forgotten.
-    pub fn begin(
-        &mut self,
-        key: PageKey,
-        high: Option<&[u8]>,
-        csn: Csn,
-    ) -> Result<(), CheckpointError> {
+    /// Begins a tile, as of all transactions below `csn`. Whatever was begun and not finished is forgotten.
+    pub fn begin(&mut self, key: PageKey, csn: Csn) -> Result<(), CheckpointError> {
         let PageKey::Leaf { low, .. } = &key else {
             return Err(CheckpointError::Misuse("a tile with the key of a chunk"));
         };
-        if low.len() > FENCE_BYTES_MAX || high.is_some_and(|high| high.len() > FENCE_BYTES_MAX) {
+        if low.len() > FENCE_BYTES_MAX {
             return Err(CheckpointError::Misuse(
                 "a tile with a fence that is too long",
             ));
         }
-        if high.is_some_and(|high| high <= &low[..]) {
-            return Err(CheckpointError::Misuse("a tile that ends before it begins"));
-        }
         self.before.clone_from(low);
         self.key = key;
-        self.high = high.map(<[u8]>::to_vec);
         self.csn = csn;
         self.count = 0;
         self.text.clear();
         Ok(())
     }
 
-    /// An entry: above the one before, within the fences.
+    /// An entry: above the one before.
     pub fn entry(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
         let is_ordered = match self.count {
             0 => bytes >= &self.before[..],
             _ => bytes > &self.before[..],
         };
-        if !is_ordered || self.high.as_ref().is_some_and(|high| bytes >= &high[..]) {
+        if !is_ordered {
             return Err(CheckpointError::Misuse(
                 "entries of an index out of their order",
             ));
@@ -126,13 +115,28 @@ impl LeafWriter {
         Ok(())
     }
 
-    /// Ends the tile, and says where it lies.
-    pub fn finish(&mut self, writer: &mut ObjectWriter<'_>) -> Result<Chain, CheckpointError> {
+    /// Ends the tile at `high` (`None`: it is the index's last one), and says where it lies.
+    pub fn finish(
+        &mut self,
+        high: Option<&[u8]>,
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<Chain, CheckpointError> {
+        if high.is_some_and(|high| high.len() > FENCE_BYTES_MAX) {
+            return Err(CheckpointError::Misuse(
+                "a tile with a fence that is too long",
+            ));
+        }
+        // What is before the first entry is the low fence.
+        if high.is_some_and(|high| high <= &self.before[..]) {
+            return Err(CheckpointError::Misuse(
+                "a tile that ends before its entries do",
+            ));
+        }
         let key = self.key.encode();
         let payload = &mut self.payload;
         payload.clear();
-        varint::put(u64::from(self.high.is_some()), payload);
-        if let Some(high) = &self.high {
+        varint::put(u64::from(high.is_some()), payload);
+        if let Some(high) = high {
             varint::put(high.len() as u64, payload);
             payload.extend_from_slice(high);
         }

@@ -293,19 +293,22 @@ fn entries_of_any_length_are_stored() {
 
 #[test]
 fn what_is_out_of_order_is_not_written() {
+    let home = home();
+    let mut writer = writer_of(&home, 1);
     let mut leaves = LeafWriter::new();
     let long = vec![1; FENCE_BYTES_MAX + 1];
-    assert!(leaves.begin(key(1, 1), None, Csn(1)).is_err());
-    assert!(leaves.begin(tile(1, 1, &long), None, Csn(1)).is_err());
-    assert!(leaves.begin(tile(1, 1, b""), Some(&long), Csn(1)).is_err());
-    assert!(leaves.begin(tile(1, 1, b"b"), Some(b"b"), Csn(1)).is_err());
-    leaves.begin(tile(1, 1, b"b"), Some(b"d"), Csn(1)).unwrap();
+    assert!(leaves.begin(key(1, 1), Csn(1)).is_err());
+    assert!(leaves.begin(tile(1, 1, &long), Csn(1)).is_err());
+    leaves.begin(tile(1, 1, b"b"), Csn(1)).unwrap();
+    assert!(leaves.finish(Some(b"b"), &mut writer).is_err());
+    assert!(leaves.finish(Some(&long), &mut writer).is_err());
     assert!(leaves.entry(b"a").is_err());
     leaves.entry(b"b").unwrap();
     assert!(leaves.entry(b"b").is_err());
     leaves.entry(b"c").unwrap();
     assert!(leaves.entry(b"bb").is_err());
-    assert!(leaves.entry(b"d").is_err());
+    assert!(leaves.finish(Some(b"c"), &mut writer).is_err());
+    leaves.finish(Some(b"d"), &mut writer).unwrap();
 }
 
 /// A whole tile in another's place, or a piece of it too few or in another order.

@@ -138,6 +138,9 @@ impl Txn {
                 Step::Again => {}
             }
         }
+        if *next >= end {
+            index.set_complete();
+        }
         Ok(*next < end)
     }
 

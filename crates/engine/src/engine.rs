@@ -16,9 +16,9 @@ use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
-use crate::checkpoint::{Base, Checkpoints};
+use crate::checkpoint::{Base, Checkpoints, Pages};
 use crate::error::OpenError;
-use crate::fault::{Faults, Resident};
+use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::memory::{Account, Charge, Memory};
@@ -92,6 +92,7 @@ pub(crate) struct EngineInner {
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
     pub(crate) faults: Faults,
+    pub(crate) pages: Arc<Pages>,
     pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
@@ -176,6 +177,7 @@ impl Engine {
             base,
         } = log;
         let workers = options.workers;
+        let pages = Arc::new(Pages::new(Arc::clone(&home), base.shared()));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -197,7 +199,8 @@ impl Engine {
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
-            faults: Faults::new(Box::new(Resident), options.fault_threads),
+            faults: Faults::new(Box::new(Arc::clone(&pages)), options.fault_threads),
+            pages,
             certifier: Certifier::new(),
             orphans: Mutex::default(),
             lease,

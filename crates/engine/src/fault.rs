@@ -86,15 +86,6 @@ pub(crate) trait Loader: Send + Sync {
     fn load(&self, wanted: &Wanted) -> Result<(), FaultError>;
 }
 
-/// The loader of an engine that evicts nothing: what it is asked for is there.
-pub(crate) struct Resident;
-
-impl Loader for Resident {
-    fn load(&self, _: &Wanted) -> Result<(), FaultError> {
-        Ok(())
-    }
-}
-
 /// One load, and who waits for it.
 struct Fault {
     wanted: Arc<Wanted>,

@@ -155,7 +155,7 @@ mod write;
 pub use absent::{Absent, FaultError, Present};
 pub use checkpoint::{
     Checkpoint, CheckpointError, CheckpointListener, CheckpointReport, CheckpointStats,
-    CheckpointTook, Checkpointer, RestorePoint, RestorePointError,
+    CheckpointTook, Checkpointer, RestorePoint, RestorePointError, RestoredIndex,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, WriteError};

@@ -213,7 +213,8 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         }
         let directory = Directory::open(Arc::clone(self.home), record.root);
         for info in &record.tables {
-            self.shared.table(info.table);
+            // Touched or not: that is known from here on.
+            self.shared.table(info.table).add_touched([]);
         }
         if self.parts > 1 && directory.root().is_some() {
             self.start_threads()?;

@@ -43,11 +43,11 @@ pub(crate) fn write_tile(
     leaves: &mut LeafWriter,
     writer: &mut ObjectWriter<'_>,
 ) -> Result<Chain, CheckpointError> {
-    leaves.begin(key, high, csn)?;
+    leaves.begin(key, csn)?;
     for entry in entries {
         leaves.entry(entry)?;
     }
-    leaves.finish(writer)
+    leaves.finish(high, writer)
 }
 
 /// All entries of an index, of which the tiles must cover everything, each place once.

@@ -1,6 +1,7 @@
 //! What the next checkpoint is taken from: the newest that was published, and the means to publish another.
 //!
-//! Invariant: the directory is that of the newest checkpoint that is known to be published.
+//! Invariant: the directory is that of the newest checkpoint that is known to be published. Whoever brings chunks back, or evicts them, has the same
+//! one ([`Newest`]), from the moment of publication on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use logstead_checkpoint::{
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::ManifestKeeper;
+use parking_lot::Mutex;
 
-use super::{CheckpointError, CheckpointReport};
+use super::{CheckpointError, CheckpointReport, NOT_RESTORED};
 
 /// See the module's documentation.
 pub(crate) struct Base {
@@ -21,6 +23,30 @@ pub(crate) struct Base {
     keeper: Arc<ManifestKeeper>,
     publisher: Publisher<Arc<ManifestKeeper>>,
     directory: Directory,
+    newest: Arc<Newest>,
+}
+
+/// The newest published checkpoint, for those who do not take any.
+pub(crate) struct Newest(Mutex<Stored>);
+
+/// A published checkpoint.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    /// It holds what was committed below this.
+    pub(crate) csn: Csn,
+    /// Where its pages lie.
+    pub(crate) directory: Directory,
+}
+
+impl Newest {
+    /// It, as of now. Its objects may be removed as soon as a newer one is published.
+    pub(crate) fn get(&self) -> Stored {
+        self.0.lock().clone()
+    }
+
+    pub(crate) fn csn(&self) -> Csn {
+        self.0.lock().csn
+    }
 }
 
 /// What is to be written anew though it has not changed, so that objects with little in them go.
@@ -28,11 +54,17 @@ pub(crate) struct Base {
 pub(super) struct Moves {
     objects: BTreeSet<ObjectId>,
     chunks: BTreeSet<(TableId, u64)>,
+    tiles: Vec<PageKey>,
 }
 
 impl Moves {
     pub(super) fn contains(&self, table: TableId, chunk: u64) -> bool {
         !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
+    }
+
+    /// Tiles of indexes that have bytes in the objects to be emptied, in order.
+    pub(super) fn tiles(&self) -> &[PageKey] {
+        &self.tiles
     }
 
     /// The objects to be emptied.
@@ -63,12 +95,25 @@ impl Base {
         // Who cannot read them removes nothing, and says so.
         let _not_known_yet = publisher.look_at_pins();
         let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
+        let csn = publisher
+            .newest()
+            .map_or(Csn::ZERO, |newest| newest.record.csn);
+        let stored = Stored {
+            csn,
+            directory: directory.clone(),
+        };
         Ok(Base {
+            newest: Arc::new(Newest(Mutex::new(stored))),
             home,
             keeper,
             publisher,
             directory,
         })
+    }
+
+    /// The newest checkpoint, for others.
+    pub(crate) fn shared(&self) -> Arc<Newest> {
+        Arc::clone(&self.newest)
     }
 
     pub(super) fn home(&self) -> Arc<dyn LogHome> {
@@ -106,14 +151,19 @@ impl Base {
         let found = self
             .publisher
             .to_rewrite(&self.directory, &Limits::default())?;
-        let chunks = found.keys.into_iter().filter_map(|key| match key {
-            PageKey::Rows { table, chunk } => Some((table, chunk)),
-            _ => None,
-        });
-        Ok(Moves {
-            chunks: chunks.collect(),
+        let mut moves = Moves {
             objects: found.objects,
-        })
+            ..Moves::default()
+        };
+        for key in found.keys {
+            match key {
+                PageKey::Rows { table, chunk } => {
+                    moves.chunks.insert((table, chunk));
+                }
+                key => moves.tiles.push(key),
+            }
+        }
+        Ok(moves)
     }
 
     /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects behind. What
@@ -161,6 +211,25 @@ impl Base {
         Ok(keys)
     }
 
+    /// Appends what a new tile changes in the directory.
+    pub(super) fn replace_tile(
+        &self,
+        key: PageKey,
+        high: Option<&[u8]>,
+        chain: Chain,
+        changes: &mut Vec<(PageKey, Option<Chain>)>,
+    ) -> Result<(), CheckpointError> {
+        Ok(self.directory.replace_tile(key, high, chain, changes)?)
+    }
+
+    /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a checkpoint of its own.
+    pub(crate) fn stored_index(&self, table: TableId, index: IndexId, keys: u64) -> Option<Stored> {
+        let record = &self.publisher.newest()?.record;
+        let info = record.index(table, index)?;
+        let is_usable = info.keys == keys && keys != NOT_RESTORED && record.epoch != self.epoch();
+        is_usable.then(|| self.newest.get())
+    }
+
     /// Makes the directory of the next checkpoint; it counts once that is published.
     pub(super) fn make(
         &self,
@@ -194,6 +263,10 @@ impl Base {
         report.bytes_live = live;
         report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
+        *self.newest.0.lock() = Stored {
+            csn: published.record.csn,
+            directory: self.directory.clone(),
+        };
         Ok(())
     }
 

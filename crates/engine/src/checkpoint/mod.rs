@@ -6,6 +6,7 @@
 //!    writes, and nobody but this thread waits.
 //! 3. Chunks that have changed since the checkpoint before are written, without locks ([`walk`]): their changed rows as a delta page, or the
 //!    whole chunk where that is better (the quarter rule). What has not changed is named, not copied.
+//!    Then the leaves of indexes that have changed become tiles ([`tiles`]).
 //! 4. The directory is made anew where it differs, the objects are stored, and the record is published by one compare and swap of the manifest.
 //! 5. What only the record before named is removed, and the log from before the noted places.
 //!
@@ -33,10 +34,13 @@
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
 mod base;
+mod pages;
 mod points;
 mod report;
+mod restore;
 mod take;
 mod thread;
+mod tiles;
 pub(crate) mod walk;
 
 use std::pin::pin;
@@ -52,11 +56,14 @@ use parking_lot::Mutex;
 
 use crate::engine::{Engine, EngineInner};
 
-pub(crate) use base::Base;
+pub(crate) use base::{Base, Newest};
+pub(crate) use pages::Pages;
 pub use points::{RestorePoint, RestorePointError};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTook};
+pub use restore::RestoredIndex;
 pub use take::Checkpoint;
 pub use thread::{CheckpointListener, Checkpointer};
+pub(crate) use tiles::NOT_RESTORED;
 
 /// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back for long.
 const FLUSH_AGAIN: Duration = Duration::from_millis(20);

@@ -87,6 +87,10 @@ pub struct CheckpointReport {
     pub pages: u64,
     /// Delta pages written.
     pub delta_pages: u64,
+    /// Tiles of indexes written.
+    pub tiles: u64,
+    /// Entries of indexes written.
+    pub entries: u64,
     /// Nodes of the directory written.
     pub nodes: u64,
     /// Bytes of pages and nodes written.

@@ -16,6 +16,7 @@ use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::Start;
 
 use super::base::{Base, Moves};
+use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
 use super::{CheckpointError, CheckpointReport};
 use crate::engine::Engine;
@@ -40,11 +41,11 @@ struct Change {
 
 /// A checkpoint being taken.
 pub struct Checkpoint {
-    engine: Engine,
+    pub(super) engine: Engine,
     /// Until it is given back.
-    base: Option<Base>,
+    pub(super) base: Option<Base>,
     snapshots: Snapshots,
-    csn: Csn,
+    pub(super) csn: Csn,
     /// What was written below is in the checkpoint before.
     since: Csn,
     starts: Vec<Start>,
@@ -52,13 +53,14 @@ pub struct Checkpoint {
     /// The next chunk to look at.
     at: (usize, u64),
     /// Known once the walk has begun.
-    moves: Moves,
-    writer: Option<ObjectWriter<'static>>,
+    pub(super) moves: Moves,
+    pub(super) tiles: Tiles,
+    pub(super) writer: Option<ObjectWriter<'static>>,
     pages: ChunkWriter,
     row: Vec<u8>,
     changes: Vec<Change>,
     published: bool,
-    report: CheckpointReport,
+    pub(super) report: CheckpointReport,
     lap: Instant,
 }
 
@@ -106,6 +108,7 @@ impl Engine {
             csn,
             since,
             starts,
+            tiles: Tiles::of(&tables),
             tables,
             at: (0, 0),
             moves: Moves::default(),
@@ -149,7 +152,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Writes up to `budget` chunks that have changed. True if there are more. It is durable by then
+    /// Writes up to `budget` chunks, and then leaves of indexes, that have changed. True if there are more. It is durable by then
     /// ([`Checkpoint::is_durable`]): what is written is committed.
     pub fn walk(&mut self, budget: usize) -> Result<bool, CheckpointError> {
         let durable = self.is_durable()?;
@@ -187,7 +190,7 @@ impl Checkpoint {
                 return Ok(true);
             }
         }
-        Ok(false)
+        self.walk_indexes(budget - written)
     }
 
     /// Looks at a chunk, writes what has changed, and moves pages out of objects that are to go. False: there was nothing to write.
@@ -248,7 +251,7 @@ impl Checkpoint {
         Ok(true)
     }
 
-    fn move_pages(&mut self, chain: &Chain) -> Result<Chain, CheckpointError> {
+    pub(super) fn move_pages(&mut self, chain: &Chain) -> Result<Chain, CheckpointError> {
         let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
         let before = writer.bytes();
         let moved = logstead_checkpoint::move_pages(chain, self.moves.objects(), writer)?;
@@ -336,7 +339,8 @@ impl Checkpoint {
                 .binary_search_by_key(&id, |table| table.id())
                 .is_ok()
         };
-        let others = base.pages_of_others(of_these, |_, _| false)?;
+        let others =
+            base.pages_of_others(of_these, |table, index| self.tiles.contains(table, index))?;
         let mut changes: Vec<(PageKey, Option<Chain>)> =
             others.into_iter().map(|key| (key, None)).collect();
         changes.extend(self.changes.iter().map(|change| {
@@ -346,6 +350,7 @@ impl Checkpoint {
             };
             (key, change.chain.clone())
         }));
+        changes.extend(self.tiles.take_changes());
         changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let mut writer = self.writer.take().ok_or(CheckpointError::Busy)?;
         let made = base.make(&changes, &self.moves, self.csn, &mut writer)?;
@@ -360,7 +365,7 @@ impl Checkpoint {
             csn: self.csn,
             taken_at_micros: self.engine.inner().env.clock.now_micros_since_2000(),
             tables: infos.collect(),
-            indexes: Vec::new(),
+            indexes: self.tiles.infos(),
             starts: std::mem::take(&mut self.starts),
         };
         let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
@@ -368,6 +373,7 @@ impl Checkpoint {
         base.publish(new, made, stored, retention, &mut self.report)?;
         // From here on the next one is taken from this.
         self.published = true;
+        self.tiles.published();
         for change in &self.changes {
             let first = Rid(change.chunk * CHUNK_SLOTS as u64);
             if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {

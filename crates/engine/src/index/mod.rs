@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_types::{IndexId, Rid};
 
@@ -27,6 +27,7 @@ mod cursor;
     reason = "what takes, loads and evicts leaves comes to use it piece by piece"
 )]
 mod leaves;
+mod start;
 
 pub use cursor::IndexCursor;
 #[allow(unused_imports, reason = "see above")]
@@ -65,6 +66,12 @@ pub trait KeyExtractor: Send + Sync {
     /// Appends the key of `row` to `out` and says what it is.
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind;
 
+    /// Stands for how keys are made of rows, over restarts and versions of the program: leaves that were stored under another number are not used, and
+    /// the index is made anew from rows. Not 0.
+    fn keys(&self) -> u64 {
+        1
+    }
+
     /// What the maker of the index wants to find again by [`Index::definition`].
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
@@ -89,6 +96,8 @@ pub struct Index {
     tree: Tree,
     /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see [`crate::serializable`].
     attached: AtomicU64,
+    /// Every snapshot finds through it all that it sees.
+    complete: AtomicBool,
 }
 
 impl fmt::Debug for Index {
@@ -122,6 +131,7 @@ impl Index {
             tree,
             rows,
             attached: AtomicU64::new(u64::MAX),
+            complete: AtomicBool::new(false),
         }
     }
 
@@ -132,6 +142,20 @@ impl Index {
 
     pub(crate) fn attached(&self) -> Ordinal {
         Ordinal(self.attached.load(Ordering::SeqCst))
+    }
+
+    /// Is it filled? Only then does a checkpoint take it along.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_complete(&self) {
+        self.complete.store(true, Ordering::SeqCst);
+    }
+
+    /// How its keys are made; see [`KeyExtractor::keys`].
+    pub(crate) fn keys(&self) -> u64 {
+        self.extractor.keys()
     }
 
     /// It is attached to its table, since `place`.

@@ -148,6 +148,8 @@ struct Filling {
     chunk: UnsharedChunk,
     /// Every slot that this part has met is below.
     slot_end: usize,
+    /// The slots that the log has touched.
+    touched: SlotSet,
 }
 
 /// One thread's share of the rows.
@@ -217,6 +219,7 @@ impl<'s> Part<'s> {
         let mut filling = Filling {
             chunk: UnsharedChunk::new(shared.memory),
             slot_end: 0,
+            touched: SlotSet::default(),
         };
         let mut saved = SlotSet::default();
         let mut wrong = (number >= RID_MAX / CHUNK_SLOTS as u64)
@@ -272,7 +275,9 @@ impl<'s> Part<'s> {
         let filling = self.chunks.entry(key).or_insert_with(|| Filling {
             chunk: UnsharedChunk::new(memory),
             slot_end: 0,
+            touched: SlotSet::default(),
         });
+        filling.touched.insert(slot);
         filling.slot_end = filling.slot_end.max(slot + 1);
         let chunk = &mut filling.chunk;
         chunk.mark_changed();
@@ -302,6 +307,9 @@ impl<'s> Part<'s> {
         for ((id, number), filling) in self.chunks.drain() {
             let table = shared.table(id);
             table.rows.adopt(number, filling.chunk.share());
+            let rid = |slot| Rid(number * CHUNK_SLOTS as u64 + slot as u64);
+            let slots = (0..CHUNK_SLOTS).filter(|slot| filling.touched.contains(*slot));
+            table.add_touched(slots.map(rid));
             let slot = filling.slot_end.saturating_sub(1) as u64;
             table
                 .rows

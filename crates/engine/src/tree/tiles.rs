@@ -27,9 +27,14 @@
 //!   from the place on. What moves from the left to the right was in a leaf that was written, or was stored as it was.
 //!   (Surplus entries come and go; what a snapshot sees is there all the time, see [`crate::index`].)
 //!
+//! A leaf with a fence that no stored tile may have ([`FENCE_BYTES_MAX`]) is never clean: it is given by every walk, stored together with its
+//! neighbours up to the next short fence, and never evicted.
+//!
 //! Does not: write or read pages, or know what they look like.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+use logstead_checkpoint::FENCE_BYTES_MAX;
 
 use super::absent::AboveLeaves;
 use super::cell::Pin;
@@ -241,7 +246,8 @@ impl LeafWalk {
         self.entries.take(leaf, meta, first..count, pin);
         // Also says that nothing was torn.
         let leaf = leaf.lock(version)?;
-        leaf.set_written_in(if reaches_below {
+        let is_long = |fence: &[u8]| fence.len() > FENCE_BYTES_MAX;
+        leaf.set_written_in(if reaches_below || is_long(&self.low) || is_long(&high) {
             NOT_WRITTEN
         } else {
             self.number

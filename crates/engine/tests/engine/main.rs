@@ -18,6 +18,7 @@ mod row_lock_stress;
 mod row_locks;
 mod schedules;
 mod serializable;
+mod stored_indexes;
 mod stress;
 mod tracking;
 mod unique;

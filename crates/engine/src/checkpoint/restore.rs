@@ -1,0 +1,169 @@
+//! Indexes at a start: taken from the checkpoint that was loaded, instead of being built from all rows.
+//!
+//! [`Engine::restore_index`] makes an index of which every leaf is absent and may be brought in when it is needed; then it puts in the
+//! entries of the rows that the log behind the checkpoint has touched. So a start costs what the tail costs, not what the data does.
+//!
+//! Invariant: **after any crash every row has its entry in every index**, while an index may have more entries than that. Let r be a row that is there after recovery.
+//! - If the tail has not touched r, the checkpoint holds it, in the same version, and so do the tiles of each index that it lists
+//!   ([`super::tiles`]): the index has its entry, as stored or, once it is brought in, in memory.
+//! - If the tail has touched r, its entry is put in here, for the version it has now; there is no other one. The list of touched rows is made where
+//!   records are applied, so nothing is applied that is not in it.
+//! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows by whoever asks. So is
+//!   one whose stored leaves cannot be read.
+//!
+//! Which indexes there are is not decided here: who starts asks for each index that the recovered catalog names, and only for these. A number that a
+//! checkpoint lists and that is asked for is the same index: the numbers of objects come from a logged counter, and a checkpoint at S lists only what was complete when S was
+//! drawn, whose number's reservation has a CSN below S and hence survives with the checkpoint; so no crash takes that number back. What
+//! nobody asks for is not in memory, and the next checkpoint does not have it any more.
+//!
+//! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed them. Readers look at the rows anyway.
+
+use std::sync::Arc;
+
+use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
+use logstead_types::{IndexId, Rid};
+
+use super::pages::Pages;
+use crate::absent::FaultError;
+use crate::engine::Engine;
+use crate::index::{Index, KeyExtractor};
+use crate::table::Table;
+use crate::tree::NotLeaves;
+use crate::version::{Guard, Kind};
+
+/// Entries that are put in at once, in their order: leaves are brought in from left to right, and read ahead.
+const BATCH_ENTRIES: usize = 1 << 14;
+
+/// What has become of an index that was to be restored.
+#[derive(Clone, Debug)]
+pub enum RestoredIndex {
+    /// It is attached and complete.
+    Restored(Arc<Index>),
+    /// It is not in the checkpoint that was loaded: to be built from rows.
+    NotStored,
+    /// What is stored of it cannot be used, and why: to be built from rows.
+    Damaged(String),
+}
+
+/// Why it cannot be restored.
+enum Failed {
+    Damaged(String),
+    Fault(FaultError),
+}
+
+impl From<FaultError> for Failed {
+    fn from(error: FaultError) -> Failed {
+        match error {
+            FaultError::Damaged(what) => Failed::Damaged(what),
+            other => Failed::Fault(other),
+        }
+    }
+}
+
+impl From<PagesError> for Failed {
+    fn from(error: PagesError) -> Failed {
+        Failed::from(FaultError::from(error))
+    }
+}
+
+impl From<NotLeaves> for Failed {
+    fn from(_: NotLeaves) -> Failed {
+        Failed::Damaged("its leaves do not follow one another".to_owned())
+    }
+}
+
+impl Engine {
+    /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As [`Engine::create_index`] and
+    /// [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows that have not changed since. To be called
+    /// at the start, before anybody writes, and before [`Engine::end_start`].
+    pub fn restore_index(
+        &self,
+        table: &Arc<Table>,
+        id: IndexId,
+        unique: bool,
+        extractor: Arc<dyn KeyExtractor>,
+    ) -> Result<RestoredIndex, FaultError> {
+        let inner = self.inner();
+        let stored = {
+            let base = inner.checkpoints.base.lock();
+            base.as_ref()
+                .and_then(|base| base.stored_index(table.id(), id, extractor.keys()))
+        };
+        let (Some(stored), Some(touched)) = (stored, table.touched_by_tail()) else {
+            return Ok(RestoredIndex::NotStored);
+        };
+        let lows = stored
+            .directory
+            .tiles(table.id(), id, Vec::new())
+            .map(|tile| Ok::<_, Failed>(tile?.0));
+        let restored = Index::restored(id, unique, extractor, table.rows.clone(), lows)
+            .and_then(|index| self.put_touched(table, index, &touched));
+        match restored {
+            Ok(index) => {
+                index.set_complete();
+                let index = table.attach(index);
+                index.set_attached(inner.certifier.index_attached());
+                Ok(RestoredIndex::Restored(index))
+            }
+            Err(Failed::Damaged(what)) => Ok(RestoredIndex::Damaged(what)),
+            Err(Failed::Fault(error)) => Err(error),
+        }
+    }
+
+    /// The start is through: what it has noted of the log is forgotten.
+    pub fn end_start(&self) {
+        for table in self.inner().tables.read().values() {
+            table.forget_tail();
+        }
+    }
+
+    /// Puts in the entries of touched rows.
+    fn put_touched(
+        &self,
+        table: &Arc<Table>,
+        index: Index,
+        touched: &[Rid],
+    ) -> Result<Index, Failed> {
+        let pages = &self.inner().pages;
+        let mut reader = pages.reader();
+        let mut entries: Vec<Vec<u8>> = Vec::new();
+        for batch in touched.chunks(BATCH_ENTRIES) {
+            entries.clear();
+            for rid in batch {
+                let guard = Guard::pin();
+                let head = table.rows.head(*rid, &guard);
+                let Ok(head) = head else {
+                    // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
+                    return Err(Failed::Damaged("its rows are not in memory".to_owned()));
+                };
+                let Some(version) = head.filter(|head| matches!(head.kind(), Kind::Row { .. }))
+                else {
+                    continue;
+                };
+                let mut entry = Vec::new();
+                if index.key(version.row(), &mut entry).has_entry() {
+                    Index::complete(&mut entry, *rid);
+                    entries.push(entry);
+                }
+            }
+            entries.sort_unstable();
+            for entry in &entries {
+                insert(table, &index, entry, pages, &mut reader)?;
+            }
+        }
+        Ok(index)
+    }
+}
+
+fn insert(
+    table: &Table,
+    index: &Index,
+    entry: &[u8],
+    pages: &Pages,
+    reader: &mut PageReader,
+) -> Result<(), FaultError> {
+    while let Err(low) = index.insert_stored(entry) {
+        pages.load_leaf(table.id(), index, &low, reader)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The second half of a checkpoint's walk: indexes, leaf by leaf.
+//!
+//! When all chunks were looked at, each index that was complete when the checkpoint's CSN S was drawn is walked from left to right
+//! ([`crate::index::ChangedLeaves`]). Leaves that are not as the newest checkpoint has them become tiles; the others are named as they are.
+//!
+//! Invariant: **the tiles of an index hold the entry of every row that the checkpoint holds and that has a key.** Let v be a row's version that is visible at S.
+//! - If v was written after the index was attached, its entry went in before its writer drew a CSN, hence before S was drawn, and before the walk. If
+//!   v was there before, building the index has put its entry in before the index was complete ([`crate::build`]).
+//! - The entry is not removed before the walk is over: whoever removes entries does so for versions that are unlinked, and the checkpoint's snapshot keeps v.
+//! - What is in the tree from the walk's beginning to its end is in exactly one tile (`crate::tree::tiles`).
+//!
+//! An index that is dropped while the walk is under way is walked to its end: its drop has drawn no CSN below S, or it would not have been
+//! in the list; so it may yet be taken back by a crash. One that is not in the list loses its tiles; if the drop is lost, the index is built from rows.
+//!
+//! Tiles are divided by short fences ([`FENCE_BYTES_MAX`]). Leaves with a longer one count as changed for ever (`crate::tree::tiles`), so all between two short
+//! fences are given by every walk, one after the other, and become one tile.
+//!
+//! No guard and no lock is held while a tile is written: the walk gives copies.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use logstead_checkpoint::{Chain, FENCE_BYTES_MAX, IndexInfo, LeafWriter, PageKey};
+use logstead_types::{IndexId, TableId};
+
+use super::CheckpointError;
+use super::take::Checkpoint;
+use crate::index::{ChangedLeaves, Index};
+use crate::table::Table;
+
+/// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
+/// it anew from rows: what is loaded must fit between two fences.
+const RUN_LEAVES_MAX: usize = 64;
+/// Instead of the number for how keys are made: a start does not use the tiles.
+pub(crate) const NOT_RESTORED: u64 = 0;
+
+/// An index of the checkpoint.
+struct Indexed {
+    table: TableId,
+    index: Arc<Index>,
+    /// Begun when its turn has come; kept until it is known what became of the checkpoint.
+    walk: Option<ChangedLeaves>,
+    /// What the record says of its keys.
+    keys: u64,
+}
+
+/// The indexes of a checkpoint, and how far their walk has come.
+#[derive(Default)]
+pub(super) struct Tiles {
+    /// By table and number.
+    indexes: Vec<Indexed>,
+    /// The next one to be walked, or walked on.
+    at: usize,
+    /// The next tile that is perhaps to be moved.
+    moved: usize,
+    writer: LeafWriter,
+    /// For the directory.
+    changes: Vec<(PageKey, Option<Chain>)>,
+    /// What was written anew, once the walks are over and tiles are moved.
+    written: Option<BTreeSet<PageKey>>,
+}
+
+impl Tiles {
+    /// The indexes that are complete now. Called when the checkpoint's CSN was drawn.
+    pub(super) fn of(tables: &[Arc<Table>]) -> Tiles {
+        let mut indexes = Vec::new();
+        for table in tables {
+            let complete = table.indexes().into_iter().filter(|i| i.is_complete());
+            indexes.extend(complete.map(|index| Indexed {
+                table: table.id(),
+                keys: index.keys(),
+                index,
+                walk: None,
+            }));
+        }
+        indexes.sort_unstable_by_key(|indexed| (indexed.table, indexed.index.id()));
+        Tiles {
+            indexes,
+            ..Tiles::default()
+        }
+    }
+
+    fn position(&self, table: TableId, index: IndexId) -> Option<usize> {
+        let key = (table, index);
+        self.indexes
+            .binary_search_by_key(&key, |indexed| (indexed.table, indexed.index.id()))
+            .ok()
+    }
+
+    /// Does the checkpoint have this index?
+    pub(super) fn contains(&self, table: TableId, index: IndexId) -> bool {
+        self.position(table, index).is_some()
+    }
+
+    /// For the record.
+    pub(super) fn infos(&self) -> Vec<IndexInfo> {
+        let info = |indexed: &Indexed| IndexInfo {
+            table: indexed.table,
+            index: indexed.index.id(),
+            keys: indexed.keys,
+        };
+        self.indexes.iter().map(info).collect()
+    }
+
+    /// For the directory, in no order.
+    pub(super) fn take_changes(&mut self) -> Vec<(PageKey, Option<Chain>)> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Loads find the tiles from here on.
+    pub(super) fn published(&mut self) {
+        for walk in self.indexes.iter_mut().filter_map(|i| i.walk.take()) {
+            walk.published();
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Writes up to `budget` tiles. True if there are more.
+    pub(super) fn walk_indexes(&mut self, budget: usize) -> Result<bool, CheckpointError> {
+        let current = self
+            .base
+            .as_ref()
+            .is_some_and(|base| base.is_current(self.csn));
+        if current {
+            // Nothing will be published.
+            return Ok(false);
+        }
+        let mut written = 0;
+        while self.tiles.at < self.tiles.indexes.len() {
+            if written >= budget {
+                return Ok(true);
+            }
+            self.unless_stopping()?;
+            if self.write_tile()? {
+                written += 1;
+            } else {
+                self.tiles.at += 1;
+            }
+        }
+        while self.tiles.moved < self.moves.tiles().len() {
+            if written >= budget {
+                return Ok(true);
+            }
+            self.unless_stopping()?;
+            written += usize::from(self.move_tile()?);
+        }
+        Ok(false)
+    }
+
+    fn unless_stopping(&self) -> Result<(), CheckpointError> {
+        let stopping = &self.engine.inner().checkpoints.stopping;
+        if stopping.load(Ordering::Relaxed) {
+            return Err(CheckpointError::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Writes the next leaf that has changed, with those that it cannot be divided from. False: there is none.
+    fn write_tile(&mut self) -> Result<bool, CheckpointError> {
+        let Tiles {
+            indexes,
+            at,
+            writer: pages,
+            changes,
+            ..
+        } = &mut self.tiles;
+        let Some(indexed) = indexes.get_mut(*at) else {
+            return Ok(false);
+        };
+        let index = &indexed.index;
+        let walk = indexed.walk.get_or_insert_with(|| index.changed_leaves());
+        let Some(mut tile) = walk.next() else {
+            return Ok(false);
+        };
+        let key = PageKey::Leaf {
+            table: indexed.table,
+            index: index.id(),
+            low: tile.low.to_vec(),
+        };
+        pages.begin(key.clone(), self.csn)?;
+        let mut leaves = 1;
+        loop {
+            for at in 0..tile.entries.len() {
+                pages.entry(tile.entries.get(at))?;
+            }
+            self.report.entries += tile.entries.len() as u64;
+            let Some(high) = tile.high.filter(|high| high.len() > FENCE_BYTES_MAX) else {
+                break;
+            };
+            let high = high.to_vec();
+            leaves += 1;
+            match walk.next() {
+                Some(next) if next.low == high => tile = next,
+                _ => {
+                    let gap = "leaves of an index with a gap between them";
+                    return Err(logstead_checkpoint::CheckpointError::Misuse(gap).into());
+                }
+            }
+        }
+        if leaves > RUN_LEAVES_MAX {
+            indexed.keys = NOT_RESTORED;
+        }
+        let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+        let chain = pages.finish(tile.high, writer)?;
+        self.report.tiles += 1;
+        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        base.replace_tile(key, tile.high, chain, changes)?;
+        Ok(true)
+    }
+
+    /// Moves the next tile out of objects that are to go, unless it was written anew. What cannot be moved, because it is damaged or cannot be
+    /// read now, stays where it is, and so does its object; if it is in memory it is written anew the next time.
+    fn move_tile(&mut self) -> Result<bool, CheckpointError> {
+        let at = self.tiles.moved;
+        self.tiles.moved += 1;
+        let changes = &self.tiles.changes;
+        let written = self
+            .tiles
+            .written
+            .get_or_insert_with(|| changes.iter().map(|(key, _)| key.clone()).collect());
+        let Some(key) = self.moves.tiles().get(at).cloned() else {
+            return Ok(false);
+        };
+        let PageKey::Leaf { table, index, low } = &key else {
+            return Ok(false);
+        };
+        let position = self
+            .tiles
+            .indexes
+            .binary_search_by_key(&(*table, *index), |indexed| {
+                (indexed.table, indexed.index.id())
+            });
+        // The tiles of an index that is gone are not named any more.
+        let Ok(position) = position else {
+            return Ok(false);
+        };
+        if written.contains(&key) {
+            return Ok(false);
+        }
+        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        let Some(chain) = base.chain(&key)? else {
+            return Ok(false);
+        };
+        match self.move_pages(&chain) {
+            Ok(chain) => {
+                self.tiles.changes.push((key, Some(chain)));
+                Ok(true)
+            }
+            Err(_) => {
+                self.tiles.indexes[position].index.mark_leaf_changed(low);
+                Ok(false)
+            }
+        }
+    }
+}
