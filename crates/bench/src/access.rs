@@ -7,8 +7,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind, Present, Row,
-    RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
+    Absent, CommitError, Engine, FaultError, Guard, Index, IndexCursor, IndexId, KeyExtractor,
+    KeyKind, Row, RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
 };
 
 /// Why a transaction did not get to its end.
@@ -31,6 +31,12 @@ impl From<WriteError> for Stop {
             WriteError::Deadlock => Stop::Deadlock,
             other => Stop::Broken(other.to_string()),
         }
+    }
+}
+
+impl From<FaultError> for Stop {
+    fn from(error: FaultError) -> Stop {
+        Stop::Broken(error.to_string())
     }
 }
 
@@ -145,28 +151,35 @@ impl Store {
 
     /// SELECT by primary key: what `with` makes of the row.
     #[inline]
-    pub(crate) fn read<R>(
+    pub(crate) async fn read<R>(
         &self,
         txn: &mut Txn,
         key: &[u8],
         with: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Option<R> {
+    ) -> Result<Option<R>, Stop> {
         txn.begin_statement();
-        let guard = Guard::pin();
-        txn.get(&self.primary, key, &guard)
-            .expect_present()
-            .map(|row| with(row.bytes))
+        loop {
+            let absent = {
+                let guard = Guard::pin();
+                match txn.get(&self.primary, key, &guard) {
+                    Ok(row) => return Ok(row.map(|row| with(row.bytes))),
+                    Err(absent) => absent,
+                }
+            };
+            absent.wait(txn).await?;
+        }
     }
 
     /// The same for a row that must be there.
     #[inline]
-    pub(crate) fn must_read<R>(
+    pub(crate) async fn must_read<R>(
         &self,
         txn: &mut Txn,
         key: &[u8],
         with: impl FnOnce(RowRef<'_>) -> R,
     ) -> Result<R, Stop> {
-        self.read(txn, key, with).ok_or_else(|| self.missing(key))
+        let found = self.read(txn, key, with).await?;
+        found.ok_or_else(|| self.missing(key))
     }
 
     fn missing(&self, key: &[u8]) -> Stop {
@@ -187,17 +200,25 @@ impl Store {
         loop {
             let result = {
                 let guard = Guard::pin();
-                let Some(row) = self.target(txn, key, newest, &guard) else {
-                    return Ok(false);
-                };
-                if !change(row.bytes, builder) {
-                    return Ok(false);
+                match self.target(txn, key, newest, &guard) {
+                    Ok(None) => return Ok(false),
+                    Ok(Some(row)) => {
+                        if !change(row.bytes, builder) {
+                            return Ok(false);
+                        }
+                        txn.update(&self.table, row.rid, row.version, builder.finish())
+                    }
+                    Err(absent) => Err(absent.into()),
                 }
-                txn.update(&self.table, row.rid, row.version, builder.finish())
             };
             match result {
                 Ok(()) => return Ok(true),
                 Err(WriteError::Gone) => return Ok(false),
+                // It is the same row still.
+                Err(WriteError::Absent(absent)) => {
+                    absent.wait(txn).await?;
+                    continue;
+                }
                 Err(error) => wait(txn, error).await?,
             }
             newest = true;
@@ -232,14 +253,20 @@ impl Store {
         loop {
             let result = {
                 let guard = Guard::pin();
-                let Some(row) = self.target(txn, key, newest, &guard) else {
-                    return Ok(false);
-                };
-                txn.delete(&self.table, row.rid, row.version)
+                match self.target(txn, key, newest, &guard) {
+                    Ok(None) => return Ok(false),
+                    Ok(Some(row)) => txn.delete(&self.table, row.rid, row.version),
+                    Err(absent) => Err(absent.into()),
+                }
             };
             match result {
                 Ok(()) => return Ok(true),
                 Err(WriteError::Gone) => return Ok(false),
+                // It is the same row still.
+                Err(WriteError::Absent(absent)) => {
+                    absent.wait(txn).await?;
+                    continue;
+                }
                 Err(error) => wait(txn, error).await?,
             }
             newest = true;
@@ -254,13 +281,10 @@ impl Store {
         key: &[u8],
         newest: bool,
         guard: &'g Guard,
-    ) -> Option<Row<'g>> {
-        let row = txn.get(&self.primary, key, guard).expect_present()?;
-        if newest {
-            txn.read_newest(&self.table, row.rid, guard)
-                .expect_present()
-        } else {
-            Some(row)
+    ) -> Result<Option<Row<'g>>, Absent> {
+        match txn.get(&self.primary, key, guard)? {
+            Some(row) if newest => txn.read_newest(&self.table, row.rid, guard),
+            row => Ok(row),
         }
     }
 
@@ -291,37 +315,44 @@ impl Store {
 
     /// SELECT of all rows whose key in `index` begins with `prefix`, in order; `each` says whether to go on.
     #[inline]
-    pub(crate) fn range(
+    pub(crate) async fn range(
         txn: &mut Txn,
         index: &Arc<Index>,
         lower: &[u8],
         upper: &[u8],
         reverse: bool,
         mut each: impl FnMut(Row<'_>) -> bool,
-    ) {
+    ) -> Result<(), Stop> {
         txn.begin_statement();
         let bound = |bytes: &[u8]| Bound::Included(bytes.to_vec());
         let mut cursor = IndexCursor::new(index, bound(lower), bound(upper), reverse);
-        let guard = Guard::pin();
-        while let Some(row) = txn.index_next(&mut cursor, &guard).expect_present() {
-            if !each(row) {
-                return;
-            }
+        loop {
+            let absent = {
+                let guard = Guard::pin();
+                loop {
+                    match txn.index_next(&mut cursor, &guard) {
+                        Ok(Some(row)) if each(row) => {}
+                        Ok(_) => return Ok(()),
+                        Err(absent) => break absent,
+                    }
+                }
+            };
+            absent.wait(txn).await?;
         }
     }
 
-    /// Every visible row, in no order.
+    /// Every visible row, in no order, for a check at the end: nobody else is there, so it blocks on what is not in memory.
+    ///
+    /// # Panics
+    /// If a part of the table cannot be brought in: then there is nothing to check.
     pub(crate) fn scan(&self, txn: &mut Txn, mut each: impl FnMut(RowRef<'_>)) {
         let mut cursor = ScanCursor::new(&self.table);
-        let mut guard = Guard::pin();
-        let mut count = 0_u32;
-        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
-            each(row.bytes);
-            count += 1;
-            if count.is_multiple_of(1024) {
-                guard.refresh();
-            }
-        }
+        while present(txn, |txn, guard| {
+            let row = txn.scan_next(&mut cursor, guard)?;
+            Ok(row.map(|row| each(row.bytes)))
+        })
+        .is_some()
+        {}
     }
 
     /// Compares the table with each of its indexes: both must give the same number of rows.
@@ -331,16 +362,12 @@ impl Store {
         for index in self.table.indexes() {
             let mut found = 0_u64;
             let mut cursor = IndexCursor::new(&index, Bound::Unbounded, Bound::Unbounded, false);
-            let mut guard = Guard::pin();
-            while txn
-                .index_next(&mut cursor, &guard)
-                .expect_present()
-                .is_some()
+            while present(txn, |txn, guard| {
+                Ok(txn.index_next(&mut cursor, guard)?.map(|_| ()))
+            })
+            .is_some()
             {
                 found += 1;
-                if found.is_multiple_of(1024) {
-                    guard.refresh();
-                }
             }
             if found != rows {
                 return Err(format!(
@@ -353,10 +380,30 @@ impl Store {
     }
 }
 
+/// What `read` gives once everything it needs is in memory.
+pub(crate) fn present<T>(
+    txn: &mut Txn,
+    mut read: impl FnMut(&mut Txn, &Guard) -> Result<T, Absent>,
+) -> T {
+    loop {
+        let guard = Guard::pin();
+        match read(txn, &guard) {
+            Ok(found) => return found,
+            Err(absent) => {
+                drop(guard);
+                absent
+                    .load_here(txn)
+                    .expect("what is checked can be brought in");
+            }
+        }
+    }
+}
+
 /// After a refused write: waits for whoever holds the row, if someone does; then it is worth trying again.
 async fn wait(txn: &mut Txn, error: WriteError) -> Result<(), Stop> {
     match error {
         WriteError::Blocked(blocker) => blocker.wait(txn).await.map_err(|_| Stop::Deadlock),
+        WriteError::Absent(absent) => Ok(absent.wait(txn).await?),
         WriteError::Changed => Ok(()),
         other => Err(other.into()),
     }

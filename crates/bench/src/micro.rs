@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_engine::{
-    Csn, Engine, Executor, FlushMode, Guard, IndexCursor, Isolation, Present, RowBuilder,
-    TryCommitError, Txn, WorkerId, WriteError,
+    Csn, Engine, Executor, FlushMode, Guard, IndexCursor, Isolation, RowBuilder, TryCommitError,
+    Txn, WorkerId, WriteError,
 };
 use parking_lot::Mutex;
 
@@ -326,8 +326,7 @@ impl Bench<'_> {
         let key = self.rng.below(self.rows.count).to_be_bytes();
         let guard = Guard::pin();
         let row = txn
-            .get(&self.rows.store.primary, &key, &guard)
-            .expect_present()
+            .get(&self.rows.store.primary, &key, &guard)?
             .ok_or(WriteError::Gone)?;
         self.seen ^= number(row.bytes, 1);
         Ok(())
@@ -337,8 +336,7 @@ impl Bench<'_> {
         let key = self.rng.below(self.rows.count).to_be_bytes();
         let guard = Guard::pin();
         let row = txn
-            .get(&self.rows.store.primary, &key, &guard)
-            .expect_present()
+            .get(&self.rows.store.primary, &key, &guard)?
             .ok_or(WriteError::Gone)?;
         let value = number(row.bytes, 1).wrapping_add(1);
         rewrite(row.bytes, &mut self.builder, &[(1, &value.to_be_bytes())]);
@@ -364,7 +362,7 @@ impl Bench<'_> {
         );
         let guard = Guard::pin();
         for _ in 0..SCAN_ROWS {
-            match txn.index_next(&mut cursor, &guard).expect_present() {
+            match txn.index_next(&mut cursor, &guard)? {
                 Some(row) => self.seen ^= number(row.bytes, 1),
                 None => break,
             }

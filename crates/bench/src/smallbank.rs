@@ -75,13 +75,16 @@ impl SmallBank {
     }
 
     /// The number of the customer called `name`.
-    fn customer(&self, txn: &mut Txn, name: &[u8]) -> Result<[u8; 8], Stop> {
+    async fn customer(&self, txn: &mut Txn, name: &[u8]) -> Result<[u8; 8], Stop> {
         self.accounts
             .must_read(txn, name, |row| number(row, 1).to_be_bytes())
+            .await
     }
 
-    fn balance(store: &Store, txn: &mut Txn, customer: &[u8]) -> Result<i64, Stop> {
-        store.must_read(txn, customer, |row| number(row, BALANCE))
+    async fn balance(store: &Store, txn: &mut Txn, customer: &[u8]) -> Result<i64, Stop> {
+        store
+            .must_read(txn, customer, |row| number(row, BALANCE))
+            .await
     }
 
     /// Sets a balance to what `change` makes of it, unless that says no; gives the old one.
@@ -186,10 +189,10 @@ impl Workload for SmallBank {
             ..
         } = client;
         *change = 0;
-        let customer = self.customer(txn, &names[0])?;
+        let customer = self.customer(txn, &names[0]).await?;
         match client.kind {
             AMALGAMATE => {
-                let to = self.customer(txn, &names[1])?;
+                let to = self.customer(txn, &names[1]).await?;
                 let (_, savings) =
                     Self::set(&self.savings, txn, &customer, builder, |_| Some(0)).await?;
                 let (_, checking) =
@@ -198,8 +201,8 @@ impl Workload for SmallBank {
                 Self::set(&self.checking, txn, &to, builder, |old| Some(old + sum)).await?;
             }
             READ_BALANCE => {
-                Self::balance(&self.savings, txn, &customer)?;
-                Self::balance(&self.checking, txn, &customer)?;
+                Self::balance(&self.savings, txn, &customer).await?;
+                Self::balance(&self.checking, txn, &customer).await?;
             }
             DEPOSIT_CHECKING => {
                 *change = DEPOSIT;
@@ -209,7 +212,7 @@ impl Workload for SmallBank {
                 .await?;
             }
             SEND_PAYMENT => {
-                let to = self.customer(txn, &names[1])?;
+                let to = self.customer(txn, &names[1]).await?;
                 let (sent, _) = Self::set(&self.checking, txn, &customer, builder, |old| {
                     (old >= PAYMENT).then_some(old - PAYMENT)
                 })
@@ -227,8 +230,8 @@ impl Workload for SmallBank {
                 .await?;
             }
             _ => {
-                let sum = Self::balance(&self.savings, txn, &customer)?
-                    + Self::balance(&self.checking, txn, &customer)?;
+                let sum = Self::balance(&self.savings, txn, &customer).await?
+                    + Self::balance(&self.checking, txn, &customer).await?;
                 let amount = if sum < CHECK { CHECK + PENALTY } else { CHECK };
                 *change = -amount;
                 Self::set(&self.checking, txn, &customer, builder, |old| {

@@ -131,13 +131,14 @@ impl Tatp {
     }
 
     /// The subscriber with these digits.
-    fn find(&self, txn: &mut Txn, s_id: u32) -> Result<u32, Stop> {
+    async fn find(&self, txn: &mut Txn, s_id: u32) -> Result<u32, Stop> {
         let number = digits(u64::from(s_id));
         let mut found = None;
         Store::range(txn, &self.by_number, &number, &number, false, |row| {
             found = Some(id(row.bytes, 0));
             false
-        });
+        })
+        .await?;
         found.ok_or_else(|| Stop::Broken(format!("no subscriber has the number of {s_id}")))
     }
 
@@ -278,17 +279,21 @@ impl Workload for Tatp {
         client.change = 0;
         let found = match client.kind {
             GET_SUBSCRIBER => {
-                client.seen ^= self.subscriber.must_read(txn, &s_id.to_be_bytes(), |row| {
-                    (0..row.column_count()).fold(0, |sum, column| {
-                        sum + row.column(column).map_or(0, |bytes| u64::from(bytes[0]))
+                client.seen ^= self
+                    .subscriber
+                    .must_read(txn, &s_id.to_be_bytes(), |row| {
+                        (0..row.column_count()).fold(0, |sum, column| {
+                            sum + row.column(column).map_or(0, |bytes| u64::from(bytes[0]))
+                        })
                     })
-                })?;
+                    .await?;
                 true
             }
             GET_DESTINATION => {
                 let active = self
                     .facility
-                    .read(txn, &pair, |row| row.column(IS_ACTIVE) == Some(&[1]));
+                    .read(txn, &pair, |row| row.column(IS_ACTIVE) == Some(&[1]))
+                    .await?;
                 let mut found = false;
                 if active == Some(true) {
                     let last = key::<3, 12>([s_id, kind_of, start_time]);
@@ -299,16 +304,20 @@ impl Workload for Tatp {
                                 row.bytes.column(NUMBER_X).map_or(0, |n| u64::from(n[14]));
                         }
                         true
-                    });
+                    })
+                    .await?;
                 }
                 found
             }
             GET_ACCESS => {
-                let data = self.access.read(txn, &pair, |row| {
-                    (2..6).fold(0, |sum, column| {
-                        sum + row.column(column).map_or(0, |bytes| u64::from(bytes[0]))
+                let data = self
+                    .access
+                    .read(txn, &pair, |row| {
+                        (2..6).fold(0, |sum, column| {
+                            sum + row.column(column).map_or(0, |bytes| u64::from(bytes[0]))
+                        })
                     })
-                });
+                    .await?;
                 client.seen ^= data.unwrap_or(0);
                 data.is_some()
             }
@@ -328,7 +337,7 @@ impl Workload for Tatp {
                     .await?
             }
             UPDATE_LOCATION => {
-                let s_id = self.find(txn, s_id)?;
+                let s_id = self.find(txn, s_id).await?;
                 self.subscriber
                     .must_update(txn, &s_id.to_be_bytes(), builder, |row, builder| {
                         rewrite(row, builder, &[(VLR_LOCATION, &value.to_be_bytes())]);
@@ -337,7 +346,7 @@ impl Workload for Tatp {
                 true
             }
             INSERT_FORWARDING => {
-                let s_id = self.find(txn, s_id)?;
+                let s_id = self.find(txn, s_id).await?;
                 // The specification reads all the subscriber's facilities; that the one wanted exists is what the
                 // foreign key would demand.
                 let mut has = false;
@@ -352,7 +361,8 @@ impl Workload for Tatp {
                         has |= id(row.bytes, 1) == kind_of;
                         true
                     },
-                );
+                )
+                .await?;
                 client.change = 1;
                 Self::build_forwarding(
                     builder,
@@ -363,7 +373,7 @@ impl Workload for Tatp {
                 has && self.forwarding.insert(txn, builder.finish()).await?
             }
             _ => {
-                let s_id = self.find(txn, s_id)?;
+                let s_id = self.find(txn, s_id).await?;
                 client.change = -1;
                 let key = key::<3, 12>([s_id, kind_of, start_time]);
                 self.forwarding.delete(txn, &key).await?

@@ -243,9 +243,9 @@ impl Workload for Tpcc {
         match client.input.kind {
             inputs::NEW_ORDER => self.new_order(client, txn).await,
             inputs::PAYMENT => self.payment(client, txn).await,
-            inputs::ORDER_STATUS => self.order_status(client, txn),
+            inputs::ORDER_STATUS => self.order_status(client, txn).await,
             inputs::DELIVERY => self.delivery(client, txn).await,
-            _ => self.stock_level(client, txn),
+            _ => self.stock_level(client, txn).await,
         }
     }
 

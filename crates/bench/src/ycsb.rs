@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{Csn, Engine, RowBuilder, RowRef, Txn};
 
-use crate::access::{Part, Stop, Store, number, rewrite};
+use crate::access::{Part, Stop, Store, number, present, rewrite};
 use crate::driver::{Check, Loader, Seat, Verdict, Workload};
 use crate::needless::{Trace, Tracer};
 use crate::options::Ycsb as Parameters;
@@ -104,9 +104,13 @@ impl Ycsb {
 
     /// Reads the first row.
     pub(crate) fn read_one(&self, txn: &mut Txn) -> Result<(), String> {
-        self.store
-            .read(txn, &0_u64.to_be_bytes(), |_| ())
-            .ok_or_else(|| "the first row is missing".to_owned())
+        txn.begin_statement();
+        let key = 0_u64.to_be_bytes();
+        present(txn, |txn, guard| {
+            let row = txn.get(&self.store.primary, &key, guard)?;
+            Ok(row.map(|_| ()))
+        })
+        .ok_or_else(|| "the first row is missing".to_owned())
     }
 }
 
@@ -174,10 +178,13 @@ impl Workload for Ycsb {
                 }
             };
             if operation.field.is_none() || self.parameters.read_modify_write {
-                *seen ^= self.store.must_read(txn, &key, |row| {
-                    read(row);
-                    sum(row)
-                })?;
+                *seen ^= self
+                    .store
+                    .must_read(txn, &key, |row| {
+                        read(row);
+                        sum(row)
+                    })
+                    .await?;
             }
             if let Some(field) = operation.field {
                 self.store

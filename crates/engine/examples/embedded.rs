@@ -87,26 +87,9 @@ impl Bank {
     async fn add(&self, txn: &mut Txn, id: u32, amount: i64) -> Result<(), WriteError> {
         txn.begin_statement();
         loop {
-            let result = {
-                // A guard is never held across an await.
-                let guard = Guard::pin();
-                let Some(rid) = txn
-                    .get(&self.by_id, &id.to_be_bytes(), &guard)
-                    .expect_present()
-                    .map(|row| row.rid)
-                else {
-                    return Err(WriteError::Gone);
-                };
-                let Some(newest) = txn
-                    .read_newest(&self.accounts, rid, &guard)
-                    .expect_present()
-                else {
-                    return Err(WriteError::Gone);
-                };
-                let new = account(id, balance(newest.bytes) + amount);
-                txn.update(&self.accounts, rid, newest.version, &new)
-            };
-            match result {
+            match self.try_to_add(txn, id, amount) {
+                // A part of the table or the index is not in memory: it is brought in, then all is as it was.
+                Err(WriteError::Absent(absent)) => absent.wait(txn).await?,
                 Err(WriteError::Blocked(blocker)) => {
                     if blocker.wait(txn).await.is_err() {
                         return Err(WriteError::Deadlock);
@@ -116,6 +99,17 @@ impl Bank {
                 other => return other,
             }
         }
+    }
+
+    /// One attempt. A guard is never held across an await.
+    fn try_to_add(&self, txn: &mut Txn, id: u32, amount: i64) -> Result<(), WriteError> {
+        let guard = Guard::pin();
+        let found = txn.get(&self.by_id, &id.to_be_bytes(), &guard)?;
+        let rid = found.ok_or(WriteError::Gone)?.rid;
+        let newest = txn.read_newest(&self.accounts, rid, &guard)?;
+        let newest = newest.ok_or(WriteError::Gone)?;
+        let new = account(id, balance(newest.bytes) + amount);
+        txn.update(&self.accounts, rid, newest.version, &new)
     }
 
     /// Moves one coin; a victim of a deadlock tries again.

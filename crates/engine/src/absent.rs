@@ -59,6 +59,11 @@ impl Absent {
         }))
     }
 
+    /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can wait.
+    pub fn load_here(&self, txn: &Txn) -> Result<(), FaultError> {
+        txn.engine().faults.load_here(&self.0)
+    }
+
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> FaultWait<'_> {
         FaultWait::new(self.0, txn)

@@ -89,15 +89,21 @@ const BUILT_ENTRY_BYTES: usize = 48;
 
 impl Txn {
     /// Fills an index that [`Engine::create_index`](crate::Engine::create_index) has just attached. For who has the table
-    /// to itself: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
+    /// to itself, and blocks on what is not in memory: with writers about use [`Txn::build_index_step`], which can go on after it was blocked.
     pub fn build_index(
         &mut self,
         table: &Arc<Table>,
         index: &Arc<Index>,
     ) -> Result<(), WriteError> {
         let mut next = 0;
-        while self.build_index_step(table, index, &mut next, 1 << 14)? {}
-        Ok(())
+        loop {
+            match self.build_index_step(table, index, &mut next, 1 << 14) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(WriteError::Absent(absent)) => absent.load_here(self)?,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// A step of filling an index that [`Engine::create_index`](crate::Engine::create_index) has attached: up to `budget`
@@ -151,7 +157,7 @@ impl Txn {
         rid: Rid,
         guard: &Guard,
     ) -> Result<Step, WriteError> {
-        if self.worker.plays_absent() {
+        if self.worker.plays_absent(&table.rows) {
             return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
         }
         let Some(found) = self.find_versions(table, index, rid, guard) else {

@@ -3,7 +3,7 @@
 use logstead_commit::LogFailed;
 use logstead_types::{IndexId, Rid};
 
-use crate::absent::Absent;
+use crate::absent::{Absent, FaultError};
 use crate::memory::OutOfMemory;
 use crate::row::RowError;
 use crate::wait::Blocker;
@@ -17,6 +17,9 @@ pub enum WriteError {
     /// Something that is needed is not in memory: wait for it, call again.
     #[error(transparent)]
     Absent(#[from] Absent),
+    /// Something that is needed cannot be brought into memory.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
     /// READ COMMITTED: the row has a newer committed version than the one given: read the newest, check again what
     /// made you choose it, call again.
     #[error("the row was changed by another transaction")]

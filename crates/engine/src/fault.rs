@@ -178,7 +178,7 @@ impl Faults {
     }
 
     /// Loads on the calling thread.
-    fn load_here(&self, wanted: &Wanted) -> Result<(), FaultError> {
+    pub(crate) fn load_here(&self, wanted: &Wanted) -> Result<(), FaultError> {
         let _one_at_a_time = self.shared.alone.lock();
         self.shared.loader.load(wanted)
     }

@@ -29,6 +29,8 @@ pub(crate) struct Rows {
     free_rids: Mutex<FreeRids>,
     /// Spares inserts the mutex while there are no free rids.
     some_free: AtomicBool,
+    /// Nothing of it, nor of its indexes, is ever evicted.
+    stays: AtomicBool,
     /// Where it all is counted.
     memory: &'static Memory,
 }
@@ -75,12 +77,24 @@ impl Rows {
                 charge: memory.charge(),
             }),
             some_free: AtomicBool::new(false),
+            stays: AtomicBool::new(false),
         }
     }
 
     /// Whose memory they are.
     pub(crate) fn memory(&self) -> &'static Memory {
         self.memory
+    }
+
+    /// From now on nothing of it is evicted.
+    pub(crate) fn stay(&self) {
+        self.stays.store(true, Ordering::SeqCst);
+    }
+
+    /// Is nothing of it evicted?
+    #[inline]
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load(Ordering::SeqCst)
     }
 
     /// Every slot ever used and not free.

@@ -71,6 +71,12 @@ impl Table {
         self.uses_reserve.store(true, Ordering::Relaxed);
     }
 
+    /// Keeps in memory what of the table and its indexes is there, from now on: for the few rows that are read where nothing
+    /// can wait. Who has read all of it finds nothing absent any more.
+    pub fn stay_in_memory(&self) {
+        self.rows.stay();
+    }
+
     #[inline]
     pub(crate) fn uses_reserve(&self) -> bool {
         self.uses_reserve.load(Ordering::Relaxed)

@@ -351,8 +351,8 @@ impl Txn {
 
     /// Takes a row's chunk for absent, by chance, in tests.
     #[inline]
-    fn play_absent(&self, rid: Rid) -> Result<(), AbsentChunk> {
-        if self.worker.plays_absent() {
+    fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentChunk> {
+        if self.worker.plays_absent(rows) {
             return Err(AbsentChunk::of_rid(rid));
         }
         Ok(())
@@ -366,7 +366,7 @@ impl Txn {
         rid: Rid,
         guard: &'g Guard,
     ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentChunk> {
-        self.play_absent(rid)?;
+        self.play_absent(rows, rid)?;
         let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
         let mut steps = 0;
@@ -440,7 +440,7 @@ impl Txn {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
-        self.play_absent(rid)?;
+        self.play_absent(&table.rows, rid)?;
         loop {
             let head = table.rows.head(rid, guard)?;
             if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
@@ -519,7 +519,7 @@ impl Txn {
         // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
         self.snapshot();
         self.track_key(index, key);
-        if self.worker.plays_absent() {
+        if self.worker.plays_absent(&index.rows) {
             return Err(Absent::leaf(index, key));
         }
         let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
@@ -644,7 +644,7 @@ impl Txn {
         want: RowLock,
         guard: &'g Guard,
     ) -> Result<Target<'g>, WriteError> {
-        self.play_absent(rid)
+        self.play_absent(&table.rows, rid)
             .map_err(|chunk| chunk.of(&table.rows))?;
         'again: loop {
             let head = match table.rows.head(rid, guard) {

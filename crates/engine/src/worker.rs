@@ -13,6 +13,7 @@ use crate::engine::{Engine, EngineInner};
 use crate::garbage::{self, Garbage};
 use crate::memory::{ALLOWANCE_BYTES_MAX, OutOfMemory};
 use crate::precommit::Buffers;
+use crate::rows::Rows;
 use crate::snapshots::{Bounds, Snapshots};
 use crate::state::TxnId;
 use crate::stats::{Counters, Stats, add};
@@ -78,8 +79,11 @@ impl WorkerInner {
 
     /// Is what is looked at next to be taken for absent, though it is not? Only in tests.
     #[inline]
-    pub(crate) fn plays_absent(&self) -> bool {
-        cfg!(debug_assertions) && self.inner().absent_one_in != 0 && self.draw_absent()
+    pub(crate) fn plays_absent(&self, rows: &Rows) -> bool {
+        cfg!(debug_assertions)
+            && self.inner().absent_one_in != 0
+            && !rows.stays()
+            && self.draw_absent()
     }
 
     #[cold]

@@ -405,7 +405,7 @@ impl Txn {
                     continue;
                 }
             }
-            if self.worker.plays_absent() {
+            if self.worker.plays_absent(&table.rows) {
                 return Err(Absent::leaf(index, new_key).into());
             }
             let length = new_key.len();

@@ -15,7 +15,7 @@ const RECENT_ORDERS: u32 = 20;
 
 impl Tpcc {
     /// The customer's number: of those with the name, the one in the middle by first name, rounded up.
-    fn find_customer(
+    async fn find_customer(
         &self,
         txn: &mut Txn,
         found: &mut Vec<u32>,
@@ -41,7 +41,8 @@ impl Tpcc {
                 found.push(id(row.bytes, customer::ID));
                 true
             },
-        );
+        )
+        .await?;
         match found.len() {
             0 => Err(Stop::Broken(format!(
                 "no customer of district {district} of warehouse {warehouse} has last name {name}"
@@ -60,7 +61,8 @@ impl Tpcc {
         let (w_id, d_id, c_id) = (input.warehouse, input.district, input.customer);
         let w_tax = self
             .warehouse
-            .must_read(txn, &key::<1, 4>([w_id]), |row| number(row, warehouse::TAX))?;
+            .must_read(txn, &key::<1, 4>([w_id]), |row| number(row, warehouse::TAX))
+            .await?;
         let (mut d_tax, mut o_id) = (0, 0);
         self.district
             .must_update(txn, &key::<2, 8>([w_id, d_id]), builder, |row, builder| {
@@ -76,7 +78,8 @@ impl Tpcc {
                 client.seen ^= row.column(customer::LAST).map_or(0, |n| n.len() as i64);
                 client.seen ^= row.column(customer::CREDIT).map_or(0, |c| i64::from(c[0]));
                 number(row, customer::DISCOUNT)
-            })?;
+            })
+            .await?;
         builder.start(1, order::COUNT);
         for id in [w_id, d_id, o_id, c_id] {
             builder.push(Some(&id.to_be_bytes()));
@@ -94,11 +97,14 @@ impl Tpcc {
         self.new_order.must_insert(txn, builder.finish()).await?;
         let mut sum = 0;
         for (n, ordered) in (1_u32..).zip(lines) {
-            let price = self.item.read(txn, &key::<1, 4>([ordered.item]), |row| {
-                client.seen ^= row.column(item::NAME).map_or(0, |n| n.len() as i64);
-                client.seen ^= row.column(item::DATA).map_or(0, |d| d.len() as i64);
-                number(row, item::PRICE)
-            });
+            let price = self
+                .item
+                .read(txn, &key::<1, 4>([ordered.item]), |row| {
+                    client.seen ^= row.column(item::NAME).map_or(0, |n| n.len() as i64);
+                    client.seen ^= row.column(item::DATA).map_or(0, |d| d.len() as i64);
+                    number(row, item::PRICE)
+                })
+                .await?;
             // An unused item: the order is taken back (2.4.2.3).
             let Some(price) = price else {
                 return Ok(Verdict::RollBack);
@@ -184,7 +190,9 @@ impl Tpcc {
                 rewrite(row, builder, &[(district::YTD, &ytd.to_be_bytes())]);
             })
             .await?;
-        let c_id = self.find_customer(txn, found, c_w_id, c_d_id, input.who)?;
+        let c_id = self
+            .find_customer(txn, found, c_w_id, c_d_id, input.who)
+            .await?;
         let c_key = key::<3, 12>([c_w_id, c_d_id, c_id]);
         self.customer
             .must_update(txn, &c_key, builder, |row, builder| {
@@ -214,20 +222,28 @@ impl Tpcc {
         Ok(Verdict::Commit)
     }
 
-    pub(super) fn order_status(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    pub(super) async fn order_status(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<Verdict, Stop> {
         let Client { input, found, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
-        let c_id = self.find_customer(txn, found, w_id, d_id, input.who)?;
+        let c_id = self
+            .find_customer(txn, found, w_id, d_id, input.who)
+            .await?;
         let c_key = key::<3, 12>([w_id, d_id, c_id]);
         client.seen ^= self
             .customer
-            .must_read(txn, &c_key, |row| number(row, customer::BALANCE))?;
+            .must_read(txn, &c_key, |row| number(row, customer::BALANCE))
+            .await?;
         let mut newest = None;
         Store::range(txn, &self.order_by_customer, &c_key, &c_key, true, |row| {
             newest = Some(id(row.bytes, order::ID));
             client.seen ^= i64::from(id(row.bytes, order::CARRIER));
             false
-        });
+        })
+        .await?;
         let Some(o_id) = newest else {
             return Err(Stop::Broken(format!("customer {c_id} has no order")));
         };
@@ -235,7 +251,8 @@ impl Tpcc {
         Store::range(txn, &self.line.primary, &o_key, &o_key, false, |row| {
             client.seen ^= number(row.bytes, line::AMOUNT) ^ number(row.bytes, line::DELIVERED);
             true
-        });
+        })
+        .await?;
         Ok(Verdict::Commit)
     }
 
@@ -268,7 +285,8 @@ impl Tpcc {
                         oldest = Some(id(row.bytes, 2));
                         false
                     },
-                );
+                )
+                .await?;
                 let Some(o_id) = oldest else { break None };
                 let o_key = key::<3, 12>([w_id, d_id, o_id]);
                 if self.new_order.delete(txn, &o_key).await? {
@@ -292,7 +310,8 @@ impl Tpcc {
                 sum += number(row.bytes, line::AMOUNT);
                 lines.push(id(row.bytes, line::NUMBER));
                 true
-            });
+            })
+            .await?;
             for n in &*lines {
                 let l_key = key::<4, 16>([w_id, d_id, o_id, *n]);
                 self.line
@@ -321,28 +340,35 @@ impl Tpcc {
         Ok(Verdict::Commit)
     }
 
-    pub(super) fn stock_level(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, Stop> {
+    pub(super) async fn stock_level(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<Verdict, Stop> {
         let Client { input, items, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
         let next = self
             .district
             .must_read(txn, &key::<2, 8>([w_id, d_id]), |row| {
                 id(row, district::NEXT_ORDER)
-            })?;
+            })
+            .await?;
         items.clear();
         let first = key::<3, 12>([w_id, d_id, next.saturating_sub(RECENT_ORDERS)]);
         let last = key::<3, 12>([w_id, d_id, next - 1]);
         Store::range(txn, &self.line.primary, &first, &last, false, |row| {
             items.insert(id(row.bytes, line::ITEM));
             true
-        });
+        })
+        .await?;
         let mut low = 0;
         for item in &*items {
             let in_stock = self
                 .stock
                 .must_read(txn, &key::<2, 8>([w_id, *item]), |row| {
                     number(row, stock::QUANTITY)
-                })?;
+                })
+                .await?;
             low += i64::from(in_stock < input.threshold);
         }
         client.seen ^= low;

@@ -11,7 +11,7 @@ use super::{Catalog, Column, Relation, RelationKind, SequenceDef};
 use crate::error::{Result, SqlError};
 use crate::func::{Body, Function, Volatility};
 use crate::value::{Datum, Oid, SqlType, info, oid};
-use logstead_engine::{Engine, Present, RowBuilder, Worker, WriteError};
+use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -135,8 +135,7 @@ fn log(
     state.csn = super::store::autonomous(worker, |txn| {
         let guard = txn.pin();
         let version = txn
-            .read_newest(&table, rid, &guard)
-            .expect_present()
+            .read_newest(&table, rid, &guard)?
             .ok_or(WriteError::Gone)?
             .version;
         if rests_on == RestsOn::Everything {

@@ -20,11 +20,12 @@ use super::stored::{
 use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
+use crate::exec::wait::fault;
 use crate::value::Oid;
 use logstead_engine::{
     CacheStats, CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome,
-    HomeUsage, Isolation, Present, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError,
-    Txn, Worker, WriteError,
+    HomeUsage, Isolation, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn,
+    Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -92,6 +93,7 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
         WriteError::OutOfMemory(error) => out_of_memory(error),
+        WriteError::Fault(error) => fault(error),
         other => SqlError::internal(format!("writing the catalog: {other}")),
     }
 }
@@ -142,11 +144,15 @@ impl CatalogStore {
             let table = engine.create_table(id);
             // Dropping and truncating tables must go on when the memory budget is used up.
             table.use_memory_reserve();
+            table.stay_in_memory();
             engine.create_index(&table, stored::name_index(id), true, Arc::new(NameKey));
             build_index(&worker, &table, stored::name_index(id))?;
         }
         for id in [SEQUENCES, COUNTER] {
-            engine.create_table(id).use_memory_reserve();
+            let table = engine.create_table(id);
+            table.use_memory_reserve();
+            // A sequence is written in the middle of an expression, where nothing can wait.
+            table.stay_in_memory();
         }
         let rows = Rows::read(engine, &worker)?;
         let rows = if rows.counter.is_none() {
@@ -257,8 +263,7 @@ impl CatalogStore {
         oids.csn = autonomous(worker, |txn| {
             let guard = txn.pin();
             let version = txn
-                .read_newest(&table, oids.rid, &guard)
-                .expect_present()
+                .read_newest(&table, oids.rid, &guard)?
                 .ok_or(WriteError::Gone)?
                 .version;
             txn.update(&table, oids.rid, version, &row)
@@ -278,8 +283,7 @@ impl CatalogStore {
                     };
                     let guard = txn.pin();
                     let version = txn
-                        .read_newest(&table, *rid, &guard)
-                        .expect_present()
+                        .read_newest(&table, *rid, &guard)?
                         .map(|row| row.version);
                     if let Some(version) = version {
                         txn.delete(&table, *rid, version)?;
@@ -594,11 +598,21 @@ fn each_row(
         .table(table)
         .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
     let mut cursor = ScanCursor::new(&table);
-    let guard = txn.pin();
-    while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
-        each(row.rid, row.bytes)?;
+    loop {
+        let absent = {
+            let guard = txn.pin();
+            match txn.scan_next(&mut cursor, &guard) {
+                Ok(Some(row)) => {
+                    each(row.rid, row.bytes)?;
+                    continue;
+                }
+                Ok(None) => return Ok(()),
+                Err(absent) => absent,
+            }
+        };
+        // It is the start: nobody else is there.
+        absent.load_here(txn).map_err(|error| fault(&error))?;
     }
-    Ok(())
 }
 
 struct LiveStore(Weak<CatalogStore>);

@@ -16,7 +16,7 @@ use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
@@ -74,6 +74,17 @@ pub struct Cancel {
     /// When the statement times out, by the session's clock; `i64::MAX` is never.
     deadline_us: AtomicI64,
     waiter: Mutex<Option<Waker>>,
+    /// It waits for something to be brought into memory.
+    loading: AtomicBool,
+}
+
+/// A wait for something to be brought into memory, while it lasts.
+pub(crate) struct Loading<'c>(&'c AtomicBool);
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Default for Cancel {
@@ -82,6 +93,7 @@ impl Default for Cancel {
             reason: AtomicU8::new(0),
             deadline_us: AtomicI64::new(i64::MAX),
             waiter: Mutex::default(),
+            loading: AtomicBool::new(false),
         }
     }
 }
@@ -111,6 +123,17 @@ impl Cancel {
     pub fn set_deadline(&self, deadline_us: Option<i64>) {
         let deadline_us = deadline_us.unwrap_or(i64::MAX);
         self.deadline_us.store(deadline_us, Ordering::Relaxed);
+    }
+
+    /// From now on the statement waits for something to be brought into memory, not for a lock.
+    pub(crate) fn begin_load(&self) -> Loading<'_> {
+        self.loading.store(true, Ordering::Relaxed);
+        Loading(&self.loading)
+    }
+
+    /// Does it?
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Relaxed)
     }
 
     /// Whether the statement has been asked to end.

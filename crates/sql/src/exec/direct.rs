@@ -6,7 +6,7 @@
 use super::context::{Cx, ExecContext, Shared};
 use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
 use super::stored::StoredColumn;
-use super::{Progress, RowSink};
+use super::{Progress, RowSink, wait};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Node, Plan, Scan, walk};
@@ -99,6 +99,7 @@ impl Direct {
                 tokio::task::yield_now().await;
             }
             let mut examined = 0;
+            let mut absent = None;
             match (&mut self.source, &input.node) {
                 (Source::Table(state), _) => state.open(scan, &mut cx)?,
                 (
@@ -127,8 +128,13 @@ impl Direct {
                     Source::Table(state) => state.advance(cx.txn()?, &guard),
                     Source::Index(state) => state.advance(reverse, cx.txn()?, &guard),
                 };
-                let Some(row) = row else {
-                    return Ok(Progress::Done { rows: given });
+                let row = match row {
+                    Ok(Some(row)) => row,
+                    Ok(None) => return Ok(Progress::Done { rows: given }),
+                    Err(missing) => {
+                        absent = Some(missing);
+                        break;
+                    }
                 };
                 examined += 1;
                 if self
@@ -141,6 +147,9 @@ impl Direct {
             }
             drop(guard);
             cx.worked(examined);
+            if let Some(absent) = absent {
+                wait::wait(absent.into(), &mut cx).await?;
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
-use logstead_engine::{Guard, Index, IndexCursor, Present, Row, Txn};
+use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -80,8 +80,12 @@ impl IndexState {
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
-            let Some(row) = self.advance(reverse, cx.txn()?, &guard) else {
-                break;
+            let row = match self.advance(reverse, cx.txn()?, &guard) {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                // It is met again with the next batch.
+                Err(_) => break,
             };
             examined += 1;
             self.emitter.emit(scan, &row, cx, out)?;
@@ -120,13 +124,15 @@ impl IndexState {
         reverse: bool,
         txn: &mut Txn,
         guard: &'g Guard,
-    ) -> Option<Row<'g>> {
-        let index = self.index.as_ref()?;
+    ) -> Result<Option<Row<'g>>, Absent> {
+        let Some(index) = &self.index else {
+            return Ok(None);
+        };
         match &mut self.at {
             At::Point(key) => {
-                let row = txn.get(index, key, guard).expect_present();
+                let row = txn.get(index, key, guard)?;
                 self.at = At::Done;
-                return row;
+                return Ok(row);
             }
             At::Ranges(ranges, cursor) => loop {
                 let running = match cursor {
@@ -141,15 +147,15 @@ impl IndexState {
                         None => break,
                     },
                 };
-                match txn.index_next(running, guard).expect_present() {
-                    Some(row) => return Some(row),
+                match txn.index_next(running, guard)? {
+                    Some(row) => return Ok(Some(row)),
                     None => *cursor = None,
                 }
             },
             At::Start | At::Done => {}
         }
         self.at = At::Done;
-        None
+        Ok(None)
     }
 
     pub(crate) fn rewind(&mut self) {

@@ -10,12 +10,13 @@ use super::context::Cx;
 use super::eval::holds;
 use super::operator::{Running, Step, pull};
 use super::stored;
+use super::wait::Obstacle;
 use super::write::write_failed;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{LockTarget, LockWait, Plan};
 use crate::value::Datum;
-use logstead_engine::{Blocker, Present, Table, WriteError};
+use logstead_engine::{Table, WriteError};
 use logstead_types::{Rid, SqlState};
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ enum Locked {
     Yes,
     /// The row is gone, no longer wanted, or skipped.
     No,
-    Wait(Blocker),
+    Wait(Obstacle),
 }
 
 impl LockState {
@@ -136,13 +137,17 @@ impl LockState {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard).expect_present()
+                txn.read_newest(table, rid, &guard)
             } else {
-                txn.read(table, rid, &guard).expect_present()
+                txn.read(table, rid, &guard)
             };
-            let Some(current) = current else {
-                txn.pass_turn();
-                return Ok(Locked::No);
+            let current = match current {
+                Ok(Some(current)) => current,
+                Ok(None) => {
+                    txn.pass_turn();
+                    return Ok(Locked::No);
+                }
+                Err(absent) => return Ok(Locked::Wait(absent.into())),
             };
             if self.newest {
                 for &(position, column) in &target.columns {
@@ -160,7 +165,7 @@ impl LockState {
                 Ok(()) => return Ok(Locked::Yes),
                 Err(WriteError::Blocked(blocker)) => {
                     return match target.wait {
-                        LockWait::Block => Ok(Locked::Wait(blocker)),
+                        LockWait::Block => Ok(Locked::Wait(blocker.into())),
                         LockWait::Skip => Ok(Locked::No),
                         LockWait::NoWait => Err(SqlError::new(
                             SqlState::LOCK_NOT_AVAILABLE,
@@ -171,6 +176,7 @@ impl LockState {
                         )),
                     };
                 }
+                Err(WriteError::Absent(absent)) => return Ok(Locked::Wait(absent.into())),
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone) => return Ok(Locked::No),
                 Err(WriteError::SelfModified) => return Ok(Locked::Yes),

@@ -33,7 +33,7 @@ mod stats;
 mod stored;
 mod stream;
 mod subquery;
-mod wait;
+pub(crate) mod wait;
 mod write;
 
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};

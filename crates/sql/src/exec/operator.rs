@@ -18,10 +18,10 @@ use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
 use super::stats::NodeStats;
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
+use super::wait::Obstacle;
 use super::write::{DeleteState, InsertState, UpdateState};
 use crate::error::{Result, SqlError};
 use crate::plan::{Node, Plan};
-use logstead_engine::Blocker;
 
 /// What a call of `next` came to.
 pub(crate) enum Step {
@@ -31,8 +31,8 @@ pub(crate) enum Step {
     Done,
     /// Enough work for now: let others run, then call again.
     Yield,
-    /// Another transaction is in the way: wait for it, then call again.
-    Wait(Blocker),
+    /// Another transaction is in the way, or something is not in memory: wait for it, then call again.
+    Wait(Obstacle),
 }
 
 /// Pulls a batch: `true` if there is one, `false` at the end; hands every other step to the caller's caller.

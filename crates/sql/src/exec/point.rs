@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Insert, KeyRange, Node, Plan, Scan};
 use crate::value::Datum;
-use logstead_engine::{Engine, Index, Present, Table};
+use logstead_engine::{Engine, Index, Table};
 use logstead_types::Rid;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -236,7 +236,7 @@ pub(crate) async fn run(
 ) -> Result<u64> {
     cx.cancel.check()?;
     match (&fast.shape, &plan.node) {
-        (Shape::Select(columns), _) => select(plan, fast, columns, cx, out),
+        (Shape::Select(columns), _) => select(plan, fast, columns, cx, out).await,
         (Shape::Update(read), Node::Update(update)) => {
             let Some((scan, index, range)) = whole_row_by_key(&update.source, &update.table) else {
                 return Err(unrecognised());
@@ -245,7 +245,8 @@ pub(crate) async fn run(
             let mut shared = Shared::default();
             let mut cx = Cx::of(cx, &mut shared, false);
             let row = writer.start_sparse();
-            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx)? else {
+            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx).await?
+            else {
                 UPDATER.set(Some(writer));
                 return Ok(0);
             };
@@ -270,7 +271,8 @@ pub(crate) async fn run(
             let mut shared = Shared::default();
             let mut cx = Cx::of(cx, &mut shared, false);
             let row = writer.row_mut();
-            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx)? else {
+            let Some((table, rid)) = target(fast, scan, index, range, read, row, &mut cx).await?
+            else {
                 return Ok(0);
             };
             let written = loop {
@@ -319,7 +321,7 @@ fn unrecognised() -> SqlError {
     SqlError::internal("a statement by key changed its shape")
 }
 
-fn select(
+async fn select(
     plan: &Plan,
     fast: &Fast,
     columns: &[StoredColumn],
@@ -342,11 +344,21 @@ fn select(
     let mut cx = Cx::of(cx, &mut shared, false);
     let mut given = 0;
     if push_whole_key(scan, index, range, &mut key, &mut cx)? {
-        let txn = cx.txn()?;
-        let guard = txn.pin();
-        if let Some(row) = txn.get(storage, &key, &guard).expect_present() {
-            out.stored_row(row.bytes, columns)?;
-            given = 1;
+        loop {
+            let absent = {
+                let txn = cx.txn()?;
+                let guard = txn.pin();
+                match txn.get(storage, &key, &guard) {
+                    Ok(Some(row)) => {
+                        out.stored_row(row.bytes, columns)?;
+                        given = 1;
+                        break;
+                    }
+                    Ok(None) => break,
+                    Err(absent) => absent,
+                }
+            };
+            wait::wait(absent.into(), &mut cx).await?;
         }
     }
     KEY.set(key);
@@ -354,7 +366,7 @@ fn select(
 }
 
 /// Finds the row to write and decodes the columns that are read; the others stay NULL.
-fn target<'f, 'a>(
+async fn target<'f, 'a>(
     fast: &'f Fast,
     scan: &'a Scan,
     index: &'a IndexDef,
@@ -371,17 +383,27 @@ fn target<'f, 'a>(
     key.clear();
     let mut found = None;
     if push_whole_key(scan, index, range, &mut key, cx)? {
-        let txn = cx.txn()?;
-        let guard = txn.pin();
-        if let Some(current) = txn.get(storage, &key, &guard).expect_present() {
-            row.clear();
-            row.resize(scan.table.columns.len(), Datum::Null);
-            for &position in read {
-                if let Some(datum) = row.get_mut(position) {
-                    *datum = stored::decode(&scan.table, current.bytes, position)?;
+        loop {
+            let absent = {
+                let txn = cx.txn()?;
+                let guard = txn.pin();
+                match txn.get(storage, &key, &guard) {
+                    Ok(Some(current)) => {
+                        row.clear();
+                        row.resize(scan.table.columns.len(), Datum::Null);
+                        for &position in read {
+                            if let Some(datum) = row.get_mut(position) {
+                                *datum = stored::decode(&scan.table, current.bytes, position)?;
+                            }
+                        }
+                        found = Some((table, current.rid));
+                        break;
+                    }
+                    Ok(None) => break,
+                    Err(absent) => absent,
                 }
-            }
-            found = Some((table, current.rid));
+            };
+            wait::wait(absent.into(), cx).await?;
         }
     }
     KEY.set(key);

@@ -5,25 +5,22 @@
 
 use super::context::{EvalContext, ExecContext};
 use super::eval::{as_bool, eval};
+use super::wait::{Obstacle, wait_for};
 use super::write::{
-    check_not_null, check_violation, deadlock, encode_changed, unique_violation, without_key,
-    write_failed,
+    check_not_null, check_violation, encode_changed, unique_violation, without_key, write_failed,
 };
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
 use crate::ri::{Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
-    Blocker, Guard, Index, IndexCursor, Isolation, Present, Row, RowBuilder, RowLock, RowRef,
-    ScanCursor, Table, Txn, WriteError,
+    Absent, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
+    Table, Txn, WriteError,
 };
 use logstead_types::{Rid, SqlState};
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
 use std::ops::Bound;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Rows looked at between two yields.
 const EXAMINED_MAX: usize = 1_024;
@@ -44,17 +41,32 @@ pub async fn judge_deferred(cx: &mut ExecContext<'_>, all: bool, altered: bool) 
 /// of both tables.
 pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Result<()> {
     cx.txn.begin_statement();
-    let mut cursor = ScanCursor::new(rule.child_table(cx.engine)?);
+    let child = rule.child_table(cx.engine)?;
+    let mut cursor = ScanCursor::new(child);
     let (_, index) = rule.parent_table(cx.engine)?;
     let mut key = Vec::new();
+    // The row that the cursor has gone past and that is not judged yet: what it references was not in memory.
+    let mut open = None;
     loop {
         cx.cancel.check()?;
+        let mut absent: Option<Absent> = None;
         {
             let guard = cx.txn.pin();
             for _ in 0..EXAMINED_MAX {
-                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard).expect_present() else {
-                    return Ok(());
+                let row = match open {
+                    Some(rid) => cx.txn.read_newest(child, rid, &guard),
+                    None => cx.txn.scan_newest(&mut cursor, &guard),
                 };
+                let row = match row {
+                    Ok(Some(row)) => row,
+                    Ok(None) if open.take().is_some() => continue,
+                    Ok(None) => return Ok(()),
+                    Err(missing) => {
+                        absent = Some(missing);
+                        break;
+                    }
+                };
+                open = None;
                 match rule.parts(row.bytes) {
                     KeyParts::Nothing => continue,
                     KeyParts::Mixed => return Err(rule.mixed()),
@@ -62,14 +74,23 @@ pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Re
                 }
                 key.clear();
                 rule.parent_key(row.bytes, cx.session, &mut key)?;
-                if latest(cx.txn, |txn| {
-                    txn.get(index, &key, &guard).expect_present().is_none()
+                match latest(cx.txn, |txn| {
+                    txn.get(index, &key, &guard).map(|row| row.is_some())
                 }) {
-                    return Err(rule.not_present(row.bytes, cx.session));
+                    Ok(true) => {}
+                    Ok(false) => return Err(rule.not_present(row.bytes, cx.session)),
+                    Err(missing) => {
+                        open = Some(row.rid);
+                        absent = Some(missing);
+                        break;
+                    }
                 }
             }
         }
-        tokio::task::yield_now().await;
+        match absent {
+            Some(absent) => wait_for(absent.into(), cx.txn, cx.cancel).await?,
+            None => tokio::task::yield_now().await,
+        }
     }
 }
 
@@ -89,7 +110,7 @@ fn latest<T>(txn: &mut Txn, look: impl FnOnce(&mut Txn) -> T) -> T {
 /// Is the rest of a chain of writes to be tried again, after this?
 enum Again {
     /// When this is out of the way.
-    After(Blocker),
+    After(Obstacle),
     /// At once.
     Now,
 }
@@ -148,31 +169,21 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
     }
 
-    async fn wait(&mut self, blocker: Blocker) -> Result<()> {
-        let cancel = self.cx.cancel;
-        {
-            let mut released = pin!(blocker.wait(self.cx.txn));
-            poll_fn(|task| {
-                cancel.register(task.waker());
-                if let Err(error) = cancel.check() {
-                    return Poll::Ready(Err(error));
-                }
-                released
-                    .as_mut()
-                    .poll(task)
-                    .map(|outcome| outcome.map_err(|_| deadlock()))
-            })
-            .await?;
+    async fn wait(&mut self, obstacle: Obstacle) -> Result<()> {
+        let held = matches!(obstacle, Obstacle::Held(_));
+        wait_for(obstacle, self.cx.txn, self.cx.cancel).await?;
+        if held {
+            self.last = None;
+            self.cx.txn.begin_statement();
         }
-        self.last = None;
-        self.cx.txn.begin_statement();
         Ok(())
     }
 
     /// What a refused write or lock means.
     fn refused(&mut self, error: WriteError) -> Result<Again> {
         match error {
-            WriteError::Blocked(blocker) => Ok(Again::After(blocker)),
+            WriteError::Blocked(blocker) => Ok(Again::After(blocker.into())),
+            WriteError::Absent(absent) => Ok(Again::After(absent.into())),
             WriteError::Changed | WriteError::Gone | WriteError::SelfModified => {
                 self.cx.txn.begin_statement();
                 Ok(Again::Now)
@@ -184,7 +195,7 @@ impl<'c, 'a> Judge<'c, 'a> {
 
     async fn again(&mut self, again: Again) -> Result<()> {
         match again {
-            Again::After(blocker) => self.wait(blocker).await,
+            Again::After(obstacle) => self.wait(obstacle).await,
             Again::Now => self.tick(1).await,
         }
     }
@@ -251,18 +262,24 @@ impl<'c, 'a> Judge<'c, 'a> {
             match self.cx.txn.check_unique(table, index, rid) {
                 Ok(()) => return Ok(()),
                 Err(WriteError::Unique { .. }) => {
-                    let guard = self.cx.txn.pin();
-                    let Some(row) = self.cx.txn.read_newest(table, rid, &guard).expect_present()
-                    else {
-                        return Ok(());
+                    let absent = {
+                        let guard = self.cx.txn.pin();
+                        match self.cx.txn.read_newest(table, rid, &guard) {
+                            Ok(None) => return Ok(()),
+                            Ok(Some(row)) => {
+                                return Err(unique_violation(
+                                    &rule.table,
+                                    table,
+                                    rule.index.storage,
+                                    row.bytes.bytes(),
+                                    self.cx.session,
+                                ));
+                            }
+                            Err(absent) => absent,
+                        }
                     };
-                    return Err(unique_violation(
-                        &rule.table,
-                        table,
-                        rule.index.storage,
-                        row.bytes.bytes(),
-                        self.cx.session,
-                    ));
+                    // Then it is judged once more.
+                    self.wait(absent.into()).await?;
                 }
                 Err(error) => {
                     let again = self.refused(error)?;
@@ -280,35 +297,9 @@ impl<'c, 'a> Judge<'c, 'a> {
         // The row that was waited for: if it is gone, another one with its key does not count.
         let mut awaited = None;
         loop {
-            let attempt = {
-                let guard = self.cx.txn.pin();
-                // Deleted since: nothing to check. Updated since: its newest version counts.
-                let Some(row) = self.cx.txn.read_newest(child, rid, &guard).expect_present() else {
-                    return Ok(());
-                };
-                match rule.parts(row.bytes) {
-                    KeyParts::Nothing => return Ok(()),
-                    KeyParts::Mixed => return Err(rule.mixed()),
-                    KeyParts::Whole => {}
-                }
-                self.key.clear();
-                rule.parent_key(row.bytes, self.cx.session, &mut self.key)?;
-                if let Some((oid, key)) = &self.last
-                    && *oid == rule.oid
-                    && *key == self.key
-                {
-                    return Ok(());
-                }
-                // By the transaction's own snapshot, as any query of it would: what it cannot see is not there.
-                let found = self.cx.txn.get(index, &self.key, &guard).expect_present();
-                let Some(found) = found.filter(|f| awaited.is_none_or(|rid| rid == f.rid)) else {
-                    return Err(rule.not_present(row.bytes, self.cx.session));
-                };
-                awaited = Some(found.rid);
-                self.lock_parent(parent, index, found.rid, found, &guard)
-            };
-            match attempt {
-                Ok(()) => {
+            match self.reference(rule, rid, child, parent, index, &mut awaited)? {
+                Ok(false) => return Ok(()),
+                Ok(true) => {
                     let (oid, key) = self.last.get_or_insert_default();
                     *oid = rule.oid;
                     key.clear();
@@ -321,6 +312,49 @@ impl<'c, 'a> Judge<'c, 'a> {
                 }
             }
         }
+    }
+
+    /// An attempt at it. False if there is nothing to do.
+    fn reference(
+        &mut self,
+        rule: &ForeignRule,
+        rid: Rid,
+        child: &Table,
+        parent: &Arc<Table>,
+        index: &Arc<Index>,
+        awaited: &mut Option<Rid>,
+    ) -> Result<std::result::Result<bool, WriteError>> {
+        let guard = self.cx.txn.pin();
+        let row = match self.cx.txn.read_newest(child, rid, &guard) {
+            Ok(Some(row)) => row,
+            // Deleted since: nothing to check. Updated since: its newest version counts.
+            Ok(None) => return Ok(Ok(false)),
+            Err(absent) => return Ok(Err(absent.into())),
+        };
+        match rule.parts(row.bytes) {
+            KeyParts::Nothing => return Ok(Ok(false)),
+            KeyParts::Mixed => return Err(rule.mixed()),
+            KeyParts::Whole => {}
+        }
+        self.key.clear();
+        rule.parent_key(row.bytes, self.cx.session, &mut self.key)?;
+        if let Some((oid, key)) = &self.last
+            && *oid == rule.oid
+            && *key == self.key
+        {
+            return Ok(Ok(false));
+        }
+        // By the transaction's own snapshot, as any query of it would: what it cannot see is not there.
+        let found = match self.cx.txn.get(index, &self.key, &guard) {
+            Ok(found) => found,
+            Err(absent) => return Ok(Err(absent.into())),
+        };
+        let Some(found) = found.filter(|f| awaited.is_none_or(|rid| rid == f.rid)) else {
+            return Err(rule.not_present(row.bytes, self.cx.session));
+        };
+        *awaited = Some(found.rid);
+        let locked = self.lock_parent(parent, index, found.rid, found, &guard);
+        Ok(locked.map(|()| true))
     }
 
     /// KeyShare on the newest version of the row that was found, if it still has the key.
@@ -338,11 +372,9 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
         // A change that left the key alone is no conflict, even one that the snapshot does not see.
         let newest = latest(txn, |txn| {
-            txn.get(index, key, guard)
-                .expect_present()
-                .filter(|row| row.rid == rid)
-                .map(|row| row.version)
-        });
+            let row = txn.get(index, key, guard)?;
+            Ok::<_, Absent>(row.filter(|row| row.rid == rid).map(|row| row.version))
+        })?;
         match newest {
             Some(version) => latest(txn, |txn| {
                 txn.lock_row(parent, rid, version, RowLock::KeyShare)
@@ -393,12 +425,19 @@ impl<'c, 'a> Judge<'c, 'a> {
             self.key.clear();
             rule.parent_key_of(old, &mut self.key);
             let (_, index) = rule.parent_table(engine)?;
-            let guard = self.cx.txn.pin();
-            let key = &self.key;
-            if latest(self.cx.txn, |txn| {
-                txn.get(index, key, &guard).expect_present().is_some()
-            }) {
-                return Ok(());
+            loop {
+                let absent = {
+                    let guard = self.cx.txn.pin();
+                    let key = &self.key;
+                    match latest(self.cx.txn, |txn| {
+                        txn.get(index, key, &guard).map(|row| row.is_some())
+                    }) {
+                        Ok(true) => return Ok(()),
+                        Ok(false) => break,
+                        Err(absent) => absent,
+                    }
+                };
+                self.wait(absent.into()).await?;
             }
         }
         loop {
@@ -409,10 +448,11 @@ impl<'c, 'a> Judge<'c, 'a> {
             let wanted = rule.wanted(old);
             let attempt = {
                 let guard = self.cx.txn.pin();
-                let row = self.cx.txn.read_newest(child, rid, &guard).expect_present();
+                let row = self.cx.txn.read_newest(child, rid, &guard);
                 let (session, scratch) = (self.cx.session, &mut self.scratch);
                 match row {
-                    Some(row) if rule.references(row.bytes, &wanted, session, scratch)? => {
+                    Err(absent) => Err(absent.into()),
+                    Ok(Some(row)) if rule.references(row.bytes, &wanted, session, scratch)? => {
                         // Whoever is about to delete it or move it away is waited for.
                         latest(self.cx.txn, |txn| {
                             txn.lock_row(child, rid, row.version, RowLock::KeyShare)
@@ -463,6 +503,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         loop {
             let mut looked_at = 0;
             let mut failed = None;
+            let mut absent: Option<Absent> = None;
             let ended = {
                 if let Some(view) = &mut view {
                     self.cx.txn.swap_view(view);
@@ -473,14 +514,17 @@ impl<'c, 'a> Judge<'c, 'a> {
                         break false;
                     }
                     let row = match &mut cursor {
-                        Cursor::Index(cursor) => {
-                            self.cx.txn.index_next(cursor, &guard).expect_present()
-                        }
-                        Cursor::Table(cursor) => {
-                            self.cx.txn.scan_next(cursor, &guard).expect_present()
+                        Cursor::Index(cursor) => self.cx.txn.index_next(cursor, &guard),
+                        Cursor::Table(cursor) => self.cx.txn.scan_next(cursor, &guard),
+                    };
+                    let row = match row {
+                        Ok(Some(row)) => row,
+                        Ok(None) => break true,
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break false;
                         }
                     };
-                    let Some(row) = row else { break true };
                     looked_at += 1;
                     let session = self.cx.session;
                     match rule.references(row.bytes, &wanted, session, &mut self.scratch) {
@@ -508,6 +552,9 @@ impl<'c, 'a> Judge<'c, 'a> {
             }
             if ended {
                 return Ok(found);
+            }
+            if let Some(absent) = absent {
+                self.wait(absent.into()).await?;
             }
             self.tick(looked_at + 1).await?;
         }
@@ -578,8 +625,10 @@ impl<'c, 'a> Judge<'c, 'a> {
     ) -> Result<std::result::Result<(), WriteError>> {
         let table = rule.child_table(self.cx.engine)?;
         let guard = self.cx.txn.pin();
-        let Some(row) = self.cx.txn.read_newest(table, rid, &guard).expect_present() else {
-            return Ok(Ok(()));
+        let row = match self.cx.txn.read_newest(table, rid, &guard) {
+            Ok(Some(row)) => row,
+            Ok(None) => return Ok(Ok(())),
+            Err(absent) => return Ok(Err(absent.into())),
         };
         if !rule.references(row.bytes, wanted, self.cx.session, &mut self.scratch)? {
             return Ok(Ok(()));

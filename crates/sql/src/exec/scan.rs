@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::func::Function;
 use crate::plan::Scan;
 use crate::value::Datum;
-use logstead_engine::{Guard, Present, Row, ScanCursor, Table, Txn};
+use logstead_engine::{Absent, Guard, Row, ScanCursor, Table, Txn};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -161,8 +161,12 @@ impl SeqState {
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
-            let Some(row) = self.advance(cx.txn()?, &guard) else {
-                break;
+            let row = match self.advance(cx.txn()?, &guard) {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                // It is met again with the next batch.
+                Err(_) => break,
             };
             examined += 1;
             self.emitter.emit(scan, &row, cx, out)?;
@@ -190,10 +194,17 @@ impl SeqState {
     }
 
     /// The next row of an open scan.
-    pub(crate) fn advance<'g>(&mut self, txn: &mut Txn, guard: &'g Guard) -> Option<Row<'g>> {
-        let row = txn.scan_next(self.cursor.as_mut()?, guard).expect_present();
+    pub(crate) fn advance<'g>(
+        &mut self,
+        txn: &mut Txn,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        let Some(cursor) = &mut self.cursor else {
+            return Ok(None);
+        };
+        let row = txn.scan_next(cursor, guard)?;
         self.done = row.is_none();
-        row
+        Ok(row)
     }
 
     pub(crate) fn rewind(&mut self) {

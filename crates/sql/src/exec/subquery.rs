@@ -11,6 +11,7 @@ use super::fixed::reads_with;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
 use super::step;
+use super::wait::{Obstacle, fault};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::Function;
@@ -219,7 +220,12 @@ impl SubqueryState {
                 }
                 Step::Done => break,
                 Step::Yield => owed = true,
-                Step::Wait(_) => {
+                // An expression cannot wait.
+                Step::Wait(Obstacle::Absent(absent)) => {
+                    let loaded = absent.load_here(cx.txn()?);
+                    loaded.map_err(|error| fault(&error))?;
+                }
+                Step::Wait(Obstacle::Held(_)) => {
                     return Err(SqlError::unsupported(
                         "FOR UPDATE in a subquery of an expression",
                     ));

@@ -1,28 +1,94 @@
-//! Waiting for another transaction, with an ear to cancellation.
+//! Waiting for what is in the way, with an ear to cancellation: another transaction, or something that is not in memory.
+//!
+//! Every place that calls the engine and may be refused waits here and then calls again, with no guard and no row held in
+//! between.
 
-use super::context::Cx;
-use super::write::deadlock;
-use crate::error::Result;
-use logstead_engine::Blocker;
+use super::context::{Cancel, Cx};
+use super::write::{deadlock, out_of_memory};
+use crate::error::{Result, SqlError};
+use logstead_engine::{Absent, Blocker, FaultError, Txn, WriteError};
+use logstead_types::SqlState;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Waits until it is worth trying again what `blocker` stood in the way of.
-pub(crate) async fn wait(blocker: Blocker, cx: &mut Cx<'_>) -> Result<()> {
+/// What an operation has to wait for, to be tried again then.
+pub(crate) enum Obstacle {
+    /// Another transaction.
+    Held(Blocker),
+    /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
+    Absent(Absent),
+}
+
+impl From<Blocker> for Obstacle {
+    fn from(blocker: Blocker) -> Obstacle {
+        Obstacle::Held(blocker)
+    }
+}
+
+impl From<Absent> for Obstacle {
+    fn from(absent: Absent) -> Obstacle {
+        Obstacle::Absent(absent)
+    }
+}
+
+impl Obstacle {
+    /// What a refused write is to wait for, if that is why it was refused.
+    pub(crate) fn of(error: WriteError) -> Result<Obstacle, WriteError> {
+        match error {
+            WriteError::Blocked(blocker) => Ok(Obstacle::Held(blocker)),
+            WriteError::Absent(absent) => Ok(Obstacle::Absent(absent)),
+            error => Err(error),
+        }
+    }
+}
+
+/// Waits until it is worth trying again what `obstacle` stood in the way of.
+pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
     let storage = cx.storage()?;
-    let cancel = storage.cancel;
-    let mut released = pin!(blocker.wait(storage.txn));
+    wait_for(obstacle, storage.txn, storage.cancel).await
+}
+
+/// The same, of a transaction that runs no plan.
+pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel) -> Result<()> {
+    match obstacle {
+        Obstacle::Held(blocker) => {
+            let released = blocker.wait(txn);
+            unless_cancelled(released, cancel)
+                .await?
+                .map_err(|_| deadlock())
+        }
+        Obstacle::Absent(absent) => {
+            // Not a lock: its time limit does not run.
+            let _loading = cancel.begin_load();
+            let loaded = absent.wait(txn);
+            unless_cancelled(loaded, cancel)
+                .await?
+                .map_err(|error| fault(&error))
+        }
+    }
+}
+
+/// What `work` gives, unless the statement is to end before.
+async fn unless_cancelled<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Result<T> {
+    let mut work = pin!(work);
     poll_fn(|task| {
         // Registered before the flag is read: a request in between still wakes this task.
         cancel.register(task.waker());
         if let Err(error) = cancel.check() {
             return Poll::Ready(Err(error));
         }
-        released
-            .as_mut()
-            .poll(task)
-            .map(|outcome| outcome.map_err(|_| deadlock()))
+        work.as_mut().poll(task).map(Ok)
     })
     .await
+}
+
+/// The client's error for what cannot be brought into memory.
+pub(crate) fn fault(error: &FaultError) -> SqlError {
+    match error {
+        FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
+        FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
+        FaultError::OutOfMemory(error) => out_of_memory(error),
+        FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
+    }
 }

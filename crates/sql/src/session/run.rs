@@ -54,12 +54,13 @@ pub(super) async fn guarded<T>(
         {
             signals.statement().cancel(CancelReason::StatementTimeout);
         }
-        // A statement that waits for a lock is not polled: the timer is set anew whenever it got on.
+        // A statement that waits for a lock is not polled: the timer is set anew whenever it got on. One that waits for
+        // something to be brought into memory has another limit to go by, and the timer begins again.
         if limits.lock_ms > 0 {
             let over = lock_timer.as_mut().as_pin_mut().is_some_and(
                 |timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready(),
             );
-            if over {
+            if over && !signals.statement().is_loading() {
                 signals.statement().cancel(CancelReason::LockTimeout);
             } else {
                 lock_timer.set(Some(sleep(limits.lock_ms)));

@@ -356,7 +356,7 @@ async fn add_column(
                     .map_or(Ok(Datum::Null), |d| eval(cx, d, &[]))?;
                 let refused = matches!(missing, Datum::Null)
                     && changed.columns.get(position).is_some_and(|c| c.not_null);
-                if refused && !rewrite::is_empty(cx, table)? {
+                if refused && !rewrite::is_empty(cx, table).await? {
                     return Err(SqlError::new(
                         SqlState::NOT_NULL_VIOLATION,
                         format!(

@@ -5,14 +5,13 @@ use super::columns::{NewColumn, storage_options};
 use super::create_table::{create, exists, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
-use crate::catalog::store::write_error;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
 use crate::plan;
 use crate::value::{Datum, SqlType, oid};
-use logstead_engine::{RowBuilder, RowRef, TableLock, WriteError};
+use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -151,8 +150,7 @@ async fn fill(
             loop {
                 match cx.txn.insert(&target, builder.finish()) {
                     Ok(_) => break,
-                    Err(WriteError::Blocked(blocker)) => cx.wait(blocker).await?,
-                    Err(error) => return Err(write_error(&error)),
+                    Err(error) => cx.wait_after(error).await?,
                 }
             }
             rows += 1;

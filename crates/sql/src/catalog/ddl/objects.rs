@@ -7,14 +7,12 @@ use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SC
 use crate::catalog::text::truncate_name;
 use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
 use crate::error::{Result, SqlError};
+use crate::exec::wait::{Obstacle, wait_for};
 use crate::value::Oid;
-use logstead_engine::{
-    Blocker, Index, Present, RowBuilder, ScanCursor, Table, TableLock, WriteError,
-};
-use logstead_types::{Csn, SqlState, TableId};
+use logstead_engine::{Index, Row, RowBuilder, ScanCursor, Table, TableLock, WriteError};
+use logstead_types::{Csn, Rid, SqlState, TableId};
 use sqlparser::ast::ObjectName;
 use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -81,21 +79,36 @@ impl DdlContext<'_> {
         ))
     }
 
-    /// Waits until `blocker` is out of the way, the statement is cancelled, or it would wait for ever.
-    pub(super) async fn wait(&mut self, blocker: Blocker) -> Result<()> {
-        let cancel = self.cancel;
-        let mut released = pin!(blocker.wait(self.txn));
-        poll_fn(|cx| {
-            cancel.register(cx.waker());
-            if let Err(error) = cancel.check() {
-                return Poll::Ready(Err(error));
-            }
-            released
-                .as_mut()
-                .poll(cx)
-                .map(|done| done.map_err(|_| write_error(&WriteError::Deadlock)))
-        })
-        .await
+    /// Waits until what is in the way is not any more, the statement is cancelled, or it would wait for ever.
+    pub(super) async fn wait(&mut self, obstacle: impl Into<Obstacle>) -> Result<()> {
+        wait_for(obstacle.into(), self.txn, self.cancel).await
+    }
+
+    /// After a write that was refused: waits if that is worth it.
+    pub(super) async fn wait_after(&mut self, error: WriteError) -> Result<()> {
+        match Obstacle::of(error) {
+            Ok(obstacle) => self.wait(obstacle).await,
+            Err(error) => Err(write_error(&error)),
+        }
+    }
+
+    /// The newest version of a row, as `read` takes it.
+    async fn read_newest<T>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        read: impl Fn(Option<Row<'_>>) -> T,
+    ) -> Result<T> {
+        loop {
+            let absent = {
+                let guard = self.txn.pin();
+                match self.txn.read_newest(table, rid, &guard) {
+                    Ok(row) => return Ok(read(row)),
+                    Err(absent) => absent,
+                }
+            };
+            self.wait(absent).await?;
+        }
     }
 
     /// Locks a table's storage; a storage that this transaction made needs no lock.
@@ -113,8 +126,7 @@ impl DdlContext<'_> {
         loop {
             match self.txn.lock_table(&table, lock) {
                 Ok(()) => return Ok(Some(table)),
-                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
-                Err(error) => return Err(write_error(&error)),
+                Err(error) => self.wait_after(error).await?,
             }
         }
     }
@@ -207,8 +219,7 @@ impl DdlContext<'_> {
                     return Ok(true);
                 }
                 Err(WriteError::Unique { .. }) => return Ok(false),
-                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
-                Err(error) => return Err(write_error(&error)),
+                Err(error) => self.wait_after(error).await?,
             }
         }
     }
@@ -235,14 +246,8 @@ impl DdlContext<'_> {
         let bytes = row.map(|r| r.encode(&mut RowBuilder::new()));
         loop {
             self.txn.begin_statement();
-            let version = {
-                let guard = self.txn.pin();
-                self.txn
-                    .read_newest(&handle, rid, &guard)
-                    .expect_present()
-                    .ok_or_else(concurrent)?
-                    .version
-            };
+            let version = self.read_newest(&handle, rid, |row| row.map(|row| row.version));
+            let version = version.await?.ok_or_else(concurrent)?;
             let result = match &bytes {
                 Some(bytes) => self.txn.update(&handle, rid, version, bytes),
                 None => self.txn.delete(&handle, rid, version),
@@ -252,8 +257,7 @@ impl DdlContext<'_> {
                 Err(WriteError::Changed) => {}
                 Err(WriteError::Gone) => return Err(concurrent()),
                 Err(WriteError::Unique { .. }) => return Ok(false),
-                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
-                Err(error) => return Err(write_error(&error)),
+                Err(error) => self.wait_after(error).await?,
             }
         }
     }
@@ -379,15 +383,14 @@ impl DdlContext<'_> {
                     self.cancel.check()?;
                     yield_once().await;
                 }
-                // What was done stays done: the step goes on where it stood.
-                Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
                 Err(WriteError::Unique { rid, .. }) => {
-                    return Err(self.duplicate(relation, index, &table, rid));
+                    return Err(self.duplicate(relation, index, &table, rid).await);
                 }
                 Err(WriteError::NoKey { .. }) => {
                     return Err(self.without_key(&table, &built).await);
                 }
-                Err(error) => return Err(write_error(&error)),
+                // What was done stays done: the step goes on where it stood.
+                Err(error) => self.wait_after(error).await?,
             }
         }
     }
@@ -404,26 +407,33 @@ impl DdlContext<'_> {
         loop {
             self.cancel.check()?;
             let mut rids = Vec::new();
+            let mut absent = None;
             {
                 let guard = self.txn.pin();
-                while rids.len() < 4_096
-                    && let Some(row) = self.txn.scan_newest(&mut cursor, &guard).expect_present()
-                {
-                    rids.push(row.rid);
+                while rids.len() < 4_096 {
+                    match self.txn.scan_newest(&mut cursor, &guard) {
+                        Ok(Some(row)) => rids.push(row.rid),
+                        Ok(None) => break,
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break;
+                        }
+                    }
                 }
             }
-            if rids.is_empty() {
-                return Ok(());
+            match absent {
+                Some(absent) => self.wait(absent).await?,
+                None if rids.is_empty() => return Ok(()),
+                None => {}
             }
             for rid in rids {
                 loop {
                     match self.txn.check_unique(table, built, rid) {
                         Ok(()) => break,
-                        Err(WriteError::Blocked(blocker)) => self.wait(blocker).await?,
                         Err(WriteError::Unique { rid, .. }) => {
-                            return Err(self.duplicate(relation, index, table, rid));
+                            return Err(self.duplicate(relation, index, table, rid).await);
                         }
-                        Err(error) => return Err(write_error(&error)),
+                        Err(error) => self.wait_after(error).await?,
                     }
                 }
             }
@@ -431,7 +441,7 @@ impl DdlContext<'_> {
         }
     }
 
-    fn duplicate(
+    async fn duplicate(
         &mut self,
         relation: &Relation,
         index: &IndexDef,
@@ -444,18 +454,17 @@ impl DdlContext<'_> {
         )
         .table(&relation.schema_name, &relation.name)
         .constraint(&index.name);
-        let guard = self.txn.pin();
-        let Some(row) = self.txn.read_newest(table, rid, &guard).expect_present() else {
-            return error;
-        };
         let keys = table.index(index.storage);
         let keys = keys.as_deref().and_then(index_keys::of);
-        match keys.and_then(|keys| {
-            keys.described(relation, index, row.bytes, self.session)
-                .ok()
-        }) {
-            Some(key) => error.detail(format!("Key {key} is duplicated.")),
-            None => error,
+        let session = self.session;
+        let key = self.read_newest(table, rid, |row| {
+            keys.zip(row)
+                .and_then(|(keys, row)| keys.described(relation, index, row.bytes, session).ok())
+        });
+        match key.await {
+            Ok(Some(key)) => error.detail(format!("Key {key} is duplicated.")),
+            Ok(None) => error,
+            Err(error) => error,
         }
     }
 
@@ -466,19 +475,30 @@ impl DdlContext<'_> {
             return SqlError::internal("an index without keys");
         };
         loop {
+            let mut absent = None;
             {
                 let guard = self.txn.pin();
                 for _ in 0..SCAN_ROWS {
-                    let Some(row) = self.txn.scan_newest(&mut cursor, &guard).expect_present()
-                    else {
-                        return SqlError::internal("a row without a key has one after all");
+                    let row = match self.txn.scan_newest(&mut cursor, &guard) {
+                        Ok(Some(row)) => row,
+                        Ok(None) => {
+                            return SqlError::internal("a row without a key has one after all");
+                        }
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break;
+                        }
                     };
                     if let Err(error) = keys.values(row.bytes) {
                         return error;
                     }
                 }
             }
-            if let Err(error) = self.cancel.check() {
+            let waited = match absent {
+                Some(absent) => self.wait(absent).await,
+                None => self.cancel.check(),
+            };
+            if let Err(error) = waited {
                 return error;
             }
             yield_once().await;
@@ -586,11 +606,16 @@ impl DdlContext<'_> {
         lookup.extend_from_slice(key.name.as_bytes());
         lookup.push(0);
         self.txn.begin_statement();
-        let old = {
-            let guard = self.txn.pin();
-            let row = self.txn.get(&index, &lookup, &guard).expect_present();
-            row.map(|row| ObjectRow::decode(row.bytes).map(|decoded| (row.rid, decoded.oid)))
-                .transpose()?
+        let old = loop {
+            let absent = {
+                let guard = self.txn.pin();
+                match self.txn.get(&index, &lookup, &guard) {
+                    Ok(None) => break None,
+                    Ok(Some(row)) => break Some((row.rid, ObjectRow::decode(row.bytes)?.oid)),
+                    Err(absent) => absent,
+                }
+            };
+            self.wait(absent).await?;
         };
         let row = |oid| {
             text.map(|text| {

@@ -7,11 +7,10 @@ use super::DdlContext;
 use super::expressions::eval;
 use super::objects::yield_once;
 use crate::catalog::Relation;
-use crate::catalog::store::write_error;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::value::{Datum, stored};
-use logstead_engine::{Present, RowBuilder, RowRef, ScanCursor, WriteError};
+use logstead_engine::{RowBuilder, RowRef, ScanCursor};
 use logstead_types::SqlState;
 
 /// Rows looked at between two yields.
@@ -56,17 +55,28 @@ async fn each_batch(
     loop {
         cx.cancel.check()?;
         let mut batch = Vec::new();
+        let mut done = false;
+        let mut absent = None;
         {
             let guard = cx.txn.pin();
             while batch.len() < BATCH_ROWS {
-                let Some(row) = cx.txn.scan_newest(&mut cursor, &guard).expect_present() else {
-                    break;
-                };
-                batch.push(decode_row(relation, row.bytes)?);
+                match cx.txn.scan_newest(&mut cursor, &guard) {
+                    Ok(Some(row)) => batch.push(decode_row(relation, row.bytes)?),
+                    Ok(None) => {
+                        done = true;
+                        break;
+                    }
+                    Err(missing) => {
+                        absent = Some(missing);
+                        break;
+                    }
+                }
             }
         }
-        let done = batch.len() < BATCH_ROWS;
         each(cx, batch).await?;
+        if let Some(absent) = absent {
+            cx.wait(absent).await?;
+        }
         if done {
             return Ok(());
         }
@@ -131,15 +141,19 @@ pub(super) async fn validate_check(
 }
 
 /// True if the table has no row at all.
-pub(super) fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<bool> {
+pub(super) async fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<bool> {
     let table = cx.storage(relation)?;
     let mut cursor = ScanCursor::new(&table);
-    let guard = cx.txn.pin();
-    Ok(cx
-        .txn
-        .scan_newest(&mut cursor, &guard)
-        .expect_present()
-        .is_none())
+    loop {
+        let absent = {
+            let guard = cx.txn.pin();
+            match cx.txn.scan_newest(&mut cursor, &guard) {
+                Ok(row) => return Ok(row.is_none()),
+                Err(absent) => absent,
+            }
+        };
+        cx.wait(absent).await?;
+    }
 }
 
 /// Copies every row of `old` into the (new, empty, private) storage of `new`; `change` makes the new row of the old one.
@@ -159,8 +173,7 @@ pub(super) async fn copy_rows(
             loop {
                 match cx.txn.insert(&target, builder.finish()) {
                     Ok(_) => break,
-                    Err(WriteError::Blocked(blocker)) => cx.wait(blocker).await?,
-                    Err(error) => return Err(write_error(&error)),
+                    Err(error) => cx.wait_after(error).await?,
                 }
             }
         }

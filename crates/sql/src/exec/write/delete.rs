@@ -11,7 +11,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Delete, Plan};
 use crate::value::Datum;
-use logstead_engine::{Present, Table, WriteError};
+use logstead_engine::{Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -22,12 +22,15 @@ pub(crate) struct DeleteWriter {
     row: Vec<Datum>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
+    /// The newest version whose row is in place and was found to be wanted: not judged again after a wait.
+    judged: Option<VersionId>,
 }
 
 impl DeleteWriter {
     /// Forgets the row before.
     pub(crate) fn reset(&mut self) {
         self.newest = false;
+        self.judged = None;
     }
 
     /// Puts a target row in place.
@@ -53,14 +56,16 @@ impl DeleteWriter {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard).expect_present()
+                txn.read_newest(table, rid, &guard)
             } else {
-                txn.read(table, rid, &guard).expect_present()
+                txn.read(table, rid, &guard)
             };
-            let Some(current) = current else {
-                return cx.skip_row();
+            let current = match current {
+                Ok(Some(current)) => current,
+                Ok(None) => return cx.skip_row(),
+                Err(absent) => return Ok(Outcome::Wait(absent.into())),
             };
-            if self.newest {
+            if self.newest && self.judged != Some(current.version) {
                 for position in 0..relation.columns.len() {
                     self.row[position] = stored::decode(relation, current.bytes, position)?;
                 }
@@ -69,6 +74,7 @@ impl DeleteWriter {
                 {
                     return cx.skip_row();
                 }
+                self.judged = Some(current.version);
             }
             match cx.txn()?.delete(table, rid, current.version) {
                 Ok(()) => {
@@ -78,7 +84,8 @@ impl DeleteWriter {
                     }
                     return Ok(Outcome::Written);
                 }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
+                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
                 Err(error) => return Err(write_failed(&error)),

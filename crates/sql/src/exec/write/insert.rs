@@ -10,10 +10,11 @@ use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, ExecContext, Shared};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
+use crate::exec::wait::Obstacle;
 use crate::exec::{Prepared, referential, stored, wait};
 use crate::plan::{ConflictUpdate, Insert, Node};
 use crate::value::Datum;
-use logstead_engine::{Isolation, KeyKind, Present, RowBuilder, RowRef, Table, WriteError};
+use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct InsertWriter {
     /// The row that DO UPDATE made.
     updated: Vec<Datum>,
     is_update: bool,
+    /// The version that it was made of: not made again after a wait that leaves it.
+    computed: Option<(Rid, VersionId)>,
     /// Existing row, then proposed row.
     joined: Vec<Datum>,
 }
@@ -52,6 +55,7 @@ impl InsertWriter {
             check_not_null(relation, &self.row, |_| true, cx.session)?;
             check_constraints(relation, &insert.checks, &self.row, cx)?;
             encode_full(relation, &self.row, &mut self.builder)?;
+            self.computed = None;
             self.open = true;
         }
         self.is_update = false;
@@ -65,7 +69,8 @@ impl InsertWriter {
                     }
                     Outcome::Written
                 }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
+                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
                 // An index that was being built stood in the way, and has been given up since.
                 Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
                     if table.index(index).is_none() =>
@@ -73,21 +78,28 @@ impl InsertWriter {
                     continue;
                 }
                 Err(WriteError::Unique { index, rid }) => {
-                    let Some((rid, update)) = self.conflict(insert, index, rid, cx)? else {
-                        let row = self.builder.finish();
-                        return Err(unique_violation(relation, table, index, row, cx.session));
-                    };
-                    match update {
-                        None => Outcome::Skipped,
-                        Some(update) => match self.update(insert, update, table, rid, cx)? {
-                            Some(Outcome::Wait(blocker)) => return Ok(Outcome::Wait(blocker)),
-                            Some(outcome) => outcome,
-                            // The row in the way is gone: insert after all. DO UPDATE used the builder.
-                            None => {
-                                encode_full(relation, &self.row, &mut self.builder)?;
-                                continue;
+                    match self.conflict(insert, index, rid, cx)? {
+                        Conflict::Violation => {
+                            let row = self.builder.finish();
+                            return Err(unique_violation(relation, table, index, row, cx.session));
+                        }
+                        Conflict::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                        Conflict::Nothing => Outcome::Skipped,
+                        Conflict::Update(rid, update) => {
+                            match self.update(insert, update, table, rid, cx)? {
+                                Some(Outcome::Wait(obstacle)) => {
+                                    // The proposed row is tried again from the start. DO UPDATE used the builder.
+                                    encode_full(relation, &self.row, &mut self.builder)?;
+                                    return Ok(Outcome::Wait(obstacle));
+                                }
+                                Some(outcome) => outcome,
+                                // The row in the way is gone: insert after all.
+                                None => {
+                                    encode_full(relation, &self.row, &mut self.builder)?;
+                                    continue;
+                                }
                             }
-                        },
+                        }
                     }
                 }
                 Err(WriteError::NoKey { index }) => {
@@ -115,19 +127,15 @@ impl InsertWriter {
     }
 
     /// Whether ON CONFLICT takes care of a violation: the row in the way and what to do with it.
-    #[allow(
-        clippy::type_complexity,
-        reason = "two facts that belong together at one place"
-    )]
     fn conflict<'a>(
         &mut self,
         insert: &'a Insert,
         index: IndexId,
         rid: Rid,
         cx: &mut Cx<'a>,
-    ) -> Result<Option<(Rid, Option<&'a ConflictUpdate>)>> {
+    ) -> Result<Conflict<'a>> {
         let Some(conflict) = &insert.conflict else {
-            return Ok(None);
+            return Ok(Conflict::Violation);
         };
         let arbiters = &conflict.indexes;
         let mut found = (arbiters.is_empty()
@@ -144,28 +152,81 @@ impl InsertWriter {
                 }
                 let txn = cx.txn()?;
                 let guard = txn.pin();
-                found = found.or(txn
-                    .get(&storage, &bytes, &guard)
-                    .expect_present()
-                    .map(|row| row.rid));
-            }
-        }
-        let Some(rid) = found else { return Ok(None) };
-        // DO NOTHING must not rest on a row that a REPEATABLE READ snapshot cannot see; DO UPDATE finds out by itself.
-        if conflict.update.is_none() {
-            let table = cx.table(insert.table.storage)?;
-            let txn = cx.txn()?;
-            let guard = txn.pin();
-            if txn.isolation() != Isolation::ReadCommitted
-                && txn.read(&table, rid, &guard).expect_present().is_none()
-            {
-                let newest = txn.read_newest(&table, rid, &guard).expect_present();
-                if newest.is_some_and(|row| !row.version.is_own()) {
-                    return Err(serialization_failure());
+                match txn.get(&storage, &bytes, &guard) {
+                    Ok(row) => found = found.or(row.map(|row| row.rid)),
+                    Err(absent) => return Ok(Conflict::Wait(absent.into())),
                 }
             }
         }
-        Ok(Some((rid, conflict.update.as_ref())))
+        let Some(rid) = found else {
+            return Ok(Conflict::Violation);
+        };
+        let Some(update) = &conflict.update else {
+            return self.do_nothing(insert, rid, cx);
+        };
+        Ok(Conflict::Update(rid, update))
+    }
+
+    /// DO NOTHING about row `rid`, if that may be.
+    fn do_nothing<'a>(
+        &self,
+        insert: &'a Insert,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Conflict<'a>> {
+        // It must not rest on a row that a REPEATABLE READ snapshot cannot see; DO UPDATE finds out by itself.
+        if cx.txn()?.isolation() == Isolation::ReadCommitted {
+            return Ok(Conflict::Nothing);
+        }
+        let table = cx.table(insert.table.storage)?;
+        let txn = cx.txn()?;
+        let guard = txn.pin();
+        let newest = match txn.read(&table, rid, &guard) {
+            Ok(Some(_)) => return Ok(Conflict::Nothing),
+            Ok(None) => txn.read_newest(&table, rid, &guard),
+            Err(absent) => Err(absent),
+        };
+        match newest {
+            Ok(Some(row)) if !row.version.is_own() => Err(serialization_failure()),
+            Ok(_) => Ok(Conflict::Nothing),
+            Err(absent) => Ok(Conflict::Wait(absent.into())),
+        }
+    }
+
+    /// Computes and checks what DO UPDATE makes of a row; false if its condition does not hold.
+    fn compute<'a>(
+        &mut self,
+        insert: &'a Insert,
+        update: &'a ConflictUpdate,
+        existing: RowRef<'_>,
+        cx: &mut Cx<'a>,
+    ) -> Result<bool> {
+        let relation = &insert.table;
+        stored::decode_all(relation, existing, &mut self.joined)?;
+        self.joined.extend_from_slice(&self.row);
+        if let Some(filter) = &update.filter
+            && !holds(filter, &self.joined, cx)?
+        {
+            return Ok(false);
+        }
+        self.updated.clear();
+        self.updated
+            .extend_from_slice(&self.joined[..relation.columns.len()]);
+        for (position, expr) in &update.assignments {
+            let datum = eval_in(expr, &self.joined, cx)?;
+            match self.updated.get_mut(*position) {
+                Some(column) => *column = datum,
+                None => {
+                    return Err(SqlError::internal(
+                        "DO UPDATE assigns a column that the table lacks",
+                    ));
+                }
+            }
+        }
+        let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+        check_not_null(relation, &self.updated, assigned, cx.session)?;
+        check_constraints(relation, &insert.checks, &self.updated, cx)?;
+        Ok(true)
     }
 
     /// DO UPDATE of row `rid`; `None` when it is gone.
@@ -180,35 +241,23 @@ impl InsertWriter {
         let relation = &insert.table;
         loop {
             let guard = cx.txn()?.pin();
-            let Some(existing) = cx.txn()?.read_newest(table, rid, &guard).expect_present() else {
-                cx.txn()?.pass_turn();
-                return Ok(None);
-            };
-            stored::decode_all(relation, existing.bytes, &mut self.joined)?;
-            self.joined.extend_from_slice(&self.row);
-            if let Some(filter) = &update.filter
-                && !holds(filter, &self.joined, cx)?
-            {
-                return cx.skip_row().map(Some);
-            }
-            self.updated.clear();
-            self.updated
-                .extend_from_slice(&self.joined[..relation.columns.len()]);
-            for (position, expr) in &update.assignments {
-                let datum = eval_in(expr, &self.joined, cx)?;
-                match self.updated.get_mut(*position) {
-                    Some(column) => *column = datum,
-                    None => {
-                        return Err(SqlError::internal(
-                            "DO UPDATE assigns a column that the table lacks",
-                        ));
-                    }
+            let existing = match cx.txn()?.read_newest(table, rid, &guard) {
+                Ok(Some(existing)) => existing,
+                Ok(None) => {
+                    cx.txn()?.pass_turn();
+                    return Ok(None);
                 }
+                Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+            };
+            let version = (rid, existing.version);
+            if self.computed != Some(version) {
+                if !self.compute(insert, update, existing.bytes, cx)? {
+                    return cx.skip_row().map(Some);
+                }
+                self.computed = Some(version);
             }
             let assigned =
                 |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
-            check_not_null(relation, &self.updated, assigned, cx.session)?;
-            check_constraints(relation, &insert.checks, &self.updated, cx)?;
             let updated = &self.updated;
             let datum = |position: usize| {
                 if assigned(position) {
@@ -232,9 +281,10 @@ impl InsertWriter {
                     return Ok(Some(Outcome::Written));
                 }
                 Err(WriteError::Blocked(blocker)) => {
-                    // The proposed row is tried again from the start.
-                    encode_full(relation, &self.row, &mut self.builder)?;
-                    return Ok(Some(Outcome::Wait(blocker)));
+                    return Ok(Some(Outcome::Wait(blocker.into())));
+                }
+                Err(WriteError::Absent(absent)) => {
+                    return Ok(Some(Outcome::Wait(absent.into())));
                 }
                 Err(WriteError::Changed) => {}
                 Err(WriteError::Gone) => return Ok(None),
@@ -252,6 +302,18 @@ impl InsertWriter {
             }
         }
     }
+}
+
+/// What ON CONFLICT says of a violation.
+enum Conflict<'a> {
+    /// Nothing: it is an error.
+    Violation,
+    /// The row is left out.
+    Nothing,
+    /// The row in the way is updated.
+    Update(Rid, &'a ConflictUpdate),
+    /// To be asked again after this.
+    Wait(Obstacle),
 }
 
 /// 55000 for an arbiter whose key is not judged when a row is written.

@@ -18,13 +18,14 @@ pub(crate) use update::{UpdateState, UpdateWriter};
 
 use super::context::Cx;
 use super::eval::{as_bool, eval_in, text_of};
+use super::wait::Obstacle;
 use crate::catalog::Relation;
 use crate::catalog::index_keys::{self, RowKeys};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::plan::Check;
 use crate::value::{Datum, stored};
-use logstead_engine::{Blocker, OutOfMemory, RowBuilder, RowRef, Table, WriteError};
+use logstead_engine::{OutOfMemory, RowBuilder, RowRef, Table, WriteError};
 use logstead_types::{IndexId, SqlState};
 
 /// What became of one row.
@@ -34,7 +35,7 @@ pub(crate) enum Outcome {
     /// Nothing to do: gone, no longer wanted, or DO NOTHING.
     Skipped,
     /// Try again after this.
-    Wait(Blocker),
+    Wait(Obstacle),
 }
 
 /// Encodes a full row.
@@ -231,6 +232,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
         WriteError::OutOfMemory(error) => out_of_memory(error),
+        WriteError::Fault(error) => super::wait::fault(error),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",

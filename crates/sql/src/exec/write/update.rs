@@ -14,7 +14,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Plan, Update};
 use crate::value::Datum;
-use logstead_engine::{Present, RowBuilder, RowRef, Table, VersionId, WriteError};
+use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -87,12 +87,14 @@ impl UpdateWriter {
             let txn = cx.txn()?;
             let guard = txn.pin();
             let current = if self.newest {
-                txn.read_newest(table, rid, &guard).expect_present()
+                txn.read_newest(table, rid, &guard)
             } else {
-                txn.read(table, rid, &guard).expect_present()
+                txn.read(table, rid, &guard)
             };
-            let Some(current) = current else {
-                return cx.skip_row();
+            let current = match current {
+                Ok(Some(current)) => current,
+                Ok(None) => return cx.skip_row(),
+                Err(absent) => return Ok(Outcome::Wait(absent.into())),
             };
             if self.computed != Some(current.version) {
                 if self.newest {
@@ -128,7 +130,8 @@ impl UpdateWriter {
                     }
                     return Ok(Outcome::Written);
                 }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker)),
+                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
+                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
                 Err(WriteError::Changed) => self.newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
                 // An index that was being built stood in the way, and has been given up since: once more.
