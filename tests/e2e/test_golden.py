@@ -5,6 +5,7 @@ import difflib
 import golden
 import isolation
 import pytest
+from harness import ServerError
 
 
 def assert_same(found: str, expected: str, name: str) -> None:
@@ -34,3 +35,29 @@ def test_sql(server, script):
 @pytest.mark.parametrize("script", isolation.scripts(), ids=lambda path: path.stem)
 def test_isolation(server, script):
     assert_same(isolation.run(server, script), isolation.expected(script).read_text(), script.name)
+
+
+@pytest.fixture(scope="module")
+def absent(server_kind, tmp_path_factory):
+    """A server to which one in four operations on rows finds that something is not in memory: it has to wait, and begin again."""
+    if server_kind.name == "postgres":
+        pytest.skip("PostgreSQL has no such thing")
+    server = server_kind(tmp_path_factory.mktemp("absent"))
+    try:
+        server.start(["--absent-one-in", "4"])
+    except ServerError as error:
+        if "--absent-one-in" in str(error):
+            pytest.skip("only programs with debug assertions play that")
+        raise
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("script", scripts(), ids=lambda path: path.stem)
+def test_sql_with_rows_absent(absent, script):
+    assert_same(golden.run(absent, script), golden.expected(script).read_text(), script.name)
+
+
+@pytest.mark.parametrize("script", isolation.scripts(), ids=lambda path: path.stem)
+def test_isolation_with_rows_absent(absent, script):
+    assert_same(isolation.run(absent, script), isolation.expected(script).read_text(), script.name)

@@ -16,6 +16,8 @@ use std::time::Duration;
 const ENVIRONMENT_PREFIX: &str = "LOGSTEAD_";
 /// The least that is taken for rows, indexes and buffers on a very small machine.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
+/// The flag of tests for [`logstead_engine::EngineOptions::absent_one_in`].
+const ABSENT_ONE_IN: &str = "absent-one-in";
 /// A settings file longer than this is something else.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
@@ -41,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) lease_duration: Duration,
     /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
     pub(crate) take_over: bool,
+    /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
+    pub(crate) absent_one_in: u32,
     /// What providers charge, if the built-in list is not enough.
     pub(crate) price_list: Option<PathBuf>,
     /// Where objects' blocks are kept on the local disk, if the home is an object store.
@@ -87,6 +91,15 @@ pub(crate) fn command_line() -> Command {
         .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
             "Takes a log in an object store from the server that has it, and shuts that server out",
         ));
+    // The engine heeds it where debug assertions are: a program for users does not know it.
+    if cfg!(debug_assertions) {
+        serve = serve.arg(
+            Arg::new(ABSENT_ONE_IN)
+                .long(ABSENT_ONE_IN)
+                .value_parser(clap::value_parser!(u32))
+                .hide(true),
+        );
+    }
     for setting in server_settings() {
         let default = match setting.name {
             "workers" => "one per core".to_owned(),
@@ -203,6 +216,11 @@ impl Config {
         )?;
         Ok(Config {
             take_over: arguments.get_flag("take-over"),
+            absent_one_in: if cfg!(debug_assertions) {
+                arguments.get_one(ABSENT_ONE_IN).copied().unwrap_or(0)
+            } else {
+                0
+            },
             ..config
         })
     }
@@ -290,6 +308,7 @@ impl Config {
             accept_data_loss,
             lease_duration: Duration::from_millis(number("lease_duration")?),
             take_over: false,
+            absent_one_in: 0,
             price_list: Some(value("price_list"))
                 .filter(|file| !file.is_empty())
                 .map(PathBuf::from),

@@ -229,6 +229,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
             ..LeaseOptions::default()
         },
         checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
+        absent_one_in: config.absent_one_in,
         ..EngineOptions::default()
     };
     let (engine, report) =
