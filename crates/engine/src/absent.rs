@@ -64,6 +64,15 @@ impl Absent {
         txn.engine().faults.load_here(&self.0)
     }
 
+    /// Memory, of which there is none now.
+    #[cold]
+    pub(crate) fn room(bytes: usize, from_reserve: bool) -> Absent {
+        Absent(Arc::new(Wanted::Room {
+            bytes: bytes as u64,
+            from_reserve,
+        }))
+    }
+
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> FaultWait<'_> {
         FaultWait::new(self.0, txn)

@@ -41,7 +41,7 @@ use crate::index::{Index, KeyKind};
 use crate::state::TxnState;
 use crate::table::Table;
 use crate::txn::Txn;
-use crate::version::{Guard, Kind, Stamp, VersionRef};
+use crate::version::{Guard, Kind, NoSlots, Stamp, VersionRef};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
 use crate::write::{Examined, Judge, Work, chain_has_key};
@@ -134,8 +134,7 @@ impl Txn {
         let end = table.rows.rid_end();
         let stop = end.min(next.saturating_add(budget));
         let rows = usize::try_from(stop.saturating_sub(*next)).unwrap_or(usize::MAX);
-        self.worker
-            .admit(rows.saturating_mul(BUILT_ENTRY_BYTES), self.uses_reserve)?;
+        self.admit_bytes(rows.saturating_mul(BUILT_ENTRY_BYTES), self.uses_reserve)?;
         while *next < stop {
             // A guard per row: a long scan must not hold back what collectors free.
             let guard = Guard::pin();
@@ -160,7 +159,9 @@ impl Txn {
         if self.worker.plays_absent(&table.rows) {
             return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
         }
-        let Some(found) = self.find_versions(table, index, rid, guard) else {
+        let found = self.find_versions(table, index, rid, guard);
+        let found = found.map_err(|NoSlots| AbsentChunk::of_rid(rid).of(&table.rows))?;
+        let Some(found) = found else {
             return Ok(Step::Done);
         };
         // That a key was free, or free again, rests on rows it never met.
@@ -232,14 +233,21 @@ impl Txn {
         index: &Arc<Index>,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Option<Found<'g>> {
-        let (chunk, slot) = table.rows.slot(rid)?;
+    ) -> Result<Option<Found<'g>>, NoSlots> {
+        let Some((chunk, slot)) = table.rows.slot(rid) else {
+            return Ok(None);
+        };
         'again: loop {
-            let mut head = chunk.head(slot, guard)?;
+            let Some(mut head) = chunk.head(slot, guard)? else {
+                return Ok(None);
+            };
             // With a single version there is nothing to tell, and most rows have a single version.
             let prune = head.next(guard).is_some().then(|| chunk.prune_lock());
             if prune.is_some() {
-                head = chunk.head(slot, guard)?;
+                match chunk.head(slot, guard)? {
+                    Some(now) => head = now,
+                    None => return Ok(None),
+                }
             }
             let mut found = Found {
                 head,
@@ -294,7 +302,7 @@ impl Txn {
                     }
                 }
             }
-            return Some(found);
+            return Ok(Some(found));
         }
     }
 

@@ -16,11 +16,13 @@ use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
-use crate::checkpoint::{Base, Checkpoints, Pages};
+use crate::checkpoint::{Base, Checkpoints, Newest, Pages};
 use crate::error::OpenError;
+use crate::evict::Room;
 use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
+use crate::load::{ChunkLoader, Loads};
 use crate::memory::{Account, Charge, Memory};
 use crate::serializable::Certifier;
 use crate::snapshots::{Bounds, Published};
@@ -93,6 +95,10 @@ pub(crate) struct EngineInner {
     pub(crate) drops: AtomicU64,
     pub(crate) faults: Faults,
     pub(crate) pages: Arc<Pages>,
+    /// Who wants memory, and what was evicted.
+    pub(crate) room: Arc<Room>,
+    /// The newest published checkpoint.
+    pub(crate) newest: Arc<Newest>,
     pub(crate) certifier: Certifier,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
@@ -187,6 +193,18 @@ impl Engine {
                 }
             });
         }
+        let room = Room::new(account.memory());
+        let newest = base.shared();
+        let chunks = Arc::new(ChunkLoader::new(
+            Arc::clone(&home),
+            Arc::clone(&newest),
+            Arc::clone(&room),
+            account.memory(),
+        ));
+        let loader = Loads {
+            chunks,
+            pages: Arc::clone(&pages),
+        };
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,
@@ -199,8 +217,10 @@ impl Engine {
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
-            faults: Faults::new(Box::new(Arc::clone(&pages)), options.fault_threads),
+            faults: Faults::new(Box::new(loader), options.fault_threads),
             pages,
+            room,
+            newest,
             certifier: Certifier::new(),
             orphans: Mutex::default(),
             lease,

@@ -23,6 +23,7 @@ use logstead_env::JoinHandle;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::absent::FaultError;
+use crate::evict::Want;
 use crate::index::Index;
 use crate::rows::Rows;
 use crate::txn::Txn;
@@ -44,6 +45,13 @@ pub(crate) enum Wanted {
         /// The least key it may have.
         low: Box<[u8]>,
     },
+    /// Nothing in particular: memory for a write.
+    Room {
+        /// How much.
+        bytes: u64,
+        /// Whether it may come out of the reserve.
+        from_reserve: bool,
+    },
 }
 
 impl fmt::Debug for Wanted {
@@ -52,6 +60,7 @@ impl fmt::Debug for Wanted {
             Wanted::Chunk { rows, number } => {
                 write!(f, "chunk {number} of table {}", rows.table)
             }
+            Wanted::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
             Wanted::Leaf { index, low } => {
                 write!(
                     f,
@@ -69,6 +78,7 @@ impl fmt::Debug for Wanted {
 enum Key {
     Chunk(usize, u64),
     Leaf(usize, Box<[u8]>),
+    Room,
 }
 
 impl Wanted {
@@ -76,6 +86,7 @@ impl Wanted {
         match self {
             Wanted::Chunk { rows, number } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
             Wanted::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
+            Wanted::Room { .. } => Key::Room,
         }
     }
 }
@@ -285,6 +296,8 @@ pub struct FaultWait<'t> {
     /// Not to be used while it waits.
     txn: &'t mut Txn,
     ticket: Option<Ticket>,
+    /// The place among those who wait for memory.
+    room: Option<Arc<Want>>,
 }
 
 impl<'t> FaultWait<'t> {
@@ -293,6 +306,7 @@ impl<'t> FaultWait<'t> {
             wanted,
             txn,
             ticket: None,
+            room: None,
         }
     }
 }
@@ -302,6 +316,17 @@ impl Future for FaultWait<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        if let Wanted::Room {
+            bytes,
+            from_reserve,
+        } = *this.wanted
+        {
+            let room = &this.txn.engine().room;
+            let want = this
+                .room
+                .get_or_insert_with(|| room.want(bytes, from_reserve));
+            return want.poll(cx.waker()).map_err(FaultError::from);
+        }
         if let Some(ticket) = &this.ticket {
             return ticket.poll(cx.waker());
         }

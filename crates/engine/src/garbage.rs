@@ -310,7 +310,8 @@ fn collect_row(
     let Some((chunk, slot)) = table.rows.slot(rid) else {
         return KeptBy::new();
     };
-    let Some(head) = chunk.head(slot, guard) else {
+    // In an absent chunk there is nothing to collect: tombstones and second versions keep theirs in memory.
+    let Ok(Some(head)) = chunk.peek(slot, guard) else {
         return KeptBy::new();
     };
     let mut buried_after = None;

@@ -476,7 +476,7 @@ impl Txn {
         for write in work.buffers.writes.iter().filter(|w| w.what == What::Lock) {
             let rows = &work.buffers.tables[write.table as usize].rows;
             if let Some((chunk, slot)) = rows.slot(write.rid)
-                && let Some(head) = chunk.head(slot, guard)
+                && let Ok(Some(head)) = chunk.peek(slot, guard)
                 && head.kind() == crate::version::Kind::LockOnly
                 && chunk.prune_lock().pop(slot, &work.writer, guard).is_some()
             {

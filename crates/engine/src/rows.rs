@@ -1,7 +1,7 @@
 //! Row slots by rid, in chunks of 1,024.
 //!
-//! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a slot is found with
-//! two loads and no lock. A rid is handed out again only after its row's deletion is below the horizon and every
+//! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a chunk is found with
+//! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
 //! snapshot, and its index entries are gone (T1), or when its insert was undone.
 
 use std::sync::OnceLock;
@@ -12,7 +12,9 @@ use parking_lot::Mutex;
 
 use crate::absent::AbsentChunk;
 use crate::memory::{Charge, Memory, footprint};
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, VersionRef};
+use crate::version::{
+    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet, UnsharedSlots, VersionRef,
+};
 
 /// Buckets of chunks: the n-th holds 2^n chunks.
 const BUCKETS: usize = 40;
@@ -26,9 +28,13 @@ pub(crate) struct Rows {
     buckets: [OnceLock<Bucket>; BUCKETS],
     /// The lowest rid never handed out.
     next_rid: AtomicU64,
+    /// The lowest one when this life began.
+    fresh_from: AtomicU64,
     free_rids: Mutex<FreeRids>,
     /// Spares inserts the mutex while there are no free rids.
     some_free: AtomicBool,
+    /// What the versions of the last chunk that was loaded take.
+    loaded_bytes: AtomicU64,
     /// Nothing of it, nor of its indexes, is ever evicted.
     stays: AtomicBool,
     /// Where it all is counted.
@@ -72,11 +78,13 @@ impl Rows {
             memory,
             buckets: [const { OnceLock::new() }; BUCKETS],
             next_rid: AtomicU64::new(0),
+            fresh_from: AtomicU64::new(0),
             free_rids: Mutex::new(FreeRids {
                 rids: Vec::new(),
                 charge: memory.charge(),
             }),
             some_free: AtomicBool::new(false),
+            loaded_bytes: AtomicU64::new(0),
             stays: AtomicBool::new(false),
         }
     }
@@ -84,6 +92,15 @@ impl Rows {
     /// Whose memory they are.
     pub(crate) fn memory(&self) -> &'static Memory {
         self.memory
+    }
+
+    /// What the versions of a chunk take, by the last one that was loaded.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        self.loaded_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_loaded(&self, bytes: u64) {
+        self.loaded_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// From now on nothing of it is evicted.
@@ -136,11 +153,63 @@ impl Rows {
         (chunk, slot)
     }
 
-    /// Replay: puts a chunk where there is none, the `number`-th of the table.
-    pub(crate) fn adopt(&self, number: u64, chunk: Chunk) {
-        let (bucket, place, _) = place(Rid(number * CHUNK_SLOTS as u64));
-        let adopted = self.bucket(bucket)[place].set(Box::new(chunk));
-        assert!(adopted.is_ok(), "a chunk is filled by one part only");
+    /// The `number`-th chunk, present or absent, if the table has it.
+    #[inline]
+    pub(crate) fn chunk(&self, number: u64) -> Option<&Chunk> {
+        let rid = number.checked_mul(CHUNK_SLOTS as u64)?;
+        Some(self.slot(Rid(rid))?.0)
+    }
+
+    /// How many chunks there may be, with gaps.
+    pub(crate) fn chunk_end(&self) -> u64 {
+        self.rid_end().div_ceil(CHUNK_SLOTS as u64)
+    }
+
+    /// The `number`-th chunk, made absent if needed.
+    fn chunk_or_absent(&self, number: u64) -> &Chunk {
+        let (bucket, chunk, _) = place(Rid(number * CHUNK_SLOTS as u64));
+        self.bucket(bucket)[chunk].get_or_init(|| Box::new(Chunk::absent(self.memory)))
+    }
+
+    /// Replay: puts slots in a chunk that has none, the `number`-th of the table, with those of them that have a row in the checkpoint.
+    pub(crate) fn adopt(&self, number: u64, slots: UnsharedSlots, saved: &SlotSet) -> &Chunk {
+        let chunk = self.chunk_or_absent(number);
+        let absence = chunk.absence();
+        let adopted = absence.map(|absence| chunk.bring(absence, slots, saved));
+        assert!(
+            matches!(adopted, Some(Ok(()))),
+            "a chunk is filled by one part only"
+        );
+        chunk
+    }
+
+    /// Brings a chunk back that was absent, with its rows in the newest checkpoint, `saved` of its slots. If somebody else has, nothing happens.
+    pub(crate) fn bring(
+        &self,
+        number: u64,
+        absence: Absence,
+        slots: UnsharedSlots,
+        saved: &SlotSet,
+    ) {
+        let Some(chunk) = self.chunk(number) else {
+            return;
+        };
+        if chunk.bring(absence, slots, saved).is_err() || !chunk.take_unlisted() {
+            return;
+        }
+        // Nobody has got a rid of it in this life, so what the checkpoint has no row for is free.
+        let first = number * CHUNK_SLOTS as u64;
+        let end = self
+            .fresh_from
+            .load(Ordering::Relaxed)
+            .saturating_sub(first);
+        let end = end.min(CHUNK_SLOTS as u64) as usize;
+        let empty = (0..end).rev().filter(|slot| !saved.contains(*slot));
+        let mut free = self.free_rids.lock();
+        free.rids.extend(empty.map(|slot| Rid(first + slot as u64)));
+        free.settle();
+        self.some_free
+            .store(!free.rids.is_empty(), Ordering::Relaxed);
     }
 
     /// What [`Rows::slot_or_new`] will allocate for the next rid, at most.
@@ -174,7 +243,8 @@ impl Rows {
         let Some((chunk, slot)) = self.slot(rid) else {
             return Ok(None);
         };
-        Ok(chunk.head(slot, guard))
+        let absent = |NoSlots| AbsentChunk::of_rid(rid);
+        chunk.head(slot, guard).map_err(absent)
     }
 
     /// A rid whose slot is empty.
@@ -203,13 +273,28 @@ impl Rows {
         self.next_rid.fetch_max(rid.0 + 1, Ordering::SeqCst);
     }
 
-    /// After replay: every empty slot below the end is free. Highest first, so that low rids are used first.
+    /// After replay: every empty slot below the end is free, of chunks that are there; of others when they come. Highest first, so that low rids are
+    /// used first.
     pub(crate) fn collect_free_rids(&self, guard: &Guard) {
+        let end = self.rid_end();
+        self.fresh_from.store(end, Ordering::Relaxed);
         let mut free = self.free_rids.lock();
         free.rids.clear();
-        for rid in (0..self.rid_end()).rev() {
-            if self.head(Rid(rid), guard) == Ok(None) {
-                free.rids.push(Rid(rid));
+        for number in (0..self.chunk_end()).rev() {
+            let chunk = self.chunk(number);
+            if chunk.is_some_and(|chunk| !chunk.is_present()) {
+                continue;
+            }
+            let first = number * CHUNK_SLOTS as u64;
+            let slots = end.saturating_sub(first).min(CHUNK_SLOTS as u64);
+            for slot in (0..slots).rev() {
+                let head = chunk.map(|chunk| chunk.peek(slot as usize, guard));
+                if matches!(head, None | Some(Ok(None))) {
+                    free.rids.push(Rid(first + slot));
+                }
+            }
+            if let Some(chunk) = chunk {
+                let _listed_now = chunk.take_unlisted();
             }
         }
         free.settle();

@@ -1,6 +1,7 @@
 //! Version chains.
 //!
-//! A slot points to the newest version of a row; versions link new to old. A version is one allocation: a header and
+//! A slot points to the newest version of a row; versions link new to old. Slots come in chunks ([`chunk`]), which may leave memory and come
+//! back ([`evict`]). A version is one allocation: a header and
 //! the row's bytes. Its `stamp` is either a CSN (shifted left, lowest bit set) or the address of its writer's
 //! [`TxnState`] while the writer has not stamped it.
 //!
@@ -14,7 +15,13 @@
 //!   reference to the epoch collector only when none is left; if the count does not come out, the state is leaked.
 //! - V5 `command`, `shape` and the row's bytes never change after installation, except that KEYS_CHANGED may be set
 //!   later, under the chunk's prune lock.
-//! - V6 A version counts in its chunk's memory account from its allocation until it is freed, unlinked or not.
+//! - V6 A version, and a chunk's slots, count in the chunk's memory account from their allocation until they are freed, unlinked or not.
+//! - V7 A chunk's slots are reached through its shell alone. They are not freed, nor are the versions in them, while a guard is held that
+//!   was pinned before the shell's pointer to them was swapped out: whoever swaps it retires them together, once, through
+//!   the epoch collector.
+//! - V8 The lowest bit of a slot says that it is frozen; no version's address has it. Who evicts sets it, holding the right to unlink and
+//!   EVICTING, and takes it away again or swaps the slots out for good. Everybody else changes a slot by compare and swap
+//!   from an address without the bit, so nobody changes a frozen slot, and readers look through the bit.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.
@@ -24,7 +31,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use logstead_types::Csn;
 
@@ -32,14 +39,6 @@ use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
 use crate::state::TxnState;
 use crate::tree::interleave::point;
-
-/// Slots of a chunk: the unit of checkpointing and eviction.
-pub(crate) const CHUNK_SLOTS: usize = 1024;
-/// What a chunk takes without its versions.
-pub(crate) const CHUNK_BYTES: usize =
-    footprint(CHUNK_SLOTS * size_of::<AtomicPtr<Version>>()) + footprint(size_of::<Chunk>());
-/// What a row with shared locks takes in the lock table, which is half full on average.
-const SHARED_ROW_BYTES: usize = 40;
 
 const TOMBSTONE: u32 = 1 << 31;
 const LOCK_ONLY: u32 = 1 << 30;
@@ -337,433 +336,16 @@ impl Drop for Writer {
     }
 }
 
-/// Some of a chunk's slots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SlotSet([u64; CHUNK_SLOTS / 64]);
-
-impl SlotSet {
-    /// Puts a slot in.
-    #[inline]
-    pub(crate) fn insert(&mut self, slot: usize) {
-        self.0[slot / 64] |= 1 << (slot % 64);
-    }
-
-    /// Is the slot in?
-    #[inline]
-    pub(crate) fn contains(&self, slot: usize) -> bool {
-        self.0[slot / 64] & 1 << (slot % 64) != 0
-    }
-
-    /// Is none in?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
-    }
-}
-
-/// 1,024 row slots.
-pub(crate) struct Chunk {
-    slots: Box<[AtomicPtr<Version>]>,
-    /// Held by whoever unlinks (V3).
-    pruning: AtomicBool,
-    /// Where its slots and versions are counted (V6).
-    memory: &'static Memory,
-    /// Rows with shared locks; see [`crate::row_lock::meeting`].
-    shared: AtomicU32,
-    /// Who wrote here, in mode `gsn`; see [`PageMark`].
-    page: AtomicU64,
-    /// Something was changed that the last checkpoint which looked here does not have; see [`crate::checkpoint::walk`].
-    changed: AtomicBool,
-    /// Slots with a row in the newest checkpoint, a bit each. Written by whoever takes checkpoints, and before sharing.
-    saved: [AtomicU64; CHUNK_SLOTS / 64],
-}
-
-/// Who wrote in a chunk, for page-level tracking: the newest GSN, and which lane all unhardened writers are of.
-///
-/// Both in one word, so that two writers who stamp at a time never leave a lane that is not the only one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageMark(u64);
-
-/// Bits of a lane in a mark.
-const LANE_BITS: u32 = 16;
-/// Nobody has written, or more than one lane has.
-const NO_LANE: u64 = (1 << LANE_BITS) - 1;
-
-impl PageMark {
-    pub(crate) fn gsn(self) -> u64 {
-        self.0 >> LANE_BITS
-    }
-
-    /// Are all its writers hardened, or of this lane, which hardens in order?
-    pub(crate) fn is_local(self, lane: usize, hardened_gsn: u64) -> bool {
-        self.0 & NO_LANE == lane as u64 || self.gsn() <= hardened_gsn
-    }
-
-    /// After an entry of `lane` with `gsn` has changed something here.
-    fn stamped(self, lane: usize, gsn: u64, hardened_gsn: u64) -> PageMark {
-        let lane = if self.is_local(lane, hardened_gsn) {
-            lane as u64
-        } else {
-            NO_LANE
-        };
-        PageMark(self.gsn().max(gsn) << LANE_BITS | lane)
-    }
-}
-
-impl Chunk {
-    pub(crate) fn new(memory: &'static Memory) -> Chunk {
-        memory.add(CHUNK_BYTES as i64);
-        Chunk {
-            memory,
-            slots: (0..CHUNK_SLOTS).map(|_| AtomicPtr::default()).collect(),
-            pruning: AtomicBool::new(false),
-            shared: AtomicU32::new(0),
-            page: AtomicU64::new(NO_LANE),
-            changed: AtomicBool::new(false),
-            saved: [const { AtomicU64::new(0) }; CHUNK_SLOTS / 64],
-        }
-    }
-
-    /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the installation.
-    #[inline]
-    fn mark_changed(&self) {
-        point();
-        // Usually it is set, and reading it shares the line that installing has brought here anyway.
-        if !self.changed.load(Ordering::SeqCst) {
-            point();
-            self.changed.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// A checkpoint has met something here that it does not hold, or comes to nothing: the next one looks again.
-    pub(crate) fn mark_changed_again(&self) {
-        self.changed.store(true, Ordering::SeqCst);
-    }
-
-    /// Is there something to look at for a checkpoint? Clears the mark: called before looking.
-    pub(crate) fn take_changed(&self) -> bool {
-        point();
-        let changed = self.changed.swap(false, Ordering::SeqCst);
-        point();
-        changed
-    }
-
-    /// The slots that have a row in the newest checkpoint.
-    pub(crate) fn saved(&self) -> SlotSet {
-        let mut set = SlotSet::default();
-        for (word, saved) in set.0.iter_mut().zip(&self.saved) {
-            *word = saved.load(Ordering::Relaxed);
-        }
-        set
-    }
-
-    /// A checkpoint that has a row for these slots is the newest now.
-    pub(crate) fn set_saved(&self, set: &SlotSet) {
-        for (saved, word) in self.saved.iter().zip(set.0) {
-            saved.store(word, Ordering::Relaxed);
-        }
-    }
-
-    /// Who wrote here. Read after what is to be covered.
-    pub(crate) fn page_mark(&self) -> PageMark {
-        PageMark(self.page.load(Ordering::SeqCst))
-    }
-
-    /// An entry of `lane` with `gsn` changes something here: called before anybody can see the change.
-    pub(crate) fn stamp_page(&self, lane: usize, gsn: u64, hardened_gsn: u64) {
-        let stamp = |word| Some(PageMark(word).stamped(lane, gsn, hardened_gsn).0);
-        let _always_some = self
-            .page
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, stamp);
-    }
-
-    /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)
-    #[inline]
-    pub(crate) fn head<'g>(&self, slot: usize, guard: &'g Guard) -> Option<VersionRef<'g>> {
-        point();
-        VersionRef::from_raw(self.slots[slot].load(Ordering::SeqCst), guard)
-    }
-
-    /// May some row have shared locks?
-    #[inline]
-    pub(crate) fn some_shared(&self) -> bool {
-        self.shared_count() > 0
-    }
-
-    /// Rows that have, or are about to have, shared locks.
-    pub(crate) fn shared_count(&self) -> usize {
-        self.shared.load(Ordering::SeqCst) as usize
-    }
-
-    /// One more row has, or is about to have, shared locks.
-    pub(crate) fn raise_shared(&self) {
-        self.memory.add(SHARED_ROW_BYTES as i64);
-        self.shared.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// One fewer.
-    pub(crate) fn lower_shared(&self) {
-        let before = self.shared.fetch_sub(1, Ordering::SeqCst);
-        assert!(before > 0, "what is lowered was raised");
-        self.memory.add(-(SHARED_ROW_BYTES as i64));
-    }
-
-    fn install_fresh<'g>(
-        &self,
-        slot: usize,
-        expected: Option<VersionRef<'g>>,
-        fresh: Fresh,
-        guard: &'g Guard,
-    ) -> Option<VersionRef<'g>> {
-        let expected = expected.map_or(std::ptr::null_mut(), |v| v.at.as_ptr());
-        // SAFETY: not published yet, so ours alone.
-        unsafe { fresh.version.as_ref() }
-            .next
-            .store(expected, Ordering::Relaxed);
-        let raw = fresh.version.as_ptr();
-        point();
-        // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
-        // is identity.
-        self.slots[slot]
-            .compare_exchange(expected, raw, Ordering::SeqCst, Ordering::Acquire)
-            .ok()?;
-        std::mem::forget(fresh);
-        VersionRef::from_raw(raw, guard)
-    }
-
-    /// Installs a version of `writer` above `expected`, which locks the row with (at least) `lock`; `None` if the slot's newest version is another one by now.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call site per kind of write; a struct would only rename them"
-    )]
-    pub(crate) fn install<'g>(
-        &self,
-        slot: usize,
-        expected: Option<VersionRef<'g>>,
-        writer: &Writer,
-        kind: Kind,
-        lock: RowLock,
-        command: u32,
-        row: &[u8],
-        guard: &'g Guard,
-    ) -> Option<VersionRef<'g>> {
-        // Counted before it can be reached (V4).
-        writer.named.set(writer.named.get() + 1);
-        let installed = self.install_fresh(
-            slot,
-            expected,
-            Fresh::new(writer.address(), kind, lock, command, row, self.memory),
-            guard,
-        );
-        if installed.is_none() {
-            writer.named.set(writer.named.get() - 1);
-        } else if kind != Kind::LockOnly {
-            self.mark_changed();
-        }
-        installed
-    }
-
-    /// Stamps the versions `writer` has in the slot with `csn`. The caller is pinned since before the writer's state
-    /// became Precommitted.
-    pub(crate) fn stamp(&self, slot: usize, writer: &Writer, csn: Csn, guard: &Guard) {
-        let mut at = self.head(slot, guard);
-        while let Some(version) = at {
-            if version.is_of(writer) {
-                version
-                    .header()
-                    .stamp
-                    .store(csn.0 << 1 | 1, Ordering::Release);
-                writer.named.set(writer.named.get().saturating_sub(1));
-            } else if let Stamp::Committed(other) = version.stamp()
-                && other <= csn
-            {
-                return;
-            }
-            at = version.next(guard);
-        }
-    }
-
-    /// Takes the right to unlink, if nobody has it.
-    pub(crate) fn try_prune(&self) -> Option<Prune<'_>> {
-        self.pruning
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then(|| Prune { chunk: self })
-    }
-
-    /// Takes the right to unlink; holders keep it for one slot's chain only, so the wait is short.
-    pub(crate) fn prune_lock(&self) -> Prune<'_> {
-        let mut spins = 0u32;
-        loop {
-            if let Some(prune) = self.try_prune() {
-                return prune;
-            }
-            spins += 1;
-            point();
-            if spins.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        let slots = std::mem::take(&mut self.slots);
-        let memory = self.memory;
-        let free_all = move || {
-            for mut slot in slots {
-                let mut at = *slot.get_mut();
-                while let Some(version) = NonNull::new(at) {
-                    // SAFETY: every version is in one chain only, and its slot is ours alone.
-                    unsafe {
-                        at = version.as_ref().next.load(Ordering::Relaxed);
-                        free(version, memory);
-                    }
-                }
-            }
-            memory.add(-(CHUNK_BYTES as i64));
-        };
-        // SAFETY: the chunk is dropped, so nobody pinned later can reach its versions; rows read under guards pinned
-        // before stay valid until those end. The pointers are plain memory and may be freed on any thread.
-        unsafe { crossbeam_epoch::pin().defer_unchecked(free_all) }
-    }
-}
-
-/// The right to unlink versions of a chunk (V3).
-pub(crate) struct Prune<'c> {
-    chunk: &'c Chunk,
-}
-
-impl Prune<'_> {
-    /// Retires an unlinked version.
-    fn retire(&self, version: VersionRef<'_>, guard: &Guard) {
-        /// Carries the address to whatever thread frees it.
-        struct Unlinked(NonNull<Version>);
-        // SAFETY: after unlinking nobody but the collector uses it, and a version is plain memory.
-        unsafe impl Send for Unlinked {}
-        let unlinked = Unlinked(version.at);
-        let memory = self.chunk.memory;
-        // SAFETY: V1, V3: it was unlinked by us, once, under the prune lock; guards pinned before keep it alive, and
-        // nobody pinned later can reach it.
-        unsafe {
-            guard.0.defer_unchecked(move || {
-                let unlinked = unlinked;
-                free(unlinked.0, memory);
-            });
-        }
-    }
-
-    /// Notes that in some index the version's key differs from its predecessor's: under the lock that collectors hold
-    /// while they look at that and unlink.
-    pub(crate) fn mark_keys_changed(&self, version: VersionRef<'_>) {
-        version
-            .header()
-            .shape
-            .fetch_or(KEYS_CHANGED, Ordering::Relaxed);
-    }
-
-    /// Unlinks the newest version if it is a version of `writer`, not stamped: undo. Gives the version, which stays
-    /// readable under the guard.
-    pub(crate) fn pop<'g>(
-        &mut self,
-        slot: usize,
-        writer: &Writer,
-        guard: &'g Guard,
-    ) -> Option<VersionRef<'g>> {
-        let head = self.chunk.head(slot, guard)?;
-        if !head.is_of(writer) {
-            return None;
-        }
-        let next = head.header().next.load(Ordering::Acquire);
-        point();
-        self.chunk.slots[slot]
-            .compare_exchange(head.at.as_ptr(), next, Ordering::AcqRel, Ordering::Acquire)
-            .ok()?;
-        writer.named.set(writer.named.get().saturating_sub(1));
-        self.retire(head, guard);
-        Some(head)
-    }
-
-    /// Walks the chain from the newest version on and unlinks what `drop_it` says. It is told whether a version may go
-    /// at all: the newest one, and versions whose writer is not known to have committed, are kept whatever it says.
-    pub(crate) fn sweep<'g>(
-        &mut self,
-        slot: usize,
-        guard: &'g Guard,
-        mut drop_it: impl FnMut(VersionRef<'g>, bool) -> bool,
-    ) {
-        let Some(mut kept) = self.chunk.head(slot, guard) else {
-            return;
-        };
-        drop_it(kept, false);
-        while let Some(version) = kept.next(guard) {
-            let finished = match version.stamp() {
-                Stamp::Committed(_) => true,
-                Stamp::Writer(state) => state.committed().is_some(),
-            };
-            if drop_it(version, finished) && finished {
-                if version.kind() == (Kind::Row { keys_changed: true }) {
-                    // Older versions may be kept for a snapshot: they differ from the one above them now.
-                    self.mark_keys_changed(kept);
-                }
-                let next = version.header().next.load(Ordering::Acquire);
-                point();
-                kept.header().next.store(next, Ordering::Release);
-                self.retire(version, guard);
-            } else {
-                kept = version;
-            }
-        }
-    }
-
-    /// Empties the slot if its newest version is still `head`, retiring the whole chain. Gives false if it is not, or
-    /// if the newest version is not stamped.
-    pub(crate) fn take_all(&mut self, slot: usize, head: VersionRef<'_>, guard: &Guard) -> bool {
-        if matches!(head.stamp(), Stamp::Writer(_)) {
-            return false;
-        }
-        let null = std::ptr::null_mut();
-        point();
-        let taken = self.chunk.slots[slot].compare_exchange(
-            head.at.as_ptr(),
-            null,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        if taken.is_err() {
-            return false;
-        }
-        self.retire_chain(head, guard);
-        true
-    }
-
-    fn retire_chain(&mut self, head: VersionRef<'_>, guard: &Guard) {
-        let mut at = Some(head.at);
-        while let Some(version) = at {
-            // SAFETY: V1: still protected by `guard`, retired below only after its link was read.
-            at = NonNull::new(unsafe { version.as_ref() }.next.load(Ordering::Acquire));
-            self.retire(
-                VersionRef {
-                    at: version,
-                    guard: PhantomData,
-                },
-                guard,
-            );
-        }
-    }
-}
-
-impl Drop for Prune<'_> {
-    fn drop(&mut self) {
-        self.chunk.pruning.store(false, Ordering::Release);
-    }
-}
-
+mod chunk;
+mod evict;
+mod page_mark;
+mod prune;
 mod unshared;
 
-pub(crate) use unshared::UnsharedChunk;
+pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SlotSet};
+pub(crate) use evict::Kept;
+pub(crate) use prune::Prune;
+pub(crate) use unshared::UnsharedSlots;
 
 #[cfg(test)]
 mod tests;

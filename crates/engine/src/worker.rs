@@ -169,6 +169,7 @@ impl WorkerInner {
     #[cold]
     fn look_and_admit(&self, bytes: u64, from_reserve: bool) -> Result<(), OutOfMemory> {
         let memory = self.inner().memory();
+        self.inner().room.kick_if_scarce();
         if memory.left_bytes(from_reserve) < bytes {
             garbage::collect(self, COLLECTED_IN_WANT);
             if memory.left_bytes(from_reserve) < bytes {

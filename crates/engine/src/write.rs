@@ -10,7 +10,7 @@ use logstead_commit::{Collected, Tracking};
 use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
 
-use crate::absent::Absent;
+use crate::absent::{Absent, AbsentChunk};
 use crate::delta;
 use crate::error::WriteError;
 use crate::garbage;
@@ -24,7 +24,7 @@ use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Isolation, Txn, VersionId, cover_chunk};
-use crate::version::{Guard, Kind, Stamp, VersionRef, Writer, version_bytes};
+use crate::version::{Guard, Kind, NoSlots, Stamp, VersionRef, Writer, version_bytes};
 use crate::wait::Blocker;
 use crate::worker::{Scratch, WorkerInner};
 
@@ -347,7 +347,19 @@ impl Txn {
         // A tombstone leads out of want.
         let from_reserve = row_bytes == 0 || table.uses_reserve() || self.uses_reserve;
         let bytes = version_bytes(row_bytes) + growth + more;
-        Ok(self.worker.admit(bytes, from_reserve)?)
+        self.admit_bytes(bytes, from_reserve)
+    }
+
+    /// Asks for memory: who gets none waits, if there is somebody who may make room.
+    #[inline]
+    pub(crate) fn admit_bytes(&self, bytes: usize, from_reserve: bool) -> Result<(), WriteError> {
+        match self.worker.admit(bytes, from_reserve) {
+            Ok(()) => Ok(()),
+            Err(_) if self.engine().room.is_running() => {
+                Err(Absent::room(bytes, from_reserve).into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Inserts the entries of a new version, in all indexes whose key differs from the old version's. On an error the
@@ -608,21 +620,26 @@ impl Txn {
                 keys_changed: false,
             };
             // A free rid's slot is empty; one that is not would be a leak, not a reason to fail.
-            if chunk
-                .install(
-                    slot,
-                    None,
-                    &work.writer,
-                    kind,
-                    RowLock::Update,
-                    self.command,
-                    row,
-                    &guard,
-                )
-                .is_some()
-            {
-                add(&self.worker.counters().versions_installed, 1);
-                break rid;
+            let installed = chunk.install(
+                slot,
+                None,
+                &work.writer,
+                kind,
+                RowLock::Update,
+                self.command,
+                row,
+                &guard,
+            );
+            match installed {
+                Ok(Some(_)) => {
+                    add(&self.worker.counters().versions_installed, 1);
+                    break rid;
+                }
+                Ok(None) => {}
+                Err(NoSlots) => {
+                    table.rows.free_rid(rid);
+                    return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
+                }
             }
         };
         let inserted = table

@@ -34,6 +34,8 @@
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
 mod base;
+#[cfg(test)]
+mod model;
 mod pages;
 mod points;
 mod report;
@@ -56,7 +58,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{Engine, EngineInner};
 
-pub(crate) use base::{Base, Newest};
+pub(crate) use base::{Base, Newest, Stored};
 pub(crate) use pages::Pages;
 pub use points::{RestorePoint, RestorePointError};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTook};

@@ -12,7 +12,6 @@ use logstead_types::TableId;
 
 use super::Newest;
 use crate::absent::FaultError;
-use crate::fault::{Loader, Wanted};
 use crate::index::Index;
 use crate::tree::{LoadError, StoredLeaf};
 
@@ -76,18 +75,6 @@ impl Pages {
                 }
                 Err(_) if self.newest.csn() != stored.csn => {}
                 Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Loader for Arc<Pages> {
-    fn load(&self, wanted: &Wanted) -> Result<(), FaultError> {
-        match wanted {
-            // All rows are loaded at the start and stay.
-            Wanted::Chunk { .. } => Ok(()),
-            Wanted::Leaf { index, low } => {
-                self.load_leaf(index.rows.table, index, low, &mut self.reader())
             }
         }
     }

@@ -22,7 +22,7 @@ use super::{CheckpointError, CheckpointReport};
 use crate::engine::Engine;
 use crate::snapshots::Snapshots;
 use crate::table::Table;
-use crate::version::{CHUNK_SLOTS, Chunk, Guard, SlotSet};
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
 
 /// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of them, and then the
 /// home is waited for, which nobody does under a guard.
@@ -33,8 +33,10 @@ struct Change {
     /// Which of the tables.
     table: usize,
     chunk: u64,
-    /// Its slots with a row.
-    present: SlotSet,
+    /// Its slots with a row; unknown of one that is absent, and has not changed.
+    present: Option<SlotSet>,
+    /// It was marked as changed.
+    changed: bool,
     /// Where it lies; nowhere, if it is empty.
     chain: Option<Chain>,
 }
@@ -175,14 +177,15 @@ impl Checkpoint {
                 continue;
             };
             let is_moved = self.moves.contains(table.id(), number);
-            if !chunk.take_changed() && !is_moved {
+            let Some(changed) = chunk.begin_writing(is_moved) else {
                 continue;
-            }
-            match self.write_chunk(table_at, &table, number, chunk, is_moved) {
+            };
+            match self.write_chunk(table_at, &table, number, chunk, changed, is_moved) {
+                // It is being written until the checkpoint is published.
                 Ok(true) => written += 1,
-                Ok(false) => {}
+                Ok(false) => chunk.end_writing(false),
                 Err(error) => {
-                    chunk.mark_changed_again();
+                    chunk.end_writing(changed);
                     return Err(error);
                 }
             }
@@ -200,6 +203,7 @@ impl Checkpoint {
         table: &Table,
         number: u64,
         chunk: &Chunk,
+        changed_since: bool,
         is_moved: bool,
     ) -> Result<bool, CheckpointError> {
         let inner = self.engine.inner();
@@ -207,9 +211,20 @@ impl Checkpoint {
             return Err(CheckpointError::Stopped);
         }
         self.report.chunks_looked_at += 1;
+        let key = PageKey::Rows {
+            table: table.id(),
+            chunk: number,
+        };
         let saved = chunk.saved();
         let guard = Guard::pin();
-        let seen = Seen::look(chunk, self.csn, &guard);
+        let seen = match Seen::look(chunk, self.csn, &guard) {
+            Ok(seen) => seen,
+            Err(NoSlots) => {
+                assert!(!changed_since, "a chunk that was changed is in memory");
+                drop(guard);
+                return self.move_absent(table_at, number, &key);
+            }
+        };
         let changed = seen.amount_since(self.since);
         let present = seen.present;
         let same = changed.rows == 0 && seen.gone(&saved).next().is_none();
@@ -217,10 +232,6 @@ impl Checkpoint {
             return Ok(false);
         }
         let all = seen.amount_since(Csn::ZERO);
-        let key = PageKey::Rows {
-            table: table.id(),
-            chunk: number,
-        };
         // The directory may have to be read: not under the guard.
         drop(guard);
         let chain = self
@@ -245,8 +256,34 @@ impl Checkpoint {
         self.changes.push(Change {
             table: table_at,
             chunk: number,
-            present,
+            present: Some(present),
+            changed: changed_since,
             chain,
+        });
+        Ok(true)
+    }
+
+    /// Moves the pages of a chunk that is not in memory. What cannot be moved, because it is damaged or cannot be read now, stays where it is, and so
+    /// does its object.
+    fn move_absent(
+        &mut self,
+        table_at: usize,
+        number: u64,
+        key: &PageKey,
+    ) -> Result<bool, CheckpointError> {
+        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        let Some(chain) = base.chain(key)? else {
+            return Ok(false);
+        };
+        let Ok(moved) = self.move_pages(&chain) else {
+            return Ok(false);
+        };
+        self.changes.push(Change {
+            table: table_at,
+            chunk: number,
+            present: None,
+            changed: false,
+            chain: Some(moved),
         });
         Ok(true)
     }
@@ -277,7 +314,7 @@ impl Checkpoint {
         pages.begin(key, extent, self.csn);
         // The snapshot keeps what it sees: a second look finds the same.
         let guard = Guard::pin();
-        let seen = Seen::look(chunk, self.csn, &guard);
+        let seen = still_there(Seen::look(chunk, self.csn, &guard));
         if extent == Extent::Delta {
             for slot in seen.gone(saved) {
                 pages.gone(slot)?;
@@ -289,7 +326,8 @@ impl Checkpoint {
             for slot in 0..CHUNK_SLOTS {
                 let csn = {
                     let guard = Guard::pin();
-                    let Some((csn, row)) = row_at(chunk, slot, self.csn, &guard) else {
+                    let row = still_there(row_at(chunk, slot, self.csn, &guard));
+                    let Some((csn, row)) = row else {
                         continue;
                     };
                     self.row.clear();
@@ -377,7 +415,11 @@ impl Checkpoint {
         for change in &self.changes {
             let first = Rid(change.chunk * CHUNK_SLOTS as u64);
             if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
-                chunk.set_saved(&change.present);
+                if let Some(present) = &change.present {
+                    chunk.set_saved(present);
+                }
+                // From here on it may be evicted: it is brought back from this checkpoint, or a later one.
+                chunk.end_writing(false);
             }
         }
         self.report.took.publishing = self.lap();
@@ -398,7 +440,7 @@ impl Drop for Checkpoint {
             for change in &self.changes {
                 let first = Rid(change.chunk * CHUNK_SLOTS as u64);
                 if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
-                    chunk.mark_changed_again();
+                    chunk.end_writing(change.changed);
                 }
             }
         }
@@ -407,6 +449,14 @@ impl Drop for Checkpoint {
         // What was stored for nothing is given up before the turn is.
         self.writer = None;
         *inner.checkpoints.base.lock() = self.base.take();
+    }
+}
+
+/// What was found in a chunk that is being written, and therefore stays in memory.
+fn still_there<T>(found: Result<T, NoSlots>) -> T {
+    match found {
+        Ok(found) => found,
+        Err(NoSlots) => unreachable!("a chunk that is being written is not evicted"),
     }
 }
 

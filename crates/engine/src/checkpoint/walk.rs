@@ -11,6 +11,10 @@
 //!
 //! A checkpoint that fails sets the marks again of all chunks from which it took something.
 //!
+//! From the moment in which its mark is cleared until the checkpoint is published, or has failed, a chunk is WRITING, and is not evicted
+//! ([`crate::version`]); nor is one with the mark. So what a checkpoint has to look at is in memory. A chunk without the mark may be
+//! absent, and then nothing was changed in it since it was written.
+//!
 //! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing before
 //! it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though the horizon has
 //! passed S (its entry may be durable before its thread has told so), and is waited for, as readers do: a few instructions.
@@ -21,7 +25,7 @@ use std::array;
 
 use logstead_types::Csn;
 
-use crate::version::{CHUNK_SLOTS, Chunk, Guard, Kind, SlotSet, Stamp, VersionRef};
+use crate::version::{CHUNK_SLOTS, Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, VersionRef};
 
 /// A chunk as a checkpoint sees it.
 pub(crate) struct Seen<'g> {
@@ -38,23 +42,27 @@ pub(crate) struct Amount {
 }
 
 impl<'g> Seen<'g> {
-    /// Looks at a chunk whose mark was taken.
-    pub(crate) fn look(chunk: &Chunk, snapshot: Csn, guard: &'g Guard) -> Seen<'g> {
+    /// Looks at a chunk that is being written, unless it is absent: one that was changed is not.
+    pub(crate) fn look(
+        chunk: &Chunk,
+        snapshot: Csn,
+        guard: &'g Guard,
+    ) -> Result<Seen<'g>, NoSlots> {
         let mut seen = Seen {
             rows: array::from_fn(|_| None),
             present: SlotSet::default(),
         };
         let mut beyond = false;
         for slot in 0..CHUNK_SLOTS {
-            if let Some(row) = see(chunk, slot, snapshot, guard, &mut beyond) {
+            if let Some(row) = see(chunk, slot, snapshot, guard, &mut beyond)? {
                 seen.rows[slot] = Some(row);
                 seen.present.insert(slot);
             }
         }
         if beyond {
-            chunk.mark_changed_again();
+            chunk.set_changed();
         }
-        seen
+        Ok(seen)
     }
 
     /// The rows that were written at `since` or later, in slot order.
@@ -92,8 +100,8 @@ fn see<'g>(
     snapshot: Csn,
     guard: &'g Guard,
     beyond: &mut bool,
-) -> Option<(VersionRef<'g>, Csn)> {
-    let mut at = chunk.head(slot, guard);
+) -> Result<Option<(VersionRef<'g>, Csn)>, NoSlots> {
+    let mut at = chunk.peek(slot, guard)?;
     while let Some(version) = at {
         at = version.next(guard);
         let kind = version.kind();
@@ -105,11 +113,11 @@ fn see<'g>(
             Stamp::Writer(state) => state.settled(),
         };
         if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
-            return (kind != Kind::Tombstone).then_some((version, csn));
+            return Ok((kind != Kind::Tombstone).then_some((version, csn)));
         }
         *beyond = true;
     }
-    None
+    Ok(None)
 }
 
 /// The row that the snapshot sees in one slot of a chunk that was looked at.
@@ -118,9 +126,9 @@ pub(crate) fn row_at<'g>(
     slot: usize,
     snapshot: Csn,
     guard: &'g Guard,
-) -> Option<(Csn, &'g [u8])> {
-    let (version, csn) = see(chunk, slot, snapshot, guard, &mut false)?;
-    Some((csn, version.row()))
+) -> Result<Option<(Csn, &'g [u8])>, NoSlots> {
+    let seen = see(chunk, slot, snapshot, guard, &mut false)?;
+    Ok(seen.map(|(version, csn)| (csn, version.row())))
 }
 
 #[cfg(test)]
@@ -156,7 +164,7 @@ mod tests {
     /// One transaction on a row: installs (if nobody else has the row), and commits, rolls back, or leaves it to `later`.
     fn write(chunk: &Chunk, horizon: &Horizon, id: u64, slot: usize, kind: Kind, commits: bool) {
         let guard = Guard::pin();
-        let head = chunk.head(slot, &guard);
+        let head = chunk.head(slot, &guard).expect("nobody evicts");
         let busy = head.is_some_and(
             |head| matches!(head.stamp(), Stamp::Writer(state) if state.committed().is_none()),
         );
@@ -171,6 +179,7 @@ mod tests {
         if busy
             || chunk
                 .install(slot, head, &writer, kind, lock, 1, row, &guard)
+                .expect("nobody evicts")
                 .is_none()
         {
             return;
@@ -234,9 +243,9 @@ mod tests {
                     horizon.advance(|| Csn(u64::MAX));
                     thread::yield_now();
                 }
-                if chunk.take_changed() {
+                if chunk.begin_writing(false).is_some() {
                     let guard = Guard::pin();
-                    let seen = Seen::look(&chunk, snapshot, &guard);
+                    let seen = Seen::look(&chunk, snapshot, &guard).expect("nobody evicts");
                     let gone: Vec<u16> = seen.gone(&chunk.saved()).collect();
                     page.retain(|slot, _| !gone.contains(slot));
                     page.extend(
@@ -244,10 +253,11 @@ mod tests {
                             .map(|(slot, csn, row)| (slot, (csn, row.to_vec()))),
                     );
                     chunk.set_saved(&seen.present);
+                    chunk.end_writing(false);
                 }
                 let guard = Guard::pin();
                 // In tests alone nobody collects: what is visible can be asked later.
-                let all = Seen::look(&chunk, snapshot, &guard);
+                let all = Seen::look(&chunk, snapshot, &guard).expect("nobody evicts");
                 let all = all.rows_since(Csn(0));
                 let all: Page = all.map(|(s, csn, row)| (s, (csn, row.to_vec()))).collect();
                 assert_eq!(*page, all, "at {snapshot}, since {since}");
@@ -258,7 +268,7 @@ mod tests {
             }
             writers.into_iter().for_each(|w| w.join().expect("ends"));
             checkpoint(&mut page);
-            assert!(!chunk.take_changed() || horizon.counter() > since, "quiet");
+            assert!(chunk.is_clean() || horizon.counter() > since, "quiet");
             set_hook(None);
         });
     }

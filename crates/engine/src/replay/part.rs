@@ -20,7 +20,7 @@ use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::Table;
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedChunk, version_bytes};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedSlots, version_bytes};
 
 pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
 
@@ -145,7 +145,11 @@ impl Beyond {
 
 /// A chunk being filled.
 struct Filling {
-    chunk: UnsharedChunk,
+    slots: UnsharedSlots,
+    /// Those that have a row in the checkpoint.
+    saved: SlotSet,
+    /// The log has changed something.
+    changed: bool,
     /// Every slot that this part has met is below.
     slot_end: usize,
     /// The slots that the log has touched.
@@ -217,11 +221,12 @@ impl<'s> Part<'s> {
             chunk: number,
         };
         let mut filling = Filling {
-            chunk: UnsharedChunk::new(shared.memory),
+            slots: UnsharedSlots::new(shared.memory),
+            saved: SlotSet::default(),
+            changed: false,
             slot_end: 0,
             touched: SlotSet::default(),
         };
-        let mut saved = SlotSet::default();
         let mut wrong = (number >= RID_MAX / CHUNK_SLOTS as u64)
             .then(|| (Rid(u64::MAX), RowError::new("row number out of range")));
         let (allowance, beyond) = (&mut self.allowance, &mut self.beyond);
@@ -236,9 +241,9 @@ impl<'s> Part<'s> {
             let slot = usize::from(slot);
             match RowRef::parse(row) {
                 Ok(row) if written < csn => {
-                    filling.chunk.replace(slot, written, Some(row.bytes()));
+                    filling.slots.replace(slot, written, Some(row.bytes()));
                     filling.slot_end = filling.slot_end.max(slot + 1);
-                    saved.insert(slot);
+                    filling.saved.insert(slot);
                 }
                 Ok(_) => {
                     let newer = RowError::new("it is newer than the checkpoint");
@@ -258,7 +263,6 @@ impl<'s> Part<'s> {
                 source,
             });
         }
-        filling.chunk.set_saved(&saved);
         let before = self.chunks.insert((table, number), filling);
         assert!(before.is_none(), "pages come before records, once");
         Ok(())
@@ -273,27 +277,29 @@ impl<'s> Part<'s> {
         let memory = self.shared.memory;
         let key = (record.table(), rid.0 / CHUNK_SLOTS as u64);
         let filling = self.chunks.entry(key).or_insert_with(|| Filling {
-            chunk: UnsharedChunk::new(memory),
+            slots: UnsharedSlots::new(memory),
+            saved: SlotSet::default(),
+            changed: false,
             slot_end: 0,
             touched: SlotSet::default(),
         });
         filling.touched.insert(slot);
         filling.slot_end = filling.slot_end.max(slot + 1);
-        let chunk = &mut filling.chunk;
-        chunk.mark_changed();
+        filling.changed = true;
+        let slots = &mut filling.slots;
         match record {
             Record::Insert { row, .. } => {
                 let row = RowRef::parse(row)?;
-                chunk.replace(slot, csn, Some(row.bytes()));
+                slots.replace(slot, csn, Some(row.bytes()));
             }
             Record::Update { delta: changes, .. } => {
-                let old = chunk
+                let old = slots
                     .row(slot)
                     .ok_or(RowError::new("an update of a row that does not exist"))?;
                 let row = delta::apply(RowRef::new(old), changes, &mut self.builder)?;
-                chunk.replace(slot, csn, Some(row));
+                slots.replace(slot, csn, Some(row));
             }
-            Record::Delete { .. } => chunk.replace(slot, csn, None),
+            Record::Delete { .. } => slots.replace(slot, csn, None),
         }
         Ok(())
     }
@@ -306,7 +312,10 @@ impl<'s> Part<'s> {
         shared.page_bytes.fetch_add(reads.bytes, Ordering::Relaxed);
         for ((id, number), filling) in self.chunks.drain() {
             let table = shared.table(id);
-            table.rows.adopt(number, filling.chunk.share());
+            let chunk = table.rows.adopt(number, filling.slots, &filling.saved);
+            if filling.changed {
+                chunk.set_changed();
+            }
             let rid = |slot| Rid(number * CHUNK_SLOTS as u64 + slot as u64);
             let slots = (0..CHUNK_SLOTS).filter(|slot| filling.touched.contains(*slot));
             table.add_touched(slots.map(rid));

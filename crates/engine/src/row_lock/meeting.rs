@@ -38,8 +38,8 @@ pub(crate) trait Place {
     fn shard(&self) -> Self::Shard;
     /// A holder in the shard that conflicts.
     fn holder(&self, shard: &Self::Shard) -> Option<Self::Refusal>;
-    /// Installs the version; false if the head is not what was looked at.
-    fn install(&mut self) -> bool;
+    /// Installs the version; false if the head is not what was looked at. Refuses where nothing can be installed now.
+    fn install(&mut self) -> Result<bool, Self::Refusal>;
     /// Takes the version away again, and tells who waits for it.
     fn uninstall(&mut self);
     /// Looks at the head, which may refuse. True if no entry is needed: what the transaction has there is strong enough.
@@ -54,10 +54,10 @@ pub(crate) fn exclusive<P: Place>(place: &mut P) -> Result<bool, P::Refusal> {
         let shard = place.shard();
         return match place.holder(&shard) {
             Some(refusal) => Err(refusal),
-            None => Ok(place.install()),
+            None => place.install(),
         };
     }
-    if !place.install() {
+    if !place.install()? {
         return Ok(false);
     }
     if !place.some_shared() {

@@ -55,7 +55,7 @@ impl<'r> Place for Locker<'r> {
     fn holder(&self, shard: &Self::Shard) -> Option<usize> {
         shard.iter().copied().find(|holder| *holder != self.me)
     }
-    fn install(&mut self) -> bool {
+    fn install(&mut self) -> Result<bool, usize> {
         let (none, me) = (0, self.me);
         let installed = self
             .row
@@ -63,7 +63,7 @@ impl<'r> Place for Locker<'r> {
             .compare_exchange(none, me, Ordering::SeqCst, Ordering::SeqCst)
             .is_ok();
         fence(Ordering::SeqCst);
-        installed
+        Ok(installed)
     }
     fn uninstall(&mut self) {
         self.row.head.store(0, Ordering::SeqCst);

@@ -7,12 +7,13 @@ use parking_lot::MutexGuard;
 
 use super::meeting::{self, Place};
 use super::{RowLock, Shard};
+use crate::absent::AbsentChunk;
 use crate::error::WriteError;
 use crate::state::TxnId;
 use crate::stats::add;
 use crate::table::Table;
 use crate::txn::{Target, Txn, VersionId};
-use crate::version::{Chunk, Guard, Kind};
+use crate::version::{Chunk, Guard, Kind, NoSlots};
 use crate::wait::{Blocker, WantedRow};
 use crate::write::What;
 
@@ -78,29 +79,33 @@ impl<'a> Place for Locking<'a, '_> {
     }
 
     #[inline]
-    fn install(&mut self) -> bool {
+    fn install(&mut self) -> Result<bool, Self::Refusal> {
         let Some(work) = &self.txn.work else {
-            return false;
+            return Ok(false);
         };
         let target = &self.target;
         let lock = target.held.map_or(self.lock, |held| held.max(self.lock));
-        let installed = self
-            .chunk
-            .install(
-                self.slot,
-                Some(target.head),
-                &work.writer,
-                self.kind,
-                lock,
-                self.txn.command,
-                self.row,
-                self.guard,
-            )
-            .is_some();
-        if installed {
-            add(&self.txn.worker.counters().versions_installed, 1);
+        let installed = self.chunk.install(
+            self.slot,
+            Some(target.head),
+            &work.writer,
+            self.kind,
+            lock,
+            self.txn.command,
+            self.row,
+            self.guard,
+        );
+        match installed {
+            Ok(Some(_)) => {
+                add(&self.txn.worker.counters().versions_installed, 1);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(NoSlots) => {
+                let absent = AbsentChunk::of_rid(self.rid).of(&self.table.rows);
+                Err(Some(absent.into()))
+            }
         }
-        installed
     }
 
     fn uninstall(&mut self) {
@@ -111,7 +116,8 @@ impl<'a> Place for Locking<'a, '_> {
 
     fn look_at_head(&mut self) -> Result<bool, Self::Refusal> {
         let head = self.chunk.head(self.slot, self.guard);
-        if head == Some(self.target.head) {
+        // What was looked at and is absent now is judged again, which tells.
+        if head == Ok(Some(self.target.head)) {
             Ok(false)
         } else {
             Err(None)

@@ -7,6 +7,7 @@ use shuttle::scheduler::RandomScheduler;
 use shuttle::thread;
 use shuttle::{Config, Runner};
 
+use super::page_mark::{NO_LANE, PageMark};
 use super::*;
 use crate::memory::Account;
 use crate::state::TxnId;
@@ -25,9 +26,11 @@ fn explore(test: fn(Arc<Chunk>)) {
     let rounds = std::env::var("LOGSTEAD_STRESS_ROUNDS").ok();
     let schedules = rounds.and_then(|n| n.parse().ok()).unwrap_or(2_000);
     Runner::new(RandomScheduler::new(schedules), config).run(move || {
-        let mut chunk = UnsharedChunk::new(memory);
-        chunk.replace(0, Csn(1), Some(b"oldest"));
-        let chunk = Arc::new(chunk.share());
+        let mut slots = UnsharedSlots::new(memory);
+        slots.replace(0, Csn(1), Some(b"oldest"));
+        let chunk = Arc::new(Chunk::absent(memory));
+        let absence = chunk.absence().expect("absent");
+        assert!(chunk.bring(absence, slots, &SlotSet::default()).is_ok());
         set_hook(Some(thread::yield_now));
         test(chunk);
         set_hook(None);
@@ -40,6 +43,30 @@ fn explore(test: fn(Arc<Chunk>)) {
         std::thread::yield_now();
     }
     panic!("{} bytes are not freed", memory.used_bytes());
+}
+
+impl Chunk {
+    /// [`Chunk::install`], where nobody evicts.
+    #[expect(clippy::too_many_arguments, reason = "as the original")]
+    fn put<'g>(
+        &self,
+        slot: usize,
+        expected: Option<VersionRef<'g>>,
+        writer: &Writer,
+        kind: Kind,
+        lock: RowLock,
+        command: u32,
+        row: &[u8],
+        guard: &'g Guard,
+    ) -> Option<VersionRef<'g>> {
+        let installed = self.install(slot, expected, writer, kind, lock, command, row, guard);
+        installed.expect("nobody evicts")
+    }
+}
+
+/// The newest version in slot 0, where nobody evicts.
+fn newest<'g>(chunk: &Chunk, guard: &'g Guard) -> Option<VersionRef<'g>> {
+    chunk.head(0, guard).expect("nobody evicts")
 }
 
 fn writer(id: u64) -> Writer {
@@ -58,7 +85,7 @@ fn commit(chunk: &Chunk, writer: &Writer, csn: Csn) {
 
 /// The CSN and row of the version that a snapshot sees, as `Txn::see` does it.
 fn see<'g>(chunk: &Chunk, snapshot: Csn, guard: &'g Guard) -> Option<(Csn, &'g [u8])> {
-    let mut at = chunk.head(0, guard);
+    let mut at = newest(chunk, guard);
     while let Some(version) = at {
         at = version.next(guard);
         let csn = match version.stamp() {
@@ -99,12 +126,12 @@ fn two_installers_one_wins() {
                 let chunk = chunk.clone();
                 thread::spawn(move || {
                     let guard = Guard::pin();
-                    let head = chunk.head(0, &guard);
+                    let head = newest(&chunk, &guard);
                     let newest = head.is_some_and(|v| v.row() == b"oldest");
                     let me = writer(n as u64);
                     let won = newest
                         && chunk
-                            .install(0, head, &me, ROW, RowLock::NoKeyUpdate, 1, row, &guard)
+                            .put(0, head, &me, ROW, RowLock::NoKeyUpdate, 1, row, &guard)
                             .is_some();
                     if won {
                         commit(&chunk, &me, Csn(2 + n as u64));
@@ -119,7 +146,7 @@ fn two_installers_one_wins() {
             .collect();
         assert_eq!(won.iter().filter(|w| **w).count(), 1);
         let guard = Guard::pin();
-        let head = chunk.head(0, &guard).expect("a version");
+        let head = newest(&chunk, &guard).expect("a version");
         assert_eq!(head.row(), if won[0] { b"a" } else { b"b" });
         let below = head.next(&guard).expect("the one before");
         assert_eq!(
@@ -137,9 +164,9 @@ fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
         let install = |csn: u64, chunk: &Chunk| {
             let guard = Guard::pin();
             let me = writer(csn);
-            let head = chunk.head(0, &guard);
+            let head = newest(chunk, &guard);
             chunk
-                .install(
+                .put(
                     0,
                     head,
                     &me,
@@ -173,7 +200,7 @@ fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
         collectors.into_iter().for_each(|c| c.join().expect("ends"));
         sweep(&chunk, &[]);
         let guard = Guard::pin();
-        let head = chunk.head(0, &guard).expect("a version");
+        let head = newest(&chunk, &guard).expect("a version");
         assert_eq!((head.row(), head.next(&guard).is_none()), (&[4][..], true));
         assert!(matches!(head.stamp(), Stamp::Committed(Csn(4))));
     });
@@ -186,8 +213,8 @@ fn undo_meets_a_collector_and_the_next_writer() {
     explore(|chunk| {
         let guard = Guard::pin();
         let first = writer(1);
-        let head = chunk.head(0, &guard);
-        let above = chunk.install(
+        let head = newest(&chunk, &guard);
+        let above = chunk.put(
             0,
             head,
             &first,
@@ -198,7 +225,7 @@ fn undo_meets_a_collector_and_the_next_writer() {
             &guard,
         );
         chunk
-            .install(
+            .put(
                 0,
                 above,
                 &first,
@@ -216,10 +243,10 @@ fn undo_meets_a_collector_and_the_next_writer() {
                 let me = writer(2);
                 loop {
                     let guard = Guard::pin();
-                    let head = chunk.head(0, &guard).expect("a version");
+                    let head = newest(&chunk, &guard).expect("a version");
                     if matches!(head.stamp(), Stamp::Committed(_))
                         && chunk
-                            .install(
+                            .put(
                                 0,
                                 Some(head),
                                 &me,
@@ -269,9 +296,9 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
     explore(|chunk| {
         let guard = Guard::pin();
         let deleter = writer(1);
-        let head = chunk.head(0, &guard);
+        let head = newest(&chunk, &guard);
         chunk
-            .install(
+            .put(
                 0,
                 head,
                 &deleter,
@@ -288,12 +315,12 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
             let chunk = chunk.clone();
             thread::spawn(move || {
                 let guard = Guard::pin();
-                let head = chunk.head(0, &guard)?;
+                let head = newest(&chunk, &guard)?;
                 let read = head.kind();
                 let me = writer(2);
                 point();
                 let installed = chunk
-                    .install(
+                    .put(
                         0,
                         Some(head),
                         &me,
@@ -313,13 +340,11 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
             })
         };
         let guard = Guard::pin();
-        let tombstone = chunk
-            .head(0, &guard)
-            .filter(|v| v.kind() == Kind::Tombstone);
+        let tombstone = newest(&chunk, &guard).filter(|v| v.kind() == Kind::Tombstone);
         let buried = tombstone.is_some_and(|t| chunk.prune_lock().take_all(0, t, &guard));
         if buried {
             let reuser = writer(3);
-            let again = chunk.install(
+            let again = chunk.put(
                 0,
                 None,
                 &reuser,
@@ -337,7 +362,7 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
         let late = late.join().expect("ends");
         let guard = Guard::pin();
         let mut rows = Vec::new();
-        let mut at = chunk.head(0, &guard);
+        let mut at = newest(&chunk, &guard);
         while let Some(version) = at {
             rows.push(version.row());
             at = version.next(&guard);
@@ -358,7 +383,7 @@ fn burying_and_reuse_meet_who_has_read_the_tombstone() {
 fn what_an_unshared_chunk_replaces_is_gone_at_once() {
     let account = Account::open(u64::MAX);
     let memory = account.memory();
-    let mut chunk = UnsharedChunk::new(memory);
+    let mut chunk = UnsharedSlots::new(memory);
     let empty = memory.used_bytes();
     assert_eq!(chunk.row(3), None);
     for (csn, row) in [
@@ -379,9 +404,12 @@ fn what_an_unshared_chunk_replaces_is_gone_at_once() {
         assert_eq!(memory.used_bytes() - empty, expected, "after {csn}");
     }
     assert_eq!(chunk.row(4), None);
-    let chunk = chunk.share();
+    let slots = chunk;
+    let chunk = Chunk::absent(memory);
+    let absence = chunk.absence().expect("absent");
+    assert!(chunk.bring(absence, slots, &SlotSet::default()).is_ok());
     let guard = Guard::pin();
-    let head = chunk.head(3, &guard).expect("a row");
+    let head = chunk.head(3, &guard).expect("present").expect("a row");
     assert!(matches!(head.stamp(), Stamp::Committed(Csn(7))));
     assert_eq!(
         (head.row(), head.kind(), head.command()),

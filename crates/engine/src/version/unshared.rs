@@ -1,7 +1,7 @@
-//! Chunks that nobody else can reach yet: replay fills them, and what it replaces is overwritten or freed at once.
+//! Slots that nobody else can reach yet: replay and whoever brings chunks back fill them, and what is replaced is overwritten or freed at once.
 //!
-//! Invariant: no `VersionRef` into such a chunk exists, because nothing here gives one out, and every slot holds one
-//! version or none; so a version is the chunk's alone, and who has the chunk exclusively may change and free it (V1 concerns
+//! Invariant: no `VersionRef` into such slots exists, because nothing here gives one out, and every slot holds one
+//! version or none, not frozen; so a version is theirs alone, and who has the slots exclusively may change and free it (V1 concerns
 //! what others can read).
 
 use std::ptr::NonNull;
@@ -9,23 +9,53 @@ use std::sync::atomic::Ordering;
 
 use logstead_types::Csn;
 
-use super::{Chunk, Fresh, Kind, LENGTH, SlotSet, Version, free};
+use super::chunk::Slots;
+use super::{Fresh, Kind, LENGTH, Version, free};
 use crate::memory::Memory;
 use crate::row_lock::RowLock;
 
-/// A chunk being filled.
-pub(crate) struct UnsharedChunk(Chunk);
+/// Slots being filled.
+pub(crate) struct UnsharedSlots {
+    /// Always there, but for the moment in which it is dropped or given away.
+    slots: Option<Box<Slots>>,
+    /// What the versions take.
+    bytes: usize,
+    memory: &'static Memory,
+}
 
-impl UnsharedChunk {
-    pub(crate) fn new(memory: &'static Memory) -> UnsharedChunk {
-        UnsharedChunk(Chunk::new(memory))
+impl UnsharedSlots {
+    pub(crate) fn new(memory: &'static Memory) -> UnsharedSlots {
+        UnsharedSlots::from_slots(Slots::new(memory), memory)
+    }
+
+    /// Slots that nobody has seen, counted in `memory`.
+    pub(super) fn from_slots(slots: Box<Slots>, memory: &'static Memory) -> UnsharedSlots {
+        UnsharedSlots {
+            slots: Some(slots),
+            bytes: 0,
+            memory,
+        }
+    }
+
+    /// From now on others may reach them.
+    pub(super) fn into_slots(mut self) -> Box<Slots> {
+        match self.slots.take() {
+            Some(slots) => slots,
+            None => Slots::new(self.memory),
+        }
+    }
+
+    /// What was put in takes so much, if nothing was replaced.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
     }
 
     /// The row in a slot.
     #[inline]
     pub(crate) fn row(&self, slot: usize) -> Option<&[u8]> {
-        let version = NonNull::new(self.0.slots[slot].load(Ordering::Relaxed))?;
-        // SAFETY: the version is this chunk's alone and was made by `Fresh::new`, with as many bytes behind its header
+        let slots = self.slots.as_ref()?;
+        let version = NonNull::new(slots.0[slot].load(Ordering::Relaxed))?;
+        // SAFETY: the version is ours alone and was made by `Fresh::new`, with as many bytes behind its header
         // as its shape says; it is changed and freed under `&mut self` only.
         unsafe {
             let length = length(version);
@@ -39,9 +69,12 @@ impl UnsharedChunk {
     /// Puts a committed row, or nothing, in the place of what is there.
     #[inline]
     pub(crate) fn replace(&mut self, slot: usize, csn: Csn, row: Option<&[u8]>) {
-        let memory = self.0.memory;
+        let memory = self.memory;
         let stamp = csn.0 << 1 | 1;
-        let slot = self.0.slots[slot].get_mut();
+        let Some(slots) = &mut self.slots else {
+            return;
+        };
+        let slot = slots.0[slot].get_mut();
         let old = NonNull::new(*slot);
         if let (Some(mut version), Some(row)) = (old, row)
             // SAFETY: as in `row`.
@@ -55,6 +88,7 @@ impl UnsharedChunk {
             }
             return;
         }
+        self.bytes += row.map_or(0, |row| super::version_bytes(row.len()));
         *slot = row.map_or(std::ptr::null_mut(), |row| {
             let kind = Kind::Row {
                 keys_changed: false,
@@ -69,21 +103,14 @@ impl UnsharedChunk {
             unsafe { free(old, memory) }
         }
     }
+}
 
-    /// What is put in place from here on is in no checkpoint: what was before is, in these slots.
-    pub(crate) fn set_saved(&mut self, saved: &SlotSet) {
-        self.0.set_saved(saved);
-    }
-
-    /// The tail of the log has changed something.
-    #[inline]
-    pub(crate) fn mark_changed(&mut self) {
-        *self.0.changed.get_mut() = true;
-    }
-
-    /// From now on others may reach it.
-    pub(crate) fn share(self) -> Chunk {
-        self.0
+impl Drop for UnsharedSlots {
+    fn drop(&mut self) {
+        if let Some(slots) = self.slots.take() {
+            // SAFETY: the invariant: they, and the versions in them, are ours alone.
+            unsafe { Slots::free(slots, self.memory) }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod checkpoints;
 mod collection;
 mod embedded;
 mod ending;
+mod eviction;
 mod history;
 mod locks;
 mod memory;

@@ -1,0 +1,368 @@
+//! A chunk between writers, readers, a collector, checkpoints, an evictor and a loader, under shuttle: in whatever order they meet, every
+//! snapshot sees what was committed below it, a checkpoint holds exactly that, and at the end every byte is freed.
+//!
+//! It fails when a rule of eviction is left out: when a slot is looked at without being frozen, when `saved` is not compared, when a chunk
+//! that is CHANGED or WRITING may go, when the CSN of the published checkpoint is not heeded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use logstead_commit::Horizon;
+use logstead_types::{Csn, WorkerId};
+use parking_lot::Mutex;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::RandomScheduler;
+use shuttle::{Config, Runner, thread};
+
+use super::walk::{Seen, row_at};
+use crate::memory::{Account, Memory};
+use crate::row_lock::RowLock;
+use crate::snapshots::{Bounds, Published, Snapshots};
+use crate::state::{TxnId, TxnState};
+use crate::tree::interleave::{point, set_hook};
+use crate::version::{Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, UnsharedSlots, Writer};
+
+/// The rows of a chunk, as a page has them.
+type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
+
+/// A row, or none.
+type Value = Option<Vec<u8>>;
+
+const ROW: Kind = Kind::Row {
+    keys_changed: false,
+};
+/// The slots that are written: the first to be frozen, one in the middle, and the last.
+const SLOTS: [usize; 4] = [0, 1, 500, 1023];
+/// Those who do little at a time: each of their steps may be the last before somebody else's.
+const QUICK: &str = "quick";
+
+fn meet() {
+    if thread::current().name() == Some(QUICK) || thread_rng().gen_range(0..100) == 0 {
+        thread::yield_now();
+    }
+}
+
+struct World {
+    memory: &'static Memory,
+    chunk: Chunk,
+    horizon: Horizon,
+    /// Of two readers and the checkpoints.
+    published: [CachePadded<Published>; 3],
+    /// The newest checkpoint.
+    newest: Mutex<(Csn, Page)>,
+    /// What was committed, by slot.
+    history: Mutex<BTreeMap<usize, BTreeMap<Csn, Value>>>,
+    /// What snapshots have seen.
+    seen: Mutex<Vec<(Csn, usize, Value)>>,
+    evictions: AtomicUsize,
+    busy: AtomicUsize,
+}
+
+impl World {
+    fn new(memory: &'static Memory) -> World {
+        World {
+            memory,
+            chunk: Chunk::new(memory),
+            horizon: Horizon::new(3, Csn(10)),
+            published: [Published::new(), Published::new(), Published::new()],
+            newest: Mutex::new((Csn(0), Page::new())),
+            history: Mutex::default(),
+            seen: Mutex::default(),
+            evictions: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+        }
+    }
+
+    /// One transaction on a slot, unless another one has it: brings the row or its deletion about, or is rolled back.
+    fn write(
+        &self,
+        worker: u16,
+        id: u64,
+        slot: usize,
+        delete: bool,
+        commits: bool,
+    ) -> Result<(), NoSlots> {
+        let guard = Guard::pin();
+        let head = self.chunk.head(slot, &guard)?;
+        let busy = head.is_some_and(
+            |head| matches!(head.stamp(), Stamp::Writer(state) if state.committed().is_none()),
+        );
+        let delete = delete && head.is_some_and(|head| head.kind() == ROW);
+        let writer = Writer::new(TxnState::new(TxnId(id)));
+        let row = id.to_be_bytes();
+        let (kind, row) = if delete {
+            (Kind::Tombstone, &[][..])
+        } else {
+            (ROW, &row[..])
+        };
+        let lock = RowLock::NoKeyUpdate;
+        if busy
+            || self
+                .chunk
+                .install(slot, head, &writer, kind, lock, 1, row, &guard)?
+                .is_none()
+        {
+            return Ok(());
+        }
+        point();
+        if !commits {
+            let undone = self.chunk.prune_lock().pop(slot, &writer, &guard);
+            assert!(undone.is_some(), "what is in flight stays");
+            writer.state().aborted();
+            return Ok(());
+        }
+        writer.state().begin_commit();
+        point();
+        let (csn, reservation) = self.horizon.draw(WorkerId(worker));
+        let now = (kind == ROW).then(|| row.to_vec());
+        self.history
+            .lock()
+            .entry(slot)
+            .or_default()
+            .insert(csn, now);
+        point();
+        drop(reservation);
+        point();
+        writer.state().precommitted(csn);
+        point();
+        self.chunk.stamp(slot, &writer, csn, &guard);
+        Ok(())
+    }
+
+    /// Somebody takes a snapshot and looks at every slot, again when the chunk is back.
+    fn read(&self, reader: usize) {
+        let mut snapshots = Snapshots::default();
+        let snapshot = snapshots.acquire(&self.horizon, &self.published[reader]);
+        for slot in SLOTS {
+            let found = loop {
+                let guard = Guard::pin();
+                match row_at(&self.chunk, slot, snapshot, &guard) {
+                    Ok(found) => break found.map(|(_, row)| row.to_vec()),
+                    Err(NoSlots) => thread::yield_now(),
+                }
+            };
+            self.seen.lock().push((snapshot, slot, found));
+        }
+        snapshots.release(snapshot, &self.published[reader]);
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.horizon.advance(|| Csn(u64::MAX));
+        Bounds::read(&self.horizon, &self.published)
+    }
+
+    /// What the garbage collector does.
+    fn collect(&self) {
+        let bounds = self.bounds();
+        for slot in SLOTS {
+            let guard = Guard::pin();
+            let Ok(Some(head)) = self.chunk.peek(slot, &guard) else {
+                continue;
+            };
+            let csn = |version: crate::version::VersionRef<'_>| match version.stamp() {
+                Stamp::Committed(csn) => Some(csn),
+                Stamp::Writer(_) => None,
+            };
+            let mut prune = self.chunk.prune_lock();
+            if head.kind() == Kind::Tombstone
+                && csn(head).is_some_and(|csn| bounds.gone(csn).is_ok())
+            {
+                prune.take_all(slot, head, &guard);
+                continue;
+            }
+            let mut newer: Option<Csn> = None;
+            prune.sweep(slot, &guard, |version, _| {
+                let Some(csn) = csn(version) else {
+                    return false;
+                };
+                newer
+                    .replace(csn)
+                    .is_some_and(|newer| bounds.droppable(csn, newer).is_ok())
+            });
+        }
+    }
+
+    /// A checkpoint; one that fails is given up after it was written.
+    fn checkpoint(&self, fails: bool) {
+        let mut snapshots = Snapshots::default();
+        let snapshot = snapshots.acquire(&self.horizon, &self.published[2]);
+        snapshots.publish(&self.published[2]);
+        while self.horizon.get() < snapshot {
+            self.horizon.advance(|| Csn(u64::MAX));
+            thread::yield_now();
+        }
+        let (since, mut page) = self.newest.lock().clone();
+        let mut written = None;
+        if self.chunk.begin_writing(false).is_some() {
+            let guard = Guard::pin();
+            let seen =
+                Seen::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
+            let gone: Vec<u16> = seen.gone(&self.chunk.saved()).collect();
+            page.retain(|slot, _| !gone.contains(slot));
+            page.extend(
+                seen.rows_since(since)
+                    .map(|(slot, csn, row)| (slot, (csn, row.to_vec()))),
+            );
+            written = Some(seen.present);
+        }
+        point();
+        if !fails {
+            *self.newest.lock() = (snapshot, page);
+            point();
+        }
+        if let Some(present) = written {
+            if !fails {
+                self.chunk.set_saved(&present);
+            }
+            self.chunk.end_writing(fails);
+        }
+        snapshots.release(snapshot, &self.published[2]);
+    }
+
+    fn evict(&self) {
+        let published = self.newest.lock().0;
+        point();
+        let oldest = self.bounds().oldest();
+        point();
+        if self.chunk.evict(published, oldest, &Guard::pin()).is_ok() {
+            self.evictions.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Brings the chunk back if it is absent, unless somebody else does.
+    fn load(&self) {
+        let Some(absence) = self.chunk.absence() else {
+            return;
+        };
+        point();
+        let (_, page) = self.newest.lock().clone();
+        point();
+        let mut slots = UnsharedSlots::new(self.memory);
+        let mut saved = SlotSet::default();
+        for (slot, (csn, row)) in page {
+            slots.replace(slot.into(), csn, Some(&row));
+            saved.insert(slot.into());
+        }
+        // What comes too late is freed.
+        let _brought = self.chunk.bring(absence, slots, &saved);
+    }
+
+    /// Everything that was seen is what was committed below the snapshot.
+    fn check(&self) {
+        let history = self.history.lock();
+        for (snapshot, slot, found) in &*self.seen.lock() {
+            let commits = history.get(slot);
+            let last = commits.and_then(|commits| commits.range(..*snapshot).next_back());
+            let expected = last.and_then(|(_, row)| row.clone());
+            assert_eq!(*found, expected, "slot {slot} at {snapshot}: {history:?}");
+        }
+    }
+}
+
+/// Starts somebody who comes to an end by himself: the others go on until all of them have.
+fn start(world: &Arc<World>, body: impl Fn(&World) + Send + 'static) -> thread::JoinHandle<()> {
+    let world = Arc::clone(world);
+    world.busy.fetch_add(1, Ordering::Relaxed);
+    let body = move || {
+        body(&world);
+        world.busy.fetch_sub(1, Ordering::Relaxed);
+    };
+    thread::Builder::new()
+        .name(QUICK.into())
+        .spawn(body)
+        .expect("spawned")
+}
+
+/// Starts somebody who does the same again and again while others are busy.
+fn repeat(
+    world: &Arc<World>,
+    body: impl Fn(&World, u32) + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let world = Arc::clone(world);
+    thread::spawn(move || {
+        let mut round = 0;
+        while world.busy.load(Ordering::Relaxed) > 0 {
+            body(&world, round);
+            round += 1;
+            thread::yield_now();
+        }
+    })
+}
+
+#[test]
+fn a_chunk_that_comes_and_goes_holds_what_was_committed() {
+    let account = Account::open(u64::MAX);
+    let memory = account.memory();
+    let evictions = Arc::new(AtomicUsize::new(0));
+    let mut config = Config::default();
+    config.max_steps = shuttle::MaxSteps::None;
+    // What was seen of a chunk lies on the stack.
+    config.stack_size = 1 << 20;
+    let rounds = std::env::var("LOGSTEAD_STRESS_ROUNDS").ok();
+    let schedules = rounds.and_then(|n| n.parse().ok()).unwrap_or(200);
+    let counted = Arc::clone(&evictions);
+    Runner::new(RandomScheduler::new(schedules), config).run(move || {
+        set_hook(Some(meet));
+        let world = Arc::new(World::new(memory));
+        let mut all: Vec<_> = (1..3u64)
+            .map(|n| {
+                start(&world, move |world| {
+                    for round in 0..6 {
+                        let id = n * 100 + round;
+                        let slot = SLOTS[(n + round) as usize % SLOTS.len()];
+                        let (delete, commits) = (round % 2 == 1, round != 3);
+                        while world.write(n as u16, id, slot, delete, commits).is_err() {
+                            thread::yield_now();
+                        }
+                        // Others come between, now and then all of them.
+                        (0..thread_rng().gen_range(0..60)).for_each(|_| thread::yield_now());
+                    }
+                })
+            })
+            .collect();
+        for reader in 0..2 {
+            all.push(start(&world, move |world| {
+                (0..8).for_each(|_| world.read(reader));
+            }));
+        }
+        all.push(repeat(&world, |world, _| world.collect()));
+        all.push(repeat(&world, |world, n| world.checkpoint(n % 3 == 2)));
+        all.push(repeat(&world, |world, _| world.evict()));
+        for _ in 0..2 {
+            all.push(repeat(&world, |world, _| world.load()));
+        }
+        all.into_iter().for_each(|one| one.join().expect("ends"));
+        world.load();
+        for _ in 0..2 {
+            world.collect();
+        }
+        world.checkpoint(false);
+        // When all is quiet it goes, and comes back as it was.
+        let before = world.evictions.load(Ordering::Relaxed);
+        world.evict();
+        assert_eq!(
+            world.evictions.load(Ordering::Relaxed),
+            before + 1,
+            "nothing keeps it"
+        );
+        world.load();
+        world.read(0);
+        world.check();
+        counted.fetch_add(before, Ordering::Relaxed);
+        set_hook(None);
+    });
+    assert!(
+        evictions.load(Ordering::Relaxed) > 0,
+        "nothing was evicted among others"
+    );
+    for _ in 0..100_000 {
+        Guard::pin().flush();
+        if memory.used_bytes() == 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} bytes are not freed", memory.used_bytes());
+}
