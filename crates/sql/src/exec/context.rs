@@ -12,7 +12,7 @@ use crate::func::Context;
 use crate::plan::Node;
 use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
-use logstead_engine::{Engine, Index, Memory, Table, Txn};
+use logstead_engine::{Absent, Engine, Index, Memory, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -189,6 +189,40 @@ impl Cancel {
     }
 }
 
+/// The evaluation of one row's expressions. Where one of their subqueries finds something absent it is given up: the operator
+/// waits, and evaluates the same row again. The subqueries go on where they stood, and those that had come to an end are
+/// not run again. Expressions that call volatile functions are not for it: those would be called again.
+#[derive(Default)]
+pub(crate) struct Evaluation {
+    /// 0: not begun.
+    number: u64,
+}
+
+impl Evaluation {
+    /// Evaluates, or says what is absent: then it is called again for the same row.
+    pub(crate) fn run<'a, T>(
+        &mut self,
+        cx: &mut Cx<'a>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+    ) -> Result<Result<T, Absent>> {
+        if self.number == 0 {
+            cx.shared.evaluations += 1;
+            self.number = cx.shared.evaluations;
+        }
+        let enclosing = std::mem::replace(&mut cx.evaluation, self.number);
+        let result = evaluate(cx);
+        cx.evaluation = enclosing;
+        match (result, cx.suspended.take()) {
+            (Ok(value), _) => {
+                self.number = 0;
+                Ok(Ok(value))
+            }
+            (Err(_), Some(absent)) => Ok(Err(absent)),
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
 /// State that belongs to an execution as a whole rather than to one operator.
 #[derive(Default)]
 pub(crate) struct Shared {
@@ -196,6 +230,8 @@ pub(crate) struct Shared {
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
     /// Subqueries in expressions, by the address of their plan, which lives as long as the execution.
     pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
+    /// Evaluations begun so far.
+    evaluations: u64,
     /// Rows of system relations read by this execution.
     pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
 }
@@ -228,6 +264,10 @@ pub(crate) struct Cx<'a> {
     pub(crate) owed: bool,
     /// Whether nodes measure themselves.
     pub(crate) measure: bool,
+    /// The [`Evaluation`] that is running, by its number; 0 if what is evaluated cannot be given up.
+    pub(crate) evaluation: u64,
+    /// Why it is given up: the error that comes with it is none.
+    pub(crate) suspended: Option<Absent>,
 }
 
 /// Rows examined between two yields: some tens of microseconds of work.
@@ -254,6 +294,8 @@ impl<'a> Cx<'a> {
             work: 0,
             owed: false,
             measure,
+            evaluation: 0,
+            suspended: None,
         }
     }
 
@@ -276,6 +318,8 @@ impl<'a> Cx<'a> {
             work: 0,
             owed: false,
             measure: false,
+            evaluation: 0,
+            suspended: None,
         }
     }
 

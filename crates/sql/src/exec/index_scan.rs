@@ -4,7 +4,7 @@
 //! `prefix` lies between `prefix` and its *successor*, the smallest byte string above all of them.
 
 use super::batch::Batch;
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter};
@@ -13,7 +13,8 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
-use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
+use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Table, Txn};
+use logstead_types::Rid;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub(crate) struct IndexState {
     emitter: Emitter,
     index: Option<Arc<Index>>,
     at: At,
+    /// The row that the scan has gone past and whose filter is to be evaluated again.
+    open: Option<(Arc<Table>, Rid)>,
+    evaluation: Evaluation,
 }
 
 /// Where an index scan stands.
@@ -57,6 +61,8 @@ impl IndexState {
             emitter: Emitter::new(scan),
             index: None,
             at: At::Start,
+            open: None,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -70,7 +76,7 @@ impl IndexState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(self.emitter.width());
-        if matches!(self.at, At::Done) {
+        if matches!(self.at, At::Done) && self.open.is_none() {
             return Ok(Step::Done);
         }
         if cx.tick()? {
@@ -88,12 +94,21 @@ impl IndexState {
                 Err(_) => break,
             };
             examined += 1;
-            self.emitter.emit(scan, &row, cx, out)?;
+            let emitted = self
+                .emitter
+                .emit(scan, &row, &mut self.evaluation, cx, out)?;
+            if let Err(absent) = emitted {
+                self.open = Some((cx.table(scan.table.storage)?, row.rid));
+                if out.is_empty() {
+                    return Ok(Step::Wait(absent.into()));
+                }
+                break;
+            }
         }
         cx.worked(examined);
         Ok(if !out.is_empty() {
             Step::Batch
-        } else if matches!(self.at, At::Done) {
+        } else if matches!(self.at, At::Done) && self.open.is_none() {
             Step::Done
         } else {
             Step::Yield
@@ -128,6 +143,11 @@ impl IndexState {
         let Some(index) = &self.index else {
             return Ok(None);
         };
+        if let Some((table, rid)) = &self.open {
+            let row = txn.read(table, *rid, guard)?;
+            self.open = None;
+            return Ok(row);
+        }
         match &mut self.at {
             At::Point(key) => {
                 let row = txn.get(index, key, guard)?;
@@ -160,6 +180,8 @@ impl IndexState {
 
     pub(crate) fn rewind(&mut self) {
         self.at = At::Start;
+        self.open = None;
+        self.evaluation = Evaluation::default();
     }
 }
 

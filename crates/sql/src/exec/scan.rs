@@ -1,7 +1,7 @@
 //! Leaves: table scans, system relations, functions in FROM. Index scans are in `index_scan`.
 
 use super::batch::Batch;
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::{columns_read, holds};
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
@@ -11,9 +11,10 @@ use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Function;
-use crate::plan::Scan;
+use crate::plan::{Scan, walk};
 use crate::value::Datum;
 use logstead_engine::{Absent, Guard, Row, ScanCursor, Table, Txn};
+use logstead_types::Rid;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(crate) struct Emitter {
     first: Vec<usize>,
     rest: Vec<usize>,
     row_id: bool,
+    /// The filter has a subquery and may be evaluated again for a row.
+    can_repeat: bool,
 }
 
 impl Emitter {
@@ -43,11 +46,13 @@ impl Emitter {
             }
         }
         let rest = all.filter(|column| !first.contains(column)).collect();
+        let can_repeat = |filter: &Expr| walk::has_subquery(filter) && !walk::is_volatile(filter);
         Emitter {
             columns,
             first,
             rest,
             row_id: scan.row_id,
+            can_repeat: scan.filter.as_ref().is_some_and(can_repeat),
         }
     }
 
@@ -56,14 +61,16 @@ impl Emitter {
         self.columns.len() + if self.row_id { 2 } else { 0 }
     }
 
-    /// Adds `row` to `out` if it passes the filter.
+    /// Adds `row` to `out` if it passes the filter. If that finds something absent, the scan waits and comes with the same
+    /// row again.
     pub(crate) fn emit<'a>(
         &self,
         scan: &'a Scan,
         row: &Row<'_>,
+        evaluation: &mut Evaluation,
         cx: &mut Cx<'a>,
         out: &mut Batch,
-    ) -> Result<()> {
+    ) -> Result<Result<(), Absent>> {
         if self.columns.len() != scan.columns.len() {
             return Err(SqlError::internal(format!(
                 "a scan of {} names a column it does not have",
@@ -76,7 +83,7 @@ impl Emitter {
             }
             self.push_row_id(row, out);
             out.end_row();
-            return Ok(());
+            return Ok(Ok(()));
         };
         for _ in 0..self.columns.len() {
             out.push(Datum::Null);
@@ -85,7 +92,18 @@ impl Emitter {
         for &column in &self.first {
             out.open_row()[column] = self.columns[column].decode(row.bytes)?;
         }
-        if holds(filter, out.open_row(), cx)? {
+        let holds = if self.can_repeat {
+            match evaluation.run(cx, |cx| holds(filter, out.open_row(), cx))? {
+                Ok(holds) => holds,
+                Err(absent) => {
+                    out.abandon_row();
+                    return Ok(Err(absent));
+                }
+            }
+        } else {
+            holds(filter, out.open_row(), cx)?
+        };
+        if holds {
             for &column in &self.rest {
                 out.open_row()[column] = self.columns[column].decode(row.bytes)?;
             }
@@ -93,7 +111,7 @@ impl Emitter {
         } else {
             out.abandon_row();
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Whether `row` passes the filter, decoding into `scratch` only what the filter reads.
@@ -132,6 +150,9 @@ pub(crate) struct SeqState {
     table: Option<Arc<Table>>,
     cursor: Option<ScanCursor>,
     done: bool,
+    /// The row that the cursor has gone past and whose filter is to be evaluated again.
+    open: Option<Rid>,
+    evaluation: Evaluation,
 }
 
 impl SeqState {
@@ -141,6 +162,8 @@ impl SeqState {
             table: None,
             cursor: None,
             done: false,
+            open: None,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -169,7 +192,16 @@ impl SeqState {
                 Err(_) => break,
             };
             examined += 1;
-            self.emitter.emit(scan, &row, cx, out)?;
+            let emitted = self
+                .emitter
+                .emit(scan, &row, &mut self.evaluation, cx, out)?;
+            if let Err(absent) = emitted {
+                self.open = Some(row.rid);
+                if out.is_empty() {
+                    return Ok(Step::Wait(absent.into()));
+                }
+                break;
+            }
         }
         cx.worked(examined);
         Ok(if !out.is_empty() {
@@ -199,9 +231,14 @@ impl SeqState {
         txn: &mut Txn,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, Absent> {
-        let Some(cursor) = &mut self.cursor else {
+        let (Some(cursor), Some(table)) = (&mut self.cursor, &self.table) else {
             return Ok(None);
         };
+        if let Some(rid) = self.open {
+            let row = txn.read(table, rid, guard)?;
+            self.open = None;
+            return Ok(row);
+        }
         let row = txn.scan_next(cursor, guard)?;
         self.done = row.is_none();
         Ok(row)
@@ -210,6 +247,8 @@ impl SeqState {
     pub(crate) fn rewind(&mut self) {
         self.cursor = None;
         self.done = false;
+        self.open = None;
+        self.evaluation = Evaluation::default();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operators that pass rows through one by one: VALUES, filter, projection, set-returning select lists, LIMIT.
 
 use super::batch::{BATCH_ROWS, Batch};
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
 use super::operator::{Running, Step, pull};
 use crate::error::{Result, SqlError};
@@ -52,6 +52,9 @@ pub(crate) struct FilterState {
     batch: Batch,
     at: usize,
     has_subquery: Option<bool>,
+    /// The condition may be evaluated again for a row.
+    can_repeat: bool,
+    evaluation: Evaluation,
 }
 
 impl FilterState {
@@ -61,6 +64,8 @@ impl FilterState {
             batch: Batch::default(),
             at: 0,
             has_subquery: None,
+            can_repeat: false,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -71,10 +76,14 @@ impl FilterState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        if *self
-            .has_subquery
-            .get_or_insert_with(|| walk::has_subquery(condition))
-        {
+        let has_subquery = match self.has_subquery {
+            Some(has_subquery) => has_subquery,
+            None => {
+                self.can_repeat = !walk::is_volatile(condition);
+                *self.has_subquery.insert(walk::has_subquery(condition))
+            }
+        };
+        if has_subquery {
             return self.row_by_row(input, condition, cx, out);
         }
         loop {
@@ -112,8 +121,18 @@ impl FilterState {
                 }
             }
             let row = self.batch.row(self.at);
+            let holds = if self.can_repeat {
+                match self.evaluation.run(cx, |cx| holds(condition, row, cx))? {
+                    Ok(holds) => holds,
+                    Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                    // It is met again with the next batch.
+                    Err(_) => return Ok(Step::Batch),
+                }
+            } else {
+                holds(condition, row, cx)?
+            };
             self.at += 1;
-            if holds(condition, row, cx)? {
+            if holds {
                 out.push_row(row);
             }
             if cx.owed || out.is_full() {
@@ -127,6 +146,7 @@ impl FilterState {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
+        self.evaluation = Evaluation::default();
     }
 }
 
@@ -135,6 +155,9 @@ pub(crate) struct ProjectState {
     pub(crate) input: Running,
     batch: Batch,
     at: usize,
+    /// The expressions have subqueries and may be evaluated again for a row.
+    can_repeat: Option<bool>,
+    evaluation: Evaluation,
 }
 
 impl ProjectState {
@@ -143,6 +166,8 @@ impl ProjectState {
             input: Running::new(input),
             batch: Batch::default(),
             at: 0,
+            can_repeat: None,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -165,9 +190,28 @@ impl ProjectState {
                 return Ok(Step::Done);
             }
         }
+        let can_repeat = *self.can_repeat.get_or_insert_with(|| {
+            exprs.iter().any(walk::has_subquery) && !exprs.iter().any(walk::is_volatile)
+        });
         while self.at < self.batch.len() && !cx.owed {
-            for expr in exprs {
-                out.push(eval_in(expr, self.batch.row(self.at), cx)?);
+            let row = self.batch.row(self.at);
+            let mut evaluate = |cx: &mut Cx<'a>| {
+                for expr in exprs {
+                    out.push(eval_in(expr, row, cx)?);
+                }
+                Ok(())
+            };
+            if can_repeat {
+                if let Err(absent) = self.evaluation.run(cx, evaluate)? {
+                    out.abandon_row();
+                    if out.is_empty() {
+                        return Ok(Step::Wait(absent.into()));
+                    }
+                    // It is met again with the next batch.
+                    return Ok(Step::Batch);
+                }
+            } else {
+                evaluate(cx)?;
             }
             out.end_row();
             self.at += 1;
@@ -184,6 +228,7 @@ impl ProjectState {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
+        self.evaluation = Evaluation::default();
     }
 }
 

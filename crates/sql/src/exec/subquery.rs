@@ -2,7 +2,9 @@
 //!
 //! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs before
 //! the plan, where it can yield and wait. What depends on a row runs inside the expression, in one go: an expression
-//! cannot yield, so the operator is told that a yield is owed and stops at its next row.
+//! cannot yield, so the operator is told that a yield is owed and stops at its next row. It cannot wait either: what finds
+//! something absent gives up the evaluation of the row, which is begun again after the operator has waited (see
+//! `Evaluation`); where an operator cannot begin a row again the worker blocks until it is there.
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
@@ -27,6 +29,23 @@ pub(crate) struct SubqueryState {
     batch: Batch,
     started: bool,
     kept: Option<Kept>,
+    /// What the run under way has come to.
+    partial: Partial,
+    /// The evaluation that was given up in the middle of the run, which goes on with it.
+    suspended: u64,
+    /// The last value, and the evaluation that it was computed for.
+    known: Option<(u64, Datum)>,
+}
+
+/// What a run of a subquery has found so far.
+#[derive(Default)]
+struct Partial {
+    found: usize,
+    value: Datum,
+    items: Vec<Datum>,
+    rows: Rows,
+    decided: Option<bool>,
+    unknown: bool,
 }
 
 enum Kept {
@@ -56,8 +75,8 @@ pub(crate) fn eval<'a>(
         None => new_state(subquery),
     };
     let result = state.eval(subquery, row, cx);
-    // After an error the statement is over: the state may be dropped.
-    if result.is_ok() {
+    // After an error the statement is over: the state may be dropped. Not if it is none.
+    if result.is_ok() || cx.suspended.is_some() {
         cx.shared.subqueries.insert(id, state);
     }
     result
@@ -65,6 +84,25 @@ pub(crate) fn eval<'a>(
 
 impl SubqueryState {
     fn eval<'a>(
+        &mut self,
+        subquery: &'a Subquery,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Datum> {
+        if cx.evaluation == 0 || subquery.uncorrelated {
+            return self.compute(subquery, row, cx);
+        }
+        match &self.known {
+            Some((evaluation, value)) if *evaluation == cx.evaluation => Ok(value.clone()),
+            _ => {
+                let value = self.compute(subquery, row, cx)?;
+                self.known = Some((cx.evaluation, value.clone()));
+                Ok(value)
+            }
+        }
+    }
+
+    fn compute<'a>(
         &mut self,
         subquery: &'a Subquery,
         row: &[Datum],
@@ -125,28 +163,30 @@ impl SubqueryState {
         row: &[Datum],
         cx: &mut Cx<'a>,
     ) -> Result<Datum> {
-        let mut found = 0;
-        let mut value = Datum::Null;
-        let mut items = Vec::new();
-        self.run(subquery, row, cx, |batch, _| {
+        let Partial {
+            found,
+            value,
+            items,
+            ..
+        } = self.run(subquery, row, cx, |batch, partial, _| {
             match kind {
                 SubqueryKind::Array(_) => {
-                    items.extend(
+                    partial.items.extend(
                         (0..batch.len()).map(|i| batch.row(i).first().cloned().unwrap_or_default()),
                     );
                     return Ok(true);
                 }
                 SubqueryKind::Exists => {
-                    found = 1;
+                    partial.found = 1;
                     return Ok(false);
                 }
                 SubqueryKind::Scalar | SubqueryKind::Compare { .. } => {}
             }
-            if found == 0 && !batch.is_empty() {
-                value = batch.row(0).first().cloned().unwrap_or_default();
+            if partial.found == 0 && !batch.is_empty() {
+                partial.value = batch.row(0).first().cloned().unwrap_or_default();
             }
-            found += batch.len();
-            Ok(found <= 1)
+            partial.found += batch.len();
+            Ok(partial.found <= 1)
         })?;
         match kind {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
@@ -167,12 +207,12 @@ impl SubqueryState {
         row: &[Datum],
         cx: &mut Cx<'a>,
     ) -> Result<Datum> {
-        let mut decided = None;
-        let mut unknown = false;
-        self.run(subquery, row, cx, |batch, cx| {
+        let Partial {
+            decided, unknown, ..
+        } = self.run(subquery, row, cx, |batch, partial, cx| {
             for i in 0..batch.len() {
-                decided = comparison.decide(batch.row(i), &mut unknown, cx)?;
-                if decided.is_some() {
+                partial.decided = comparison.decide(batch.row(i), &mut partial.unknown, cx)?;
+                if partial.decided.is_some() {
                     return Ok(false);
                 }
             }
@@ -184,43 +224,56 @@ impl SubqueryState {
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
     fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Result<Kept> {
         let max_bytes = cx.memory_bytes_max;
-        let mut rows = Rows::default();
-        self.run(subquery, &[], cx, |batch, _| {
-            rows.append(batch);
-            check_memory("A subquery", rows.size_bytes(), max_bytes)?;
+        let found = self.run(subquery, &[], cx, |batch, partial, _| {
+            partial.rows.append(batch);
+            check_memory("A subquery", partial.rows.size_bytes(), max_bytes)?;
             Ok(true)
         })?;
-        keep(subquery, rows, max_bytes)
+        keep(subquery, found.rows, max_bytes)
     }
 
-    /// Runs the plan for `row`, handing each batch to `take` until that says `false`.
+    /// Runs the plan for `row`, handing each batch to `take` until that says `false`; gives what that has made of them. If the
+    /// evaluation was given up in the middle of it, goes on.
     fn run<'a>(
         &mut self,
         subquery: &'a Subquery,
         row: &[Datum],
         cx: &mut Cx<'a>,
-        mut take: impl FnMut(&mut Batch, &mut Cx<'a>) -> Result<bool>,
-    ) -> Result<()> {
-        if std::mem::replace(&mut self.started, true) {
-            self.running.rewind(&subquery.plan, cx);
+        mut take: impl FnMut(&mut Batch, &mut Partial, &mut Cx<'a>) -> Result<bool>,
+    ) -> Result<Partial> {
+        let suspended = std::mem::take(&mut self.suspended);
+        if suspended == 0 || suspended != cx.evaluation {
+            self.partial = Partial::default();
+            if std::mem::replace(&mut self.started, true) {
+                self.running.rewind(&subquery.plan, cx);
+            }
         }
         // What is owed to the enclosing operators must not stop those of this plan.
         let mut owed = cx.take_owed();
         loop {
             // The plan's level 1 is this row; what `take` evaluates stands outside of it.
             cx.outer.push(row.to_vec());
+            // What the plan's operators evaluate they say themselves.
+            let evaluation = std::mem::take(&mut cx.evaluation);
             let step = self.running.next(&subquery.plan, cx, &mut self.batch);
+            cx.evaluation = evaluation;
             cx.outer.pop();
             owed |= cx.take_owed();
             match step? {
                 Step::Batch => {
-                    if !take(&mut self.batch, cx)? {
+                    if !take(&mut self.batch, &mut self.partial, cx)? {
                         break;
                     }
                 }
                 Step::Done => break,
                 Step::Yield => owed = true,
-                // An expression cannot wait.
+                // An expression cannot wait, but be evaluated again.
+                Step::Wait(Obstacle::Absent(absent)) if evaluation != 0 => {
+                    self.suspended = evaluation;
+                    cx.suspended = Some(absent);
+                    cx.owed = owed;
+                    return Err(SqlError::internal("an evaluation that was given up"));
+                }
                 Step::Wait(Obstacle::Absent(absent)) => {
                     let loaded = absent.load_here(cx.txn()?);
                     loaded.map_err(|error| fault(&error))?;
@@ -233,7 +286,7 @@ impl SubqueryState {
             }
         }
         cx.owed = owed;
-        Ok(())
+        Ok(std::mem::take(&mut self.partial))
     }
 }
 
@@ -361,6 +414,9 @@ fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
         batch: Batch::of(capacity),
         started: false,
         kept: None,
+        partial: Partial::default(),
+        suspended: 0,
+        known: None,
     })
 }
 
