@@ -59,6 +59,14 @@ impl Absent {
         }))
     }
 
+    /// Is it memory itself that is wanting? Who cannot wait for it fails with this.
+    pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
+        match &*self.0 {
+            Wanted::Room { .. } => Some(txn.engine().memory().exhausted()),
+            Wanted::Chunk { .. } | Wanted::Leaf { .. } => None,
+        }
+    }
+
     /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can wait.
     pub fn load_here(&self, txn: &Txn) -> Result<(), FaultError> {
         txn.engine().faults.load_here(&self.0)

@@ -1,7 +1,7 @@
 //! Statements from text to rows: parser, planner, catalog, executor and engine together, on a log in memory. What they give
 //! is compared with PostgreSQL 15's answers, recorded in `executor/expected.txt` by running `executor/statements.sql`.
 
-use logstead_engine::{Engine, EngineOptions, Isolation, Worker};
+use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, Isolation, Worker};
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_sql::catalog::ddl::{self, DdlContext, DdlState};
@@ -222,6 +222,40 @@ fn statements_answer_the_same_whatever_is_not_in_memory() {
             ..EngineOptions::default()
         }));
     }
+}
+
+/// The same while all that can be evicted is, all the time: rows come back as they were.
+#[test]
+fn statements_answer_the_same_while_everything_is_evicted() {
+    let session = Session::new();
+    let interval = Some(std::time::Duration::from_millis(10));
+    let checkpoints = Checkpointer::start(&session.engine, interval, Box::new(|_| ())).unwrap();
+    let evictor = Evictor::start(&session.engine, true).unwrap();
+    compare(&session);
+    // Nothing is used any more: all of it goes, and comes again.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let statements = [
+            "create table evicted (id int primary key, t text)",
+            "insert into evicted select i, repeat('x', i % 100) from generate_series(1, 5000) i",
+        ];
+        for statement in statements {
+            session.run(statement).await.unwrap();
+        }
+        while session.worker.collect_garbage(1 << 20) {}
+        for _ in 0..3 {
+            session.engine.checkpoint().unwrap();
+            session.engine.evict_all();
+            let sums = "select count(*), sum(length(t)), sum((select length(b.t) from evicted b where b.id = a.id)) \
+                        from evicted a where id > 4000";
+            let found = session.run(sums).await.unwrap();
+            assert_eq!(found, ["1000|49500|49500"]);
+        }
+    });
+    assert!(session.engine.eviction_stats().chunks_loaded > 0);
+    drop((evictor, checkpoints));
 }
 
 /// What a row makes happen happens once, however often a part of it is begun again.

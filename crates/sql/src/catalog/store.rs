@@ -117,7 +117,18 @@ pub(crate) fn autonomous(
     for _ in 0..ATTEMPTS_MAX {
         let mut txn = worker.begin(Isolation::ReadCommitted);
         txn.begin_statement();
-        work(&mut txn).map_err(|e| write_error(&e))?;
+        match work(&mut txn) {
+            Ok(()) => {}
+            // What stays in memory is not absent once the start is through; until then nobody is kept waiting.
+            Err(WriteError::Absent(absent)) => {
+                match absent.out_of_memory(&txn) {
+                    Some(error) => return Err(out_of_memory(&error)),
+                    None => absent.load_here(&txn).map_err(|error| fault(&error))?,
+                }
+                continue;
+            }
+            Err(error) => return Err(write_error(&error)),
+        }
         match txn.try_precommit() {
             Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
             // The lane's buffer is full: write it out and try again. Not every wait ends by itself in no time: making a
