@@ -17,6 +17,7 @@
 //! Does not: know tables, versions or transactions (crate `engine`), or when a checkpoint is due.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod cache;
 mod chunk;
 mod compact;
@@ -36,6 +37,7 @@ mod retention;
 mod rows;
 mod writer;
 
+pub use backup::{BACKUP, Backup, BackupError, backup};
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
 pub use compact::Limits;
 pub use copy::{Copied, copy_checkpoint, copy_objects};

@@ -259,17 +259,30 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
 /// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server meanwhile; a bucket may
 /// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read.
 pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+    open_to_read(url, env, LocalHome::open_read_only)
+}
+
+/// The same beside a server that may be at work there, at a local home in a directory too ([`LocalHome::open_beside`]).
+pub fn open_beside(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+    open_to_read(url, env, LocalHome::open_beside)
+}
+
+fn open_to_read(
+    url: &str,
+    env: &Env,
+    local: fn(PathBuf, &Env) -> Result<LocalHome, HomeError>,
+) -> Result<Arc<dyn LogHome>, HomeError> {
     let parts = Url::parse(url);
     if list_of(url).is_some() {
         return Err(parts.wrong("a list of homes cannot be opened for reading only"));
     }
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
-        None => Ok(Arc::new(LocalHome::open_read_only(url, env)?)),
+        None => Ok(Arc::new(local(PathBuf::from(url), env)?)),
         Some("file") => {
             // The options of a URL that a server is started with are fine here too.
             parts.local_options(&LocalOptions::default())?;
-            Ok(Arc::new(LocalHome::open_read_only(parts.path()?, env)?))
+            Ok(Arc::new(local(parts.path()?, env)?))
         }
         Some("memory") => {
             Err(parts.wrong("a home in memory is its process's own: there is nothing to read"))

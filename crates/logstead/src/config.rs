@@ -131,6 +131,7 @@ pub(crate) fn command_line() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve)
+        .subcommands(crate::backup::commands())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
         .subcommand(

@@ -3,6 +3,7 @@
 //! Owns: the command line, the configuration, and the wiring of the rooms into a running server. Only this crate
 //! knows them all.
 
+mod backup;
 mod bench;
 mod checkpoints;
 mod commit_settings;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         },
         Some(("log", arguments)) => log::run(arguments),
         Some(("fsck", arguments)) => fsck::run(arguments),
+        Some(("backup" | "restore", arguments)) => backup::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),

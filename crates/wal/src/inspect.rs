@@ -79,6 +79,34 @@ pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
     Ok(read_manifest(home)?.0)
 }
 
+/// How often a look begins again because a server at work was faster.
+const TRIES: u32 = 20;
+
+/// Looks at a log beside which a server may be at work. An error, if that server has published a checkpoint or a mark meanwhile, may be of what it has
+/// removed because of that: then it looks again.
+fn beside<T, E>(
+    home: &dyn LogHome,
+    mut look: impl FnMut(&Manifest, bool, bool) -> Result<T, E>,
+) -> Result<T, E>
+where
+    E: From<RecoveryError>,
+{
+    let mut tries = 1;
+    loop {
+        let (manifest, is_copy) = read_manifest(home)?;
+        let held = manifest.holder.as_ref();
+        let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
+        let error = match look(&manifest, in_use, is_copy) {
+            Err(error) if in_use && tries < TRIES => error,
+            other => return other,
+        };
+        if read_manifest(home)?.0.is_of_log(&manifest) {
+            return Err(error);
+        }
+        tries += 1;
+    }
+}
+
 /// Reads the whole log that `url` names as a recovery would, and decodes every record.
 pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
     let home = open_read_only(url, env)?;
@@ -95,23 +123,27 @@ fn verify_with(
     clock: &dyn Clock,
     ahead: bool,
 ) -> Result<Verified, RecoveryError> {
-    let (manifest, is_copy) = read_manifest(home)?;
-    let held = manifest.holder.as_ref();
-    let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
-    let mut count = Count(0);
-    let reading = Reading { home, clock, ahead };
-    let replayed = recovery::replay(&reading, &manifest, false, &mut count)?;
-    let settled = Manifest {
-        marks: replayed.marks,
-        ..manifest.clone()
-    };
-    Ok(Verified {
-        manifest,
-        report: replayed.report,
-        records: count.0,
-        next_csn: settled.base(),
-        in_use,
-        is_copy,
+    beside(home, |manifest, in_use, is_copy| {
+        let mut count = Count(0);
+        let reading = Reading {
+            home,
+            clock,
+            ahead,
+            beside: in_use,
+        };
+        let replayed = recovery::replay(&reading, manifest, false, &mut count)?;
+        let settled = Manifest {
+            marks: replayed.marks,
+            ..manifest.clone()
+        };
+        Ok(Verified {
+            manifest: manifest.clone(),
+            report: replayed.report,
+            records: count.0,
+            next_csn: settled.base(),
+            in_use,
+            is_copy,
+        })
     })
 }
 
@@ -129,6 +161,9 @@ fn read_manifest(home: &dyn LogHome) -> Result<(Manifest, bool), RecoveryError> 
             Ok(manifest) => return Ok((manifest, is_copy)),
             // It may have been cut short on its way.
             Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(ManifestError::Unfinished) => {
+                return Err(RecoveryError::UnfinishedCopy(home.describe()));
+            }
             Err(error @ ManifestError::Newer(_)) => {
                 return Err(RecoveryError::NewerFormat {
                     home: home.describe(),
@@ -152,34 +187,44 @@ pub fn dump(url: &str, env: &Env, out: &mut impl Write) -> Result<(), InspectErr
 
 /// The same for any home.
 pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), InspectError> {
-    let (manifest, _) = read_manifest(home)?;
-    out.write_all(&manifest.encode())?;
-    for mark in &manifest.marks {
-        for span in &mark.spans {
-            let target = Target::of_span(&manifest, mark.epoch, span);
-            dump_lane(home, target, manifest.held_below(mark.epoch), out)?;
+    let mut begun = false;
+    beside(home, |manifest, in_use, _| {
+        if std::mem::replace(&mut begun, true) {
+            writeln!(
+                out,
+                "\nthe server has removed what was to be read: once more\n"
+            )?;
         }
-    }
-    for origin in &manifest.lanes {
-        let target = Target::of_origin(&manifest, origin);
-        dump_lane(home, target, manifest.held_below(manifest.epoch), out)?;
-    }
-    Ok(())
+        out.write_all(&manifest.encode())?;
+        let dump = |target: Target, out: &mut _| {
+            let scan = LaneScan::new(home, target)?.beside(in_use);
+            dump_lane(scan, manifest.held_below(target.epoch), in_use, out)
+        };
+        for mark in &manifest.marks {
+            for span in &mark.spans {
+                dump(Target::of_span(manifest, mark.epoch, span), out)?;
+            }
+        }
+        for origin in &manifest.lanes {
+            dump(Target::of_origin(manifest, origin), out)?;
+        }
+        Ok(())
+    })
 }
 
 /// `held_below`: entries below this CSN are in the checkpoint.
 fn dump_lane(
-    home: &dyn LogHome,
-    target: Target,
+    mut scan: LaneScan<'_>,
     held_below: Csn,
+    in_use: bool,
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
+    let target = *scan.target();
     write!(out, "\nepoch {} lane {}", target.epoch, target.lane)?;
     match target.from.block {
         0 => writeln!(out)?,
         first => writeln!(out, " from block {first}")?,
     }
-    let mut scan = LaneScan::new(home, target)?;
     while let Some(block) = scan.next()? {
         let header = &block.header;
         writeln!(
@@ -221,6 +266,10 @@ fn dump_lane(
         }
     }
     match scan.corruption()? {
+        // Perhaps of what a server at work has removed.
+        Some(corruption) if in_use => {
+            return Err(RecoveryError::Corrupt(Box::new(corruption)).into());
+        }
         Some(corruption) => writeln!(out, "CORRUPT: {corruption}")?,
         None => writeln!(out, "end at {} after {} blocks", scan.at(), scan.blocks())?,
     }

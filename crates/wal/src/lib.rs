@@ -10,7 +10,7 @@
 //!    carry entries of other lanes ([`Lane::steal`]).
 //!
 //! After a crash [`recovery::open`] reads every lane, finds its end, hands the survivors over in CSN order, and writes
-//! the recovery mark. [`inspect`] reads a log offline.
+//! the recovery mark. [`inspect`] reads a log offline, [`copy`] copies one's tail to another home.
 //!
 //! Formats are pinned byte by byte in docs/format.md and by golden files under `tests/golden`.
 //!
@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod copy;
 pub mod entry;
 pub mod inspect;
 mod lane;

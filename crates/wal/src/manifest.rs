@@ -38,7 +38,7 @@ mod keeper;
 mod text;
 
 pub use keeper::{ManifestKeeper, Truncated};
-pub use text::ManifestError;
+pub use text::{ManifestError, Unfinished};
 
 use logstead_env::ProcessIdentity;
 use logstead_home::{ObjectId, Position};
@@ -233,6 +233,15 @@ impl Manifest {
             discarded: Vec::new(),
             given_up: Vec::new(),
         }
+    }
+
+    /// Does it say the same of the log as another one? Who holds the lease, and for how long, is not the log's.
+    pub fn is_of_log(&self, other: &Manifest) -> bool {
+        let without_lease = Manifest {
+            holder: other.holder.clone(),
+            ..self.clone()
+        };
+        without_lease == *other
     }
 
     /// First CSN of the present epoch that the log may hold and no checkpoint does.

@@ -103,7 +103,8 @@ struct Shared {
     paths: Paths,
     options: LocalOptions,
     read_only: bool,
-    _lock: Box<dyn FileLock>,
+    /// None where a server holds it beside which this one reads.
+    _lock: Option<Box<dyn FileLock>>,
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
     /// When a segment was last made, in any lane: nanoseconds of the monotonic clock.
@@ -137,11 +138,27 @@ impl LocalHome {
             let made = env.files.create_dir(&dir);
             made.map_err(|e| HomeError::io(format!("make directory {}", dir.display()), e))?;
         }
-        LocalHome::lock(paths, env, options, false)
+        LocalHome::lock(paths, env, options, false, true)
     }
 
     /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
     pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
+        LocalHome::open_to_read(dir, env, true)
+    }
+
+    /// The same beside a server that may be at work there: whatever is read may be removed meanwhile, and what was removed may be written anew. Who
+    /// reads the log knows by its blocks, and by the manifest. Not on a device, whose names cannot be read while they change.
+    pub fn open_beside(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
+        let dir: PathBuf = dir.into();
+        let directory = matches!(env.files.kind(&dir), Ok(Some(FileKind::Directory)));
+        LocalHome::open_to_read(dir, env, !directory)
+    }
+
+    fn open_to_read(
+        dir: impl Into<PathBuf>,
+        env: &Env,
+        alone: bool,
+    ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
         let env = &within(env, paths.dir(), true)?;
         if env.files.list(&paths.log()).is_err() {
@@ -159,6 +176,7 @@ impl LocalHome {
                 ..LocalOptions::default()
             },
             true,
+            alone,
         )
     }
 
@@ -167,9 +185,11 @@ impl LocalHome {
         env: &Env,
         options: LocalOptions,
         read_only: bool,
+        alone: bool,
     ) -> Result<LocalHome, HomeError> {
         let lock = match env.files.lock(&paths.lock()) {
-            Ok(Some(lock)) => lock,
+            Ok(Some(lock)) => Some(lock),
+            Ok(None) if !alone => None,
             Ok(None) => return Err(HomeError::InUse(paths.dir().display().to_string())),
             Err(error) => {
                 return Err(HomeError::io(

@@ -21,6 +21,46 @@ pub enum ManifestError {
     /// A newer server wrote them.
     #[error("its format version is {0}, and this server knows versions up to {FORMAT_VERSION}")]
     Newer(u64),
+    /// It stands for the manifest of a copy that is being made.
+    #[error("it is a copy that was not completed")]
+    Unfinished,
+}
+
+/// How what stands in a manifest's place begins while a copy is being made.
+const UNFINISHED: &str = "logstead copy ";
+
+/// What stands in a manifest's place while a copy is being made: of which database, and what it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The database that the copy will be.
+    pub database: DatabaseId,
+    /// The database that it is a copy of.
+    pub source: DatabaseId,
+}
+
+impl Unfinished {
+    /// Its text.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = format!(
+            "{UNFINISHED}1\ndatabase {:016x}\nsource {:016x}\n",
+            self.database.0, self.source.0
+        );
+        let crc = crc32c::crc32c(out.as_bytes());
+        out.push_str(&format!("crc {crc:08x}\n"));
+        out.into_bytes()
+    }
+
+    /// Reads it; `None`: it is something else, or damaged.
+    pub fn decode(bytes: &[u8]) -> Option<Unfinished> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut parser = Parser { text, at: 0 };
+        let version = parser.line("logstead copy #").ok()?[0];
+        check_crc(text).ok()?;
+        let database = parser.line("database %").ok()?[0];
+        let source = parser.line("source %").ok()?[0];
+        let (database, source) = (DatabaseId(database), DatabaseId(source));
+        (version == 1).then_some(Unfinished { database, source })
+    }
 }
 
 impl Manifest {
@@ -131,6 +171,9 @@ impl Manifest {
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let text = std::str::from_utf8(bytes)
             .map_err(|error| FormatError::new("no text", error.valid_up_to()))?;
+        if text.starts_with(UNFINISHED) {
+            return Err(ManifestError::Unfinished);
+        }
         if !text.starts_with("logstead manifest ") {
             return Err(FormatError::new("no manifest", 0).into());
         }

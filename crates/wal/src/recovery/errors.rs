@@ -66,6 +66,9 @@ pub enum RecoveryError {
         /// Which version, and which ones this server knows.
         what: String,
     },
+    /// A copy of another log was begun there and not completed.
+    #[error("{0} is a copy that was not completed: repeat the command that made it")]
+    UnfinishedCopy(String),
     /// There are segments and no manifest.
     #[error(
         "{0} holds log segments but no manifest: it is not a complete Logstead log. Restore the manifest, or choose another directory"

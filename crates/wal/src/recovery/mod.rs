@@ -242,6 +242,7 @@ fn open_held(
         home: home.as_ref(),
         clock,
         ahead,
+        beside: false,
     };
     let found = match lease {
         Some(lease) => Some((lease.manifest(), None)),

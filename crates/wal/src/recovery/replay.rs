@@ -9,7 +9,7 @@ use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
 use crate::manifest::{self, Discarded, Manifest, ManifestError, Mark, Span};
 use logstead_env::Clock;
-use logstead_home::{LogHome, Tag};
+use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::{Csn, Epoch, LaneId};
 
 /// What reading the log has told.
@@ -126,6 +126,9 @@ pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)
             Ok(manifest) => return Ok(Some((manifest, tag))),
             // It may have been cut short on its way.
             Err(_) if looks < manifest::LOOKS => looks += 1,
+            Err(ManifestError::Unfinished) => {
+                return Err(RecoveryError::UnfinishedCopy(home.describe()));
+            }
             Err(error @ ManifestError::Newer(_)) => {
                 return Err(RecoveryError::NewerFormat {
                     home: home.describe(),
@@ -148,6 +151,14 @@ pub(crate) struct Reading<'h> {
     pub(crate) clock: &'h dyn Clock,
     /// Threads read the lanes ahead of what is handed over.
     pub(crate) ahead: bool,
+    /// A server may be at work there meanwhile: never so in a recovery, which has the log to itself.
+    pub(crate) beside: bool,
+}
+
+impl<'h> Reading<'h> {
+    fn scan(&self, target: Target) -> Result<LaneScan<'h>, HomeError> {
+        Ok(LaneScan::new(self.home, target)?.beside(self.beside))
+    }
 }
 
 /// Reads every epoch in order, from the checkpoint on, and hands the survivors over.
@@ -166,7 +177,7 @@ pub(crate) fn replay(
     for mark in &manifest.marks {
         let target = |span| Target::of_span(manifest, mark.epoch, span);
         let spans = mark.spans.iter();
-        let scans: Result<Vec<_>, _> = spans.map(|s| LaneScan::new(home, target(s))).collect();
+        let scans: Result<Vec<_>, _> = spans.map(|s| reading.scan(target(s))).collect();
         let known = Known {
             epoch: mark.epoch,
             base: mark.base,
@@ -189,7 +200,7 @@ pub(crate) fn replay(
     }
     let target = |origin| Target::of_origin(manifest, origin);
     let origins = manifest.lanes.iter();
-    let scans: Result<Vec<_>, _> = origins.map(|o| LaneScan::new(home, target(o))).collect();
+    let scans: Result<Vec<_>, _> = origins.map(|o| reading.scan(target(o))).collect();
     let base = manifest.base();
     let known = Known {
         epoch: manifest.epoch,

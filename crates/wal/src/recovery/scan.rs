@@ -156,6 +156,8 @@ pub(crate) struct LaneScan<'h> {
     windows: usize,
     /// The copy that is being read.
     copy: usize,
+    /// A server may be at work there.
+    beside: bool,
     unsure: Vec<Found>,
     recent: VecDeque<Found>,
     recent_bytes: u64,
@@ -192,6 +194,7 @@ impl<'h> LaneScan<'h> {
             #[cfg(test)]
             windows: 0,
             copy: 0,
+            beside: false,
             unsure: Vec::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
@@ -201,7 +204,12 @@ impl<'h> LaneScan<'h> {
 
     /// The same scan, not begun.
     pub(crate) fn again(&self) -> LaneScan<'h> {
-        LaneScan::of(self.home, self.target, self.segments.clone())
+        LaneScan::of(self.home, self.target, self.segments.clone()).beside(self.beside)
+    }
+
+    /// A server may be at work there, if so: what it writes behind the end after that was found proves nothing.
+    pub(crate) fn beside(self, beside: bool) -> LaneScan<'h> {
+        LaneScan { beside, ..self }
     }
 
     /// Bytes of all segments, unwritten ones included.
@@ -456,11 +464,23 @@ impl<'h> LaneScan<'h> {
         for copy in 0..self.home.copies() {
             self.turn_to(copy);
             if let Some(proof) = self.proof_of_loss()? {
+                if self.beside && self.has_come()? {
+                    continue;
+                }
                 let corruption = corruption(&self.target, self.next_block, self.at, proof);
                 return Ok(Some(corruption));
             }
         }
         Ok(None)
+    }
+
+    /// A server at work has written the missing block since it was missed, and then what proves that it is durable: the end was one.
+    fn has_come(&mut self) -> Result<bool, RecoveryError> {
+        let end = self.at;
+        self.window_at = None;
+        let found = self.look()?.is_ok();
+        self.at = end;
+        Ok(found)
     }
 
     /// A later block in this copy that says that the missing one was durable.

@@ -1,0 +1,387 @@
+//! A backup: the newest checkpoint of one home and the log's tail behind it, in another home, as a database of its own.
+//!
+//! 1. Look at the target: nothing, a copy of the same database that was not completed, or an older backup of it that nobody has used since. Anything
+//!    else is refused. While the first backup is being made, [`Unfinished`] stands in the manifest's place, which no server starts on.
+//! 2. Copy the objects that the source's newest checkpoint needs and that are not there ([`copy_objects`]).
+//! 3. Read the tail ([`Tail`]). If the source's manifest has changed meanwhile, or something was missing because of that: again from 2 with the newer
+//!    checkpoint. What was copied stays copied, so each round has less to do.
+//! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new backup.
+//! 5. Remove what only the backup before needed.
+//!
+//! Invariants:
+//! - Every transaction that was acknowledged before the call is in the backup, none in part.
+//! - The copy has a number of its own ([`DatabaseId`]), and an epoch above all that are in it. So it can be served at once, beside the source, and nothing that
+//!   either of them makes later is taken for the other's.
+//! - What a backup may overwrite is known by the checksum of the manifest that the one before has stored: a server that opens a backup writes another.
+//!   That number is stored before the manifest, so there is no moment in which a backup is taken for something else.
+//!
+//! Does not: copy restore points, branches, or what `--accept-data-loss` has set aside; open homes.
+
+use crate::copy::{Copied, copy_objects};
+use crate::error::CheckpointError;
+use crate::record::Record;
+use logstead_env::Env;
+use logstead_home::{HomeError, LogHome, ObjectId, Tag};
+use logstead_types::{DatabaseId, Epoch, LaneId};
+use logstead_wal::copy::{CopiedTail, Place, Tail, remove_others};
+use logstead_wal::inspect::manifest_of;
+use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
+use logstead_wal::recovery::RecoveryError;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The name of the thing that tells a backup from a database.
+pub const BACKUP: &str = "backup";
+/// So often the source may be faster. A round has to copy what changed during the one before, so this is not reached unless the target is slower than the
+/// source's checkpoints.
+const ROUNDS: u32 = 200;
+
+/// Why there is no backup.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// Reading the source's log, or writing the copy's.
+    #[error(transparent)]
+    Log(#[from] RecoveryError),
+    /// A page of the source is damaged, or a home failed.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A home failed.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The source is one copy of several, which may lack what the others have.
+    #[error(
+        "{0} is one member of several homes, which may lack what was acknowledged: a backup of one alone is not supported"
+    )]
+    Member(String),
+    /// What is in the target is not to be overwritten.
+    #[error("{target} is not overwritten: {what}")]
+    Refused {
+        /// The target.
+        target: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It does not end.
+    #[error(
+        "the server takes checkpoints faster than they can be copied: give it a longer checkpoint_interval, or a smaller checkpoint_bandwidth"
+    )]
+    TooFast,
+}
+
+/// What a backup has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backup {
+    /// The number of the copy.
+    pub database: DatabaseId,
+    /// There was an older one.
+    pub incremental: bool,
+    /// Objects, in all rounds.
+    pub copied: Copied,
+    /// Entries of the log behind the checkpoint.
+    pub entries: u64,
+    /// Bytes of their records.
+    pub entry_bytes: u64,
+    /// How often it began with a newer checkpoint.
+    pub rounds: u32,
+    /// Objects of the backup before that were removed.
+    pub removed: u64,
+}
+
+/// What makes a home a backup: whose, and the manifests that it may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    database: DatabaseId,
+    source: DatabaseId,
+    manifests: Vec<u32>,
+}
+
+impl Stamp {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = format!(
+            "logstead backup 1\ndatabase {:016x}\nsource {:016x}\n",
+            self.database.0, self.source.0
+        );
+        for crc in &self.manifests {
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "manifest crc {crc:08x}");
+        }
+        let _ = writeln!(out, "crc {:08x}", crc32c::crc32c(out.as_bytes()));
+        out.into_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Stamp> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let number = |line: Option<&str>, name: &str| {
+            let digits = line?.strip_prefix(name)?;
+            u64::from_str_radix(digits, 16).ok()
+        };
+        let mut lines = text.lines();
+        if lines.next()? != "logstead backup 1" {
+            return None;
+        }
+        let database = DatabaseId(number(lines.next(), "database ")?);
+        let source = DatabaseId(number(lines.next(), "source ")?);
+        let manifests = lines.map_while(|line| number(Some(line), "manifest crc "));
+        let stamp = Stamp {
+            database,
+            source,
+            manifests: manifests.map(|crc| crc as u32).collect(),
+        };
+        // One form for each, its checksum included.
+        (stamp.encode() == bytes).then_some(stamp)
+    }
+}
+
+/// The target, as it was found.
+struct Target {
+    database: DatabaseId,
+    /// What stands in the manifest's place.
+    bytes: Vec<u8>,
+    tag: Tag,
+    /// The backup before.
+    before: Option<Manifest>,
+}
+
+impl Target {
+    fn look(to: &dyn LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
+        let refused = |what| BackupError::Refused {
+            target: to.describe(),
+            what,
+        };
+        let Some((bytes, tag)) = to.get(manifest::NAME)? else {
+            if !to.lanes()?.is_empty() || !to.objects()?.is_empty() {
+                return Err(refused("there are other things in it, and no manifest"));
+            }
+            let database = DatabaseId(env.random.u64());
+            let bytes = Unfinished { database, source }.encode();
+            let tag = to.put_if_absent(manifest::NAME, &bytes)?;
+            return Ok(Target {
+                database,
+                bytes,
+                tag,
+                before: None,
+            });
+        };
+        if let Some(unfinished) = Unfinished::decode(&bytes) {
+            if unfinished.source != source {
+                return Err(refused("a copy of another database was begun in it"));
+            }
+            return Ok(Target {
+                database: unfinished.database,
+                bytes,
+                tag,
+                before: None,
+            });
+        }
+        let before = manifest_of(to)?;
+        let stamp = to
+            .get(BACKUP)?
+            .and_then(|(stamp, _)| Stamp::decode(&stamp))
+            .filter(|stamp| stamp.database == before.database)
+            .ok_or_else(|| refused("it is a database, and no backup"))?;
+        if stamp.source != source {
+            return Err(refused("it is a backup of another database"));
+        }
+        if !stamp.manifests.contains(&crc32c::crc32c(&bytes)) {
+            return Err(refused("it is a backup that a server has used since"));
+        }
+        Ok(Target {
+            database: stamp.database,
+            bytes,
+            tag,
+            before: Some(before),
+        })
+    }
+
+    /// Says which manifests are backups.
+    fn stamp(
+        &self,
+        to: &dyn LogHome,
+        source: DatabaseId,
+        manifests: Vec<u32>,
+    ) -> Result<(), HomeError> {
+        let stamp = Stamp {
+            database: self.database,
+            source,
+            manifests,
+        };
+        match to.get(BACKUP)? {
+            Some((_, tag)) => to.compare_and_swap(BACKUP, tag, &stamp.encode()),
+            None => to.put_if_absent(BACKUP, &stamp.encode()),
+        }
+        .map(drop)
+    }
+}
+
+/// What a round has copied: a checkpoint, and the tail behind it.
+struct Round<'h> {
+    source: Manifest,
+    checkpoint: Option<Checkpoint>,
+    needed: BTreeSet<ObjectId>,
+    tail: Tail<'h>,
+}
+
+fn add(sum: &mut Copied, more: Copied) {
+    sum.objects += more.objects;
+    sum.bytes += more.bytes;
+    sum.found += more.found;
+}
+
+/// Copies a checkpoint as one of `database`: its objects as they are, its record with another name on it.
+fn checkpoint(
+    from: &Arc<dyn LogHome>,
+    source: &Manifest,
+    database: DatabaseId,
+    to: &dyn LogHome,
+    copied: &mut Copied,
+) -> Result<(Option<Checkpoint>, BTreeSet<ObjectId>), BackupError> {
+    let Some(newest) = &source.checkpoint else {
+        return Ok((None, BTreeSet::new()));
+    };
+    let record = Record::read(from.as_ref(), source.database, newest.object, newest.crc)?;
+    add(copied, copy_objects(from, &record, to)?);
+    let mut needed: BTreeSet<ObjectId> = record.objects.iter().map(|used| used.object).collect();
+    needed.insert(newest.object);
+    let record = Record {
+        database,
+        kept: Vec::new(),
+        ..record
+    };
+    let bytes = record.encode(newest.object)?;
+    to.put_object(newest.object, &bytes)?;
+    copied.objects += 1;
+    copied.bytes += bytes.len() as u64;
+    let checkpoint = Checkpoint {
+        crc: crc32c::crc32c(&bytes),
+        ..newest.clone()
+    };
+    Ok((Some(checkpoint), needed))
+}
+
+fn source_of(from: &dyn LogHome) -> Result<Manifest, BackupError> {
+    let (bytes, _) = from
+        .get(manifest::NAME)?
+        .ok_or_else(|| RecoveryError::NoLog(from.describe()))?;
+    if logstead_home::named_in_record(&bytes, manifest::NAME).is_some() {
+        return Err(BackupError::Member(from.describe()));
+    }
+    Ok(manifest_of(from)?)
+}
+
+/// Makes `to` a backup of the database in `from`, beside which a server may be at work, or brings the backup that it is up to date. May be called
+/// again after any error or crash.
+pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Backup, BackupError> {
+    let first = source_of(from.as_ref())?;
+    let source = first.database;
+    let target = Target::look(to, env, source)?;
+    let mut done = Backup {
+        database: target.database,
+        incremental: target.before.is_some(),
+        ..Backup::default()
+    };
+    let before = target
+        .before
+        .as_ref()
+        .map_or(Epoch(0), |before| before.epoch);
+    let round = loop {
+        let manifest = source_of(from.as_ref())?;
+        if manifest.database != source {
+            return Err(BackupError::Refused {
+                target: to.describe(),
+                what: "the source is another database than it was",
+            });
+        }
+        let place = Place {
+            database: target.database,
+            epoch: Epoch(before.max(manifest.epoch).get() + 1),
+            // A round that was given up may have stored something in its own.
+            lane: LaneId(done.rounds as u16),
+        };
+        let is_still = || Ok::<_, BackupError>(source_of(from.as_ref())?.is_of_log(&manifest));
+        let copied = &mut done.copied;
+        let round = checkpoint(from, &manifest, target.database, to, copied);
+        let round = match round {
+            // If there is a newer one by now, this one's tail may be gone.
+            Ok((checkpoint, needed)) if is_still()? => {
+                let clock = env.clock.as_ref();
+                Tail::read(from.as_ref(), &manifest, clock, to, place)
+                    .map(|tail| (checkpoint, needed, tail))
+                    .map_err(BackupError::from)
+            }
+            Ok(_) => Err(BackupError::TooFast),
+            Err(error) => Err(error),
+        };
+        if is_still()? {
+            let (checkpoint, needed, tail) = round?;
+            break Round {
+                source: manifest,
+                checkpoint,
+                needed,
+                tail,
+            };
+        }
+        done.rounds += 1;
+        if done.rounds == ROUNDS {
+            return Err(round.err().unwrap_or(BackupError::TooFast));
+        }
+    };
+    let tail = round.tail.finish()?;
+    let next = Manifest {
+        // Above the tail's, and above those of all objects.
+        epoch: Epoch(before.max(round.source.epoch).get() + 2),
+        checkpoint: round.checkpoint,
+        marks: tail.mark.clone().into_iter().collect(),
+        ..Manifest::first(target.database)
+    };
+    (done.entries, done.entry_bytes) = (tail.entries, tail.bytes);
+    let bytes = next.encode();
+    let crcs = [&target.bytes, &bytes].map(|bytes| crc32c::crc32c(bytes));
+    target.stamp(to, source, crcs.to_vec())?;
+    to.compare_and_swap(manifest::NAME, target.tag, &bytes)?;
+    target.stamp(to, source, vec![crcs[1]])?;
+    done.removed = clean(to, &round.needed, &tail)?;
+    Ok(done)
+}
+
+/// Removes what the backup does not need: what the one before needed, and what attempts that were cut short have left.
+fn clean(
+    to: &dyn LogHome,
+    needed: &BTreeSet<ObjectId>,
+    tail: &CopiedTail,
+) -> Result<u64, HomeError> {
+    remove_others(to, tail)?;
+    let mut removed = 0;
+    for info in to.objects()? {
+        if !needed.contains(&info.id) {
+            to.remove_object(info.id)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_has_one_form_and_no_other() {
+        let stamp = Stamp {
+            database: DatabaseId(1),
+            source: DatabaseId(u64::MAX),
+            manifests: vec![7, 0xdead_beef],
+        };
+        let bytes = stamp.encode();
+        assert_eq!(Stamp::decode(&bytes), Some(stamp));
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << bit;
+                assert_eq!(Stamp::decode(&bad), None, "byte {at} bit {bit}");
+            }
+            assert_eq!(Stamp::decode(&bytes[..at]), None);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `logstead backup` and `logstead restore`: a database of one home in another home, as a database of its own.
+//!
+//! Both are the same thing: what is restored is a backup of the backup.
+
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use clap::{Arg, ArgMatches, Command};
+use logstead_checkpoint::{Backup, BackupError, backup};
+use logstead_env::Env;
+use logstead_home::HomeOptions;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The two commands.
+pub(crate) fn commands() -> [Command; 2] {
+    let url = |name: &'static str, help: &'static str| Arg::new(name).required(true).help(help);
+    let from = "The home to copy: a data directory or a URL; a server may be running there";
+    let to = "The home to make: a data directory or a URL; empty, or an older copy of the same database that nobody has used";
+    [
+        Command::new("backup")
+            .about("Copies a database to another home; repeated, it copies what has changed")
+            .arg(url("URL", from))
+            .arg(url("NEWURL", to)),
+        Command::new("restore")
+            .about("Makes a database out of a backup")
+            .arg(url("URL", from))
+            .arg(url("NEWURL", to)),
+    ]
+}
+
+fn copy(from: &str, to: &str) -> Result<Backup, BackupError> {
+    let env = Env::real();
+    let from = logstead_home::open_beside(from, &env)?;
+    let to = logstead_home::open(to, &env, &HomeOptions::default())?;
+    backup(&from, to.as_ref(), &env)
+}
+
+pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
+    let url = |name| arguments.get_one::<String>(name);
+    let (Some(from), Some(to)) = (url("URL"), url("NEWURL")) else {
+        return ExitCode::from(EXIT_USAGE);
+    };
+    crate::serve::start_logging("warn");
+    match copy(from, to) {
+        Ok(done) => {
+            let text = format!(
+                "{to}: database {}, {} objects and {} bytes copied, {} objects were there; {} transactions behind the checkpoint; {}\n",
+                done.database,
+                done.copied.objects,
+                done.copied.bytes,
+                done.copied.found,
+                done.entries,
+                match (done.incremental, done.rounds) {
+                    (_, 1..) => format!("{} newer checkpoints came meanwhile", done.rounds),
+                    (true, 0) => format!("{} objects of the copy before removed", done.removed),
+                    (false, 0) => "a new copy".to_owned(),
+                }
+            );
+            // A reader that closed the pipe has read enough.
+            let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+    }
+}
