@@ -37,17 +37,27 @@ def test_isolation(server, script):
     assert_same(isolation.run(server, script), isolation.expected(script).read_text(), script.name)
 
 
-@pytest.fixture(scope="module")
-def absent(server_kind, tmp_path_factory):
-    """A server to which one in four operations on rows finds that something is not in memory: it has to wait, and begin again."""
+# What is to be absent, and how a server is told.
+ABSENT = {
+    # One in four operations on rows finds absent what is there: it has to wait, and begin again.
+    "played": ["--absent-one-in", "4"],
+    # Whatever the newest checkpoint has is out of memory at once.
+    "evicted": ["--evict-always", "--checkpoint-interval", "50ms"],
+}
+
+
+@pytest.fixture(scope="module", params=ABSENT)
+def absent(request, server_kind, tmp_path_factory):
+    """A server to which rows are not in memory."""
     if server_kind.name == "postgres":
         pytest.skip("PostgreSQL has no such thing")
+    arguments = ABSENT[request.param]
     server = server_kind(tmp_path_factory.mktemp("absent"))
     try:
-        server.start(["--absent-one-in", "4"])
+        server.start(arguments)
     except ServerError as error:
-        if "--absent-one-in" in str(error):
-            pytest.skip("only programs with debug assertions play that")
+        if f"unexpected argument '{arguments[0]}'" in str(error):
+            pytest.skip("this program does not play that")
         raise
     yield server
     server.stop()
