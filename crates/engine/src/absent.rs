@@ -69,6 +69,15 @@ impl Absent {
 
     /// Brings it in on the calling thread, which blocks: for a start, when nobody is served yet, and where nothing can wait.
     pub fn load_here(&self, txn: &Txn) -> Result<(), FaultError> {
+        if let Wanted::Room {
+            bytes,
+            from_reserve,
+        } = *self.0
+        {
+            let granted = txn.engine().room.want_here(bytes, from_reserve)?;
+            txn.granted.replace(Some(granted));
+            return Ok(());
+        }
         txn.engine().faults.load_here(&self.0)
     }
 
@@ -79,6 +88,11 @@ impl Absent {
             bytes: bytes as u64,
             from_reserve,
         }))
+    }
+
+    /// Is it memory, and not something that is in a checkpoint?
+    pub fn is_room(&self) -> bool {
+        matches!(*self.0, Wanted::Room { .. })
     }
 
     /// Waits until it is worth trying again. Dropping the future ends the wait.

@@ -1,15 +1,31 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
-//! Owns: the evictor's thread, the clock hand that goes round all chunks of all tables, and the queue of those who wait for memory.
-//! Whether a chunk may go at all is told by the chunk ([`crate::version`]); how it comes back by [`crate::fault`].
+//! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of those who wait for memory
+//! ([`room`]). Whether a chunk may go at all is told by the chunk ([`crate::version`]), a leaf by its tree; how they come back by [`crate::fault`].
 //!
-//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends below [`LOW_PERCENT`]. A chunk that
-//! somebody has looked into since the hand came by last is passed over once (second chance).
+//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends below [`LOW_PERCENT`]. What
+//! somebody has looked into since the hand came by last is passed over once (second chance), unless somebody waits and nothing else can
+//! go. Leaves go in proportion to what they take.
 //!
-//! Who finds no memory waits, parked, while there is a chance that eviction helps: for what can go now; for a checkpoint, which the evictor takes
-//! at once, so that what was changed can go; for the collector and snapshots to let go of what is in use, a few times. Only when a whole round has found
-//! nothing after all that, those who wait are told that memory is used up (53200). A wait that ends well promises nothing: others may have
-//! been quicker.
+//! # Who waits
+//!
+//! Who finds no memory waits, parked. The rules:
+//! - *In order.* There are two lines, one for what may come from the reserve and one for the rest. In each the oldest is served first, however
+//!   large it is, and who comes while somebody waits in it waits too. So a large want does not starve; small ones wait as long as it does.
+//! - *What is granted is kept.* Its bytes are charged from that moment on, until who waited takes them (a transaction with its next write, a load
+//!   row by row) or ends. Nothing is granted twice.
+//! - *What cannot be is refused at once* (53200): more than the whole limit. A load never is: what was in memory fits again, so one
+//!   load at a time goes on without having been granted anything, if what it reads fits into what is left, the reserve included.
+//! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still to be freed, no load is
+//!   under way (what it brings can go), and no checkpoint can help: one that began after the want came has ended, or the last one
+//!   failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused, alone: the transaction that ends of it may be all the
+//!   others wait for. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
+//!
+//! # Checkpoints
+//!
+//! What was changed can go when a checkpoint has it. The evictor takes none itself, for it would be away meanwhile: it asks whoever takes them
+//! ([`Checkpointer`]), who pauses after failures, and goes on sweeping and serving; it is woken when one ends. For somebody who waits one is taken
+//! at once; without, not more often than every second. An engine without a thread for checkpoints gets one when the evictor first asks.
 //!
 //! # The marks
 //!
@@ -18,21 +34,28 @@
 //! budget, so that rounds are rare and a chunk that was just brought is not the next to go; and not more, since everything below the
 //! low mark is cache that would have to be read again.
 //!
-//! What was evicted still counts until no guard protects it any more, so the thread waits a moment before it looks at the account again.
+//! What was evicted still counts until no guard protects it any more. How much that may be is known (`pending`), and is not evicted twice.
+
+mod room;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Poll, Waker};
+use std::sync::atomic::Ordering;
+use std::task::Wake;
+use std::thread::Thread;
 use std::time::Duration;
 
-use logstead_env::JoinHandle;
-use logstead_types::TableId;
-use parking_lot::{Condvar, Mutex};
+use logstead_env::{JoinHandle, abort_on_panic};
+use logstead_types::{IndexId, TableId};
 
+use crate::checkpoint::Checkpointer;
 use crate::engine::{Engine, EngineInner};
-use crate::memory::{Memory, OutOfMemory};
+use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, Kept};
+
+pub(crate) use room::{InLoad, Room, Want};
 
 /// The thread begins above this part of the budget without its reserve.
 const HIGH_PERCENT: u64 = 85;
@@ -42,10 +65,10 @@ const LOW_PERCENT: u64 = 75;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The same of one that always evicts.
 const ALWAYS_AGAIN: Duration = Duration::from_millis(5);
-/// How long it waits for guards to go, and how often.
+/// How long it waits at a time for guards to go, and how often it looks.
 const FREE_AGAIN: Duration = Duration::from_millis(1);
 const FREE_LOOKS: u32 = 50;
-/// Rounds that find nothing but what is in use, with a pause between, before that counts as hopeless.
+/// Rounds in vain, with a pause between, before a want counts as hopeless.
 const PATIENCE_ROUNDS: u32 = 20;
 const PATIENCE: Duration = Duration::from_millis(25);
 /// Without anybody who waits the pause doubles so often, to less than two seconds: looking at chunks that all stay is work for nothing.
@@ -58,157 +81,16 @@ pub struct EvictionStats {
     pub chunks_evicted: u64,
     /// Chunks brought in.
     pub chunks_loaded: u64,
+    /// Leaves of indexes taken out of memory by the evictor.
+    pub leaves_evicted: u64,
 }
 
-/// Somebody who waits for memory.
-pub(crate) struct Want {
-    bytes: u64,
-    from_reserve: bool,
-    state: Mutex<WantState>,
-}
+/// Wakes a thread that waits.
+struct Unpark(Thread);
 
-#[derive(Default)]
-struct WantState {
-    outcome: Option<Result<(), OutOfMemory>>,
-    waker: Option<Waker>,
-}
-
-impl Want {
-    fn is_settled(&self) -> bool {
-        self.state.lock().outcome.is_some()
-    }
-
-    fn settle(&self, outcome: Result<(), OutOfMemory>) {
-        let waker = {
-            let mut state = self.state.lock();
-            state.outcome.get_or_insert(outcome);
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<(), OutOfMemory>> {
-        let mut state = self.state.lock();
-        match state.outcome {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                state.waker = Some(waker.clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-#[derive(Default)]
-struct State {
-    wants: Vec<Arc<Want>>,
-    kicked: bool,
-    stopping: bool,
-}
-
-/// Who wants memory, and what the evictor is told.
-pub(crate) struct Room {
-    memory: &'static Memory,
-    state: Mutex<State>,
-    changed: Condvar,
-    /// There is an evictor: it is worth while to wait.
-    running: AtomicBool,
-    pub(crate) evicted: AtomicU64,
-    pub(crate) loaded: AtomicU64,
-    /// Where the clock's hand is.
-    hand: Mutex<(TableId, u64)>,
-}
-
-impl Room {
-    pub(crate) fn new(memory: &'static Memory) -> Arc<Room> {
-        Arc::new(Room {
-            memory,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            running: AtomicBool::new(false),
-            evicted: AtomicU64::new(0),
-            loaded: AtomicU64::new(0),
-            hand: Mutex::new((TableId(0), 0)),
-        })
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::SeqCst)
-    }
-
-    fn limit(&self) -> u64 {
-        self.memory.budget_bytes() - self.memory.reserve_bytes()
-    }
-
-    fn mark(&self, percent: u64) -> u64 {
-        // An unlimited budget has marks that nobody reaches.
-        self.limit() / 100 * percent
-    }
-
-    /// So much is used that the evictor should look.
-    #[inline]
-    pub(crate) fn kick_if_scarce(&self) {
-        if self.is_running() && self.memory.used_bytes() > self.mark(HIGH_PERCENT) {
-            self.kick();
-        }
-    }
-
-    #[cold]
-    fn kick(&self) {
-        self.state.lock().kicked = true;
-        self.changed.notify_all();
-    }
-
-    /// Asks for room. Whoever asks polls what is given until it is settled, or drops it.
-    pub(crate) fn want(&self, bytes: u64, from_reserve: bool) -> Arc<Want> {
-        let want = Arc::new(Want {
-            bytes,
-            from_reserve,
-            state: Mutex::default(),
-        });
-        let mut state = self.state.lock();
-        if self.is_running() && !state.stopping {
-            state.wants.push(Arc::clone(&want));
-            self.changed.notify_all();
-        } else {
-            want.settle(self.try_take(&want));
-        }
-        want
-    }
-
-    fn try_take(&self, want: &Want) -> Result<(), OutOfMemory> {
-        if self.memory.left_bytes(want.from_reserve) >= want.bytes {
-            Ok(())
-        } else {
-            Err(self.memory.exhausted())
-        }
-    }
-
-    /// Lets those go on for whom there is room by now. Gives how many bytes the others want.
-    fn serve(&self) -> u64 {
-        let mut state = self.state.lock();
-        // Who has given up is not served.
-        state
-            .wants
-            .retain(|want| Arc::strong_count(want) > 1 && !want.is_settled());
-        state.wants.retain(|want| {
-            let taken = self.try_take(want);
-            if taken.is_ok() {
-                want.settle(taken);
-            }
-            taken.is_err()
-        });
-        state.wants.iter().map(|want| want.bytes).sum()
-    }
-
-    /// Nothing can be done for those who wait.
-    fn refuse_all(&self) {
-        let wants = std::mem::take(&mut self.state.lock().wants);
-        for want in wants {
-            want.settle(Err(self.memory.exhausted()));
-        }
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -216,20 +98,25 @@ impl Room {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     chunks: u64,
+    leaves: u64,
     bytes: u64,
     /// Some stay because no checkpoint has all of them.
     unsaved: bool,
-    /// Some stay because somebody is at work in them.
-    used: bool,
+}
+
+/// The tables that may be evicted from, by number.
+fn tables(inner: &EngineInner) -> Vec<Arc<Table>> {
+    let mut tables: Vec<Arc<Table>> = inner.tables.read().values().cloned().collect();
+    tables.retain(|table| !table.rows.stays());
+    tables.sort_unstable_by_key(|table| table.id());
+    tables
 }
 
 /// Moves the hand over every chunk up to `rounds` times, until `wanted` bytes were evicted.
 fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> Round {
     let room = &inner.room;
-    let mut hand = room.hand.lock();
-    let mut tables: Vec<Arc<Table>> = inner.tables.read().values().cloned().collect();
-    tables.retain(|table| !table.rows.stays());
-    tables.sort_unstable_by_key(|table| table.id());
+    let hand = &mut room.hands.lock().chunk;
+    let tables = tables(inner);
     let mut found = Round::default();
     if tables.is_empty() {
         return found;
@@ -267,9 +154,8 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
                     found.chunks += 1;
                     found.bytes += bytes as u64;
                 }
-                Err(Kept::Absent) => {}
+                Err(Kept::Absent | Kept::Used) => {}
                 Err(Kept::Unsaved) => found.unsaved = true,
-                Err(Kept::Used) => found.used = true,
             }
         }
         number += 1;
@@ -278,15 +164,88 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         Some(table) => (table.id(), number),
         None => (TableId(0), 0),
     };
-    room.evicted.fetch_add(found.chunks, Ordering::Relaxed);
+    room.chunks_evicted
+        .fetch_add(found.chunks, Ordering::Relaxed);
     found
 }
 
-/// Waits until some of `bytes` that were evicted are free, or for so long that somebody must be keeping them.
-fn free(memory: &Memory, before: u64, bytes: u64) {
+/// The same for leaves of indexes: those that nobody has used since their tree's hand was there last.
+fn sweep_leaves(inner: &EngineInner, indexes: &[(TableId, Arc<Index>)], wanted: u64) -> Round {
+    let room = &inner.room;
+    let mut found = Round::default();
+    let hand = &mut room.hands.lock().leaf;
+    let mut at = indexes.partition_point(|(table, index)| (*table, index.id()) < *hand);
+    // A tree's hand may be in its middle: the third time comes by where the first began.
+    let mut left = 3 * indexes.len();
+    while left > 0 && found.bytes < wanted {
+        let Some((_, index)) = indexes.get(at) else {
+            at = 0;
+            continue;
+        };
+        let bytes = usize::try_from(wanted - found.bytes).unwrap_or(usize::MAX);
+        let evicted = index.evict_leaves(bytes);
+        found.leaves += evicted.leaves as u64;
+        found.bytes += evicted.bytes as u64;
+        if evicted.ended {
+            left -= 1;
+            at += 1;
+        }
+    }
+    *hand = match indexes.get(at) {
+        Some((table, index)) => (*table, index.id()),
+        None => (TableId(0), IndexId(0)),
+    };
+    room.leaves_evicted
+        .fetch_add(found.leaves, Ordering::Relaxed);
+    found
+}
+
+/// Evicts chunks and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also what has been used.
+fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
+    let mut indexes = Vec::new();
+    let mut in_leaves = 0;
+    for table in tables(inner) {
+        for index in table.indexes() {
+            in_leaves += index.memory_bytes() as u64;
+            indexes.push((table.id(), index));
+        }
+    }
+    indexes.sort_unstable_by_key(|(table, index)| (*table, index.id()));
+    let used = inner.room.memory.used_bytes().max(1);
+    let part = in_leaves.min(used) as f64 / used as f64;
+    let mut found = sweep_leaves(inner, &indexes, (wanted as f64 * part) as u64);
+    found.add(sweep(inner, wanted.saturating_sub(found.bytes), 2, true));
+    // What the one has not the other may have.
+    let left = wanted.saturating_sub(found.bytes);
+    found.add(sweep_leaves(inner, &indexes, left));
+    if found.bytes == 0 && urgent {
+        found.add(sweep(inner, wanted, 1, false));
+    }
+    if found.bytes > 0 {
+        let (bytes, pending) = (found.bytes, Arc::clone(&inner.room.pending));
+        pending.fetch_add(bytes, Ordering::SeqCst);
+        Guard::pin().defer(move || {
+            pending.fetch_sub(bytes, Ordering::SeqCst);
+        });
+    }
+    found
+}
+
+impl Round {
+    fn add(&mut self, other: Round) {
+        self.chunks += other.chunks;
+        self.leaves += other.leaves;
+        self.bytes += other.bytes;
+        self.unsaved |= other.unsaved;
+    }
+}
+
+/// Waits a while for what was evicted to be free, and serves those who wait.
+fn free(room: &Room) {
     for _ in 0..FREE_LOOKS {
         Guard::pin().flush();
-        if memory.used_bytes() <= before.saturating_sub(bytes / 2) {
+        room.serve();
+        if room.pending.load(Ordering::SeqCst) == 0 {
             return;
         }
         logstead_env::sleep(FREE_AGAIN);
@@ -305,13 +264,20 @@ impl Engine {
     pub fn eviction_stats(&self) -> EvictionStats {
         let room = &self.inner().room;
         EvictionStats {
-            chunks_evicted: room.evicted.load(Ordering::Relaxed),
+            chunks_evicted: room.chunks_evicted.load(Ordering::Relaxed),
             chunks_loaded: room.loaded.load(Ordering::Relaxed),
+            leaves_evicted: room.leaves_evicted.load(Ordering::Relaxed),
         }
+    }
+
+    /// The longest that anybody waits for memory before it is refused, from now on.
+    pub fn set_memory_wait(&self, most: Duration) {
+        self.inner().room.set_wait_max(most);
     }
 }
 
-/// Keeps memory within the budget until it is dropped, which waits for the round under way.
+/// Keeps memory within the budget until it is dropped, which waits for the round under way, and for a checkpoint if the engine has no
+/// [`Checkpointer`] of its own.
 pub struct Evictor {
     room: Arc<Room>,
     thread: Option<JoinHandle>,
@@ -322,8 +288,7 @@ impl Evictor {
     pub fn start(engine: &Engine, always: bool) -> std::io::Result<Evictor> {
         let room = Arc::clone(&engine.inner().room);
         let engine = engine.clone();
-        room.state.lock().stopping = false;
-        room.running.store(true, Ordering::SeqCst);
+        room.begin();
         let thread = logstead_env::spawn("evictor", None, move || run(&engine, always));
         match thread {
             Ok(thread) => Ok(Evictor {
@@ -331,7 +296,7 @@ impl Evictor {
                 thread: Some(thread),
             }),
             Err(error) => {
-                room.running.store(false, Ordering::SeqCst);
+                room.end();
                 Err(error)
             }
         }
@@ -340,103 +305,79 @@ impl Evictor {
 
 impl Drop for Evictor {
     fn drop(&mut self) {
-        self.room.state.lock().stopping = true;
-        self.room.changed.notify_all();
+        self.room.stop();
         if let Some(thread) = self.thread.take() {
             // A panic was told by whoever panicked.
             let _told = thread.join();
         }
-        self.room.running.store(false, Ordering::SeqCst);
-        self.room.refuse_all();
+        self.room.end();
     }
 }
 
-/// Waits until there is something to do. False: it is over.
-fn wait(room: &Room, always: bool) -> bool {
-    let mut state = room.state.lock();
-    loop {
-        if state.stopping {
-            return false;
+/// Who takes checkpoints when the evictor asks.
+#[derive(Default)]
+struct Pacer(Option<Checkpointer>);
+
+impl Pacer {
+    fn ask(&mut self, engine: &Engine, at_once: bool) {
+        if engine.ask_for_checkpoint(at_once) {
+            return;
         }
-        let scarce = room.memory.used_bytes() > room.mark(HIGH_PERCENT);
-        if std::mem::take(&mut state.kicked) || scarce || !state.wants.is_empty() {
-            return true;
-        }
-        let again = if always { ALWAYS_AGAIN } else { LOOK_AGAIN };
-        if room.changed.wait_for(&mut state, again).timed_out() && always {
-            return !state.stopping;
+        // Nobody hears what comes of it: who waits is told if it was in vain.
+        match Checkpointer::start(engine, None, Box::new(|_| {})) {
+            Ok(own) => {
+                self.0 = Some(own);
+                engine.ask_for_checkpoint(at_once);
+            }
+            Err(_) => engine.inner().room.checkpoints_fail(),
         }
     }
 }
 
 fn run(engine: &Engine, always: bool) {
+    // Nobody else would ever settle those who wait.
+    let _watch = abort_on_panic("evicting");
     let inner = engine.inner();
     let room = &inner.room;
-    // Rounds that have brought nothing to those who wait, and whether a checkpoint was taken for them.
-    let (mut in_vain, mut saved) = (0, false);
-    while wait(room, always) {
+    let mut pacer = Pacer::default();
+    // Rounds in vain while nobody waited.
+    let mut idle = 0;
+    let again = if always { ALWAYS_AGAIN } else { LOOK_AGAIN };
+    while room.wait(again, always) {
         if always {
+            round(inner, u64::MAX, false);
             engine.evict_all();
         }
-        let wanted = room.serve();
-        let used = room.memory.used_bytes();
-        let need = used.saturating_sub(room.mark(LOW_PERCENT));
-        let scarce = used > room.mark(HIGH_PERCENT);
-        if wanted == 0 && !scarce {
-            (in_vain, saved) = (0, false);
+        room.serve();
+        let waited = room.some_wait();
+        if !waited && !room.is_scarce() {
+            idle = 0;
             continue;
         }
-        let found = sweep(inner, need.max(wanted), 2, true);
-        if found.chunks > 0 {
-            free(room.memory, used, found.bytes);
-            in_vain = 0;
-            room.serve();
+        let need = room.need();
+        let mut found = Round::default();
+        if need > 0 {
+            found = round(inner, need, waited);
+        }
+        let short = found.bytes < need;
+        if waited && short && room.wants_checkpoint() {
+            pacer.ask(engine, true);
+        } else if short && found.unsaved {
+            pacer.ask(engine, false);
+        }
+        if found.bytes > 0 || room.pending.load(Ordering::SeqCst) > 0 {
+            idle = 0;
+            free(room);
             continue;
         }
         Guard::pin().flush();
-        if room.serve() == 0 {
-            // Nobody waits: what was changed is saved by the next checkpoint, at its own time, unless that is far.
-            if found.unsaved && !saved {
-                saved = engine.checkpoint().is_ok();
-            } else {
-                pause(room, in_vain);
-                in_vain += 1;
-                saved = false;
-            }
-            continue;
-        }
-        if found.unsaved && !saved {
-            // What it saves can go in the next round.
-            saved = engine.checkpoint().is_ok();
-            if saved {
-                continue;
-            }
-        }
-        in_vain += 1;
-        if (!found.used && !found.unsaved) || in_vain > PATIENCE_ROUNDS {
-            room.refuse_all();
-            (in_vain, saved) = (0, false);
+        room.serve();
+        if room.some_wait() {
+            room.count_in_vain();
+            room.pause(0);
         } else {
-            pause(room, in_vain);
-            // Changed while the last one was taken, or since.
-            saved = saved && in_vain % 4 != 0;
+            room.pause(idle);
+            idle += 1;
         }
-    }
-}
-
-/// Lets others do something about it: the collector, transactions that end. The longer, the more rounds were in vain, unless somebody waits.
-fn pause(room: &Room, in_vain: u32) {
-    let mut state = room.state.lock();
-    let (waiting, mut left) = (!state.wants.is_empty(), PATIENCE);
-    if !waiting {
-        left *= 1 << in_vain.min(PAUSE_DOUBLED_MAX);
-    }
-    while !state.stopping && waiting != state.wants.is_empty() {
-        let timeout = room.changed.wait_for(&mut state, left);
-        if timeout.timed_out() {
-            return;
-        }
-        // A kick says nothing new.
-        left /= 2;
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
-use logstead_env::JoinHandle;
+use logstead_env::{JoinHandle, abort_on_panic};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::absent::FaultError;
@@ -146,6 +146,8 @@ struct Shared {
 impl Shared {
     /// Loads what is asked for until the engine closes.
     fn run(&self) {
+        // Those who wait for what it loads would wait for ever.
+        let _watch = abort_on_panic("loading what is absent");
         let mut state = self.state.lock();
         while !state.closing {
             let Some(fault) = state.queue.pop_front() else {
@@ -325,7 +327,14 @@ impl Future for FaultWait<'_> {
             let want = this
                 .room
                 .get_or_insert_with(|| room.want(bytes, from_reserve));
-            return want.poll(cx.waker()).map_err(FaultError::from);
+            return match want.poll(cx.waker()) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(granted)) => {
+                    this.txn.granted.replace(Some(granted));
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            };
         }
         if let Some(ticket) = &this.ticket {
             return ticket.poll(cx.waker());

@@ -7,29 +7,35 @@
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
 //! damaged is told by object, offset and chunk, and not served; other chunks are.
 //!
-//! Memory: a load asks for room before it reads, for what it will take by a guess: what the table's last one took, or a multiple of the pages' compressed
-//! length. If nothing can be evicted it takes from the reserve, for who wants to delete a row must have it first. A page that is being read is not counted.
+//! Memory: a load asks for room before it reads, for what the chunk took when it was evicted, or, if that was not in this life, a guess from its pages'
+//! compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
+//! unless there is room. A load that is refused goes on all the same when no other such load is under way, as long as what it
+//! reads fits into what is left, the reserve included: what was in memory fits again, and who wants to delete a row must have it first.
+//! Only what does not fit then fails (53200). A page that is being read is not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Poll, Wake, Waker};
-use std::thread::Thread;
 
 use logstead_checkpoint::{Chain, CheckpointError, PageKey, PageReader};
 use logstead_home::LogHome;
 use logstead_types::Csn;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::checkpoint::{Newest, Pages, Stored};
-use crate::evict::Room;
+use crate::evict::{InLoad, Room};
 use crate::fault::{Loader, Wanted};
-use crate::memory::Memory;
+use crate::memory::{Charge, Memory};
 use crate::row::RowRef;
 use crate::rows::Rows;
 use crate::version::{CHUNK_BYTES, SlotSet, UnsharedSlots};
 
 /// Rows take so many times the bytes of their pages, as a guess.
 const UNPACKED: u64 = 3;
+/// A guess is at most this part of what may be used.
+const GUESS_PART: u64 = 4;
+/// A leaf, with the page that it is read from. Leaves whose keys need several pages are rare.
+const LEAF_BYTES: u64 = 16 << 10;
 
 /// The rows of a chunk as a checkpoint has them.
 pub(crate) struct Filled {
@@ -46,13 +52,15 @@ pub(crate) enum Unreadable {
     Row(usize, &'static str),
 }
 
-/// Reads a chunk as the checkpoint at `csn` has it.
-pub(crate) fn read_chunk(
+/// Reads a chunk as the checkpoint at `csn` has it, as long as `goes_on`, which is told how much the rows take so far: what comes after it
+/// has said no is left out.
+fn read_chunk(
     reader: &mut PageReader,
     key: &PageKey,
     chain: Option<&Chain>,
     csn: Csn,
     memory: &'static Memory,
+    mut goes_on: impl FnMut(u64) -> bool,
 ) -> Result<Filled, Unreadable> {
     let mut filled = Filled {
         slots: UnsharedSlots::new(memory),
@@ -62,14 +70,18 @@ pub(crate) fn read_chunk(
     let Some(chain) = chain else {
         return Ok(filled);
     };
-    let mut wrong = None;
+    let (mut wrong, mut ended) = (None, false);
     let read = reader.chunk(key, chain, |slot, written, row| {
+        if ended {
+            return;
+        }
         let slot = usize::from(slot);
         match RowRef::parse(row) {
             Ok(_) if written >= csn => wrong = Some((slot, "it is newer than its checkpoint")),
             Ok(row) => {
                 filled.slots.replace(slot, written, Some(row.bytes()));
                 filled.saved.insert(slot);
+                ended = !goes_on(filled.slots.bytes());
             }
             Err(_) => wrong = Some((slot, "it is no row")),
         }
@@ -81,12 +93,35 @@ pub(crate) fn read_chunk(
     }
 }
 
+/// What a load may take.
+struct Allowed<'l> {
+    /// What it has been given and not used yet.
+    charge: Charge,
+    granted: u64,
+    /// It was refused and goes on, alone.
+    alone: Option<MutexGuard<'l, ()>>,
+    _in_load: InLoad,
+}
+
+impl Allowed<'_> {
+    /// So many bytes are there of what is loaded. False: there is no room for it.
+    fn took(&mut self, bytes: u64) -> bool {
+        let left = self.granted.saturating_sub(bytes);
+        // Never more than what was charged before.
+        self.charge
+            .force(usize::try_from(left).unwrap_or(usize::MAX));
+        left > 0 || self.charge.memory().left_bytes(self.alone.is_some()) > 0
+    }
+}
+
 /// Brings chunks back.
 pub(crate) struct ChunkLoader {
     home: Arc<dyn LogHome>,
     newest: Arc<Newest>,
     room: Arc<Room>,
     memory: &'static Memory,
+    /// Held by a load that goes on without room.
+    alone: Mutex<()>,
 }
 
 impl ChunkLoader {
@@ -101,6 +136,7 @@ impl ChunkLoader {
             newest,
             room,
             memory,
+            alone: Mutex::default(),
         }
     }
 
@@ -122,73 +158,111 @@ impl ChunkLoader {
                 continue;
             };
             let stored = self.newest.get();
-            match self.read(&stored, rows, number) {
-                Ok(filled) => {
-                    rows.note_loaded(filled.slots.bytes());
+            match self.read(&stored, rows, number, chunk.evicted_bytes()) {
+                Ok((filled, allowed)) => {
                     rows.bring(number, absence, filled.slots, &filled.saved);
+                    drop(allowed);
                     self.room.loaded.fetch_add(1, Ordering::Relaxed);
                     self.room.kick_if_scarce();
                     return Ok(());
                 }
+                Err(error @ (FaultError::OutOfMemory(_) | FaultError::Closing)) => {
+                    return Err(error);
+                }
                 // Its objects may have been removed meanwhile.
-                Err(_) if self.newest.csn() != stored.csn => {}
+                Err(_) if self.newest.is_after(&stored) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn read(&self, stored: &Stored, rows: &Rows, number: u64) -> Result<Filled, FaultError> {
+    /// Reads a chunk, of which is known how much it takes, or not.
+    fn read(
+        &self,
+        stored: &Stored,
+        rows: &Rows,
+        number: u64,
+        known: Option<u64>,
+    ) -> Result<(Filled, Allowed<'_>), FaultError> {
         let key = PageKey::Rows {
             table: rows.table,
             chunk: number,
         };
         let chain = stored.directory.get(&key)?;
         let packed = chain.as_ref().map_or(0, Chain::len_bytes);
-        let guess = packed.saturating_mul(UNPACKED).max(rows.loaded_bytes());
-        self.wait_for_room(guess + CHUNK_BYTES as u64)?;
-        let mut reader = PageReader::new(Arc::clone(&self.home));
-        read_chunk(&mut reader, &key, chain.as_ref(), stored.csn, self.memory).map_err(|why| {
-            match why {
-                Unreadable::Page(error) => error.into(),
-                Unreadable::Row(slot, why) => {
-                    let place = chain.as_ref().map(|chain| {
-                        let at = chain.base();
-                        format!("object {}, offset {}", at.object, at.offset)
-                    });
-                    FaultError::Damaged(format!(
-                        "slot {slot} of {key} ({}) is damaged: {why}",
-                        place.unwrap_or_default()
-                    ))
-                }
-            }
-        })
-    }
-
-    /// Blocks until there is room.
-    fn wait_for_room(&self, bytes: u64) -> Result<(), FaultError> {
-        if self.memory.left_bytes(false) >= bytes {
-            return Ok(());
-        }
-        let want = self.room.want(bytes, false);
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let outcome = loop {
-            match want.poll(&waker) {
-                Poll::Ready(outcome) => break outcome,
-                Poll::Pending => std::thread::park(),
+        let (mut bytes, least) = match known {
+            Some(bytes) => (bytes, bytes),
+            None => {
+                let guess = packed.saturating_mul(UNPACKED) + CHUNK_BYTES as u64;
+                // A guess is not worth emptying the memory for.
+                (guess.min(self.room.limit(false) / GUESS_PART), packed)
             }
         };
-        match outcome {
-            Err(_) if self.memory.left_bytes(true) >= bytes => Ok(()),
-            outcome => Ok(outcome?),
+        loop {
+            let mut allowed = self.allow(bytes, least)?;
+            let mut reader = PageReader::new(Arc::clone(&self.home));
+            let (mut fits, mut taken) = (true, 0);
+            let goes_on = |bytes| {
+                taken = bytes;
+                fits = allowed.took(bytes);
+                fits
+            };
+            let (chain, csn) = (chain.as_ref(), stored.csn);
+            let filled = read_chunk(&mut reader, &key, chain, csn, self.memory, goes_on)
+                .map_err(|why| unreadable(why, &key, chain))?;
+            if fits {
+                return Ok((filled, allowed));
+            }
+            if allowed.alone.is_some() {
+                return Err(self.memory.exhausted().into());
+            }
+            bytes = bytes.max(taken).saturating_mul(2);
         }
+    }
+
+    /// Blocks until there is room for a load of `bytes`, at least `least`.
+    fn allow(&self, bytes: u64, least: u64) -> Result<Allowed<'_>, FaultError> {
+        let granted = match self.room.take(bytes, false) {
+            Some(charge) => Ok(charge),
+            None => self
+                .room
+                .want_here(bytes.min(self.room.limit(false)), false),
+        };
+        let (charge, alone) = match granted {
+            Ok(charge) => (charge, None),
+            Err(error) => {
+                let alone = self.alone.lock();
+                let left = self.memory.left_bytes(true);
+                if left < least {
+                    return Err(error.into());
+                }
+                let mut charge = self.memory.charge();
+                charge.force(usize::try_from(bytes.min(left)).unwrap_or(0));
+                (charge, Some(alone))
+            }
+        };
+        Ok(Allowed {
+            granted: charge.bytes() as u64,
+            charge,
+            alone,
+            _in_load: self.room.load_begins(),
+        })
     }
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultError {
+    match why {
+        Unreadable::Page(error) => error.into(),
+        Unreadable::Row(slot, why) => {
+            let place = chain.map(|chain| {
+                let at = chain.base();
+                format!("object {}, offset {}", at.object, at.offset)
+            });
+            FaultError::Damaged(format!(
+                "slot {slot} of {key} ({}) is damaged: {why}",
+                place.unwrap_or_default()
+            ))
+        }
     }
 }
 
@@ -204,9 +278,10 @@ impl Loader for Loads {
             Wanted::Chunk { rows, number } => self.chunks.load_chunk(rows, *number),
             Wanted::Leaf { index, low } => {
                 let pages = &self.pages;
+                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES)?;
                 pages.load_leaf(index.rows.table, index, low, &mut pages.reader())
             }
-            // Who waits for room asks for it himself.
+            // Who waits for room asks for it himself, and keeps it.
             Wanted::Room { .. } => Ok(()),
         }
     }

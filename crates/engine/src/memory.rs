@@ -187,6 +187,11 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// What it is charged to.
+    pub(crate) fn memory(&self) -> &'static Memory {
+        self.memory
+    }
+
     /// Bytes charged now.
     #[inline]
     pub fn bytes(&self) -> usize {

@@ -33,8 +33,6 @@ pub(crate) struct Rows {
     free_rids: Mutex<FreeRids>,
     /// Spares inserts the mutex while there are no free rids.
     some_free: AtomicBool,
-    /// What the versions of the last chunk that was loaded take.
-    loaded_bytes: AtomicU64,
     /// Nothing of it, nor of its indexes, is ever evicted.
     stays: AtomicBool,
     /// Where it all is counted.
@@ -84,7 +82,6 @@ impl Rows {
                 charge: memory.charge(),
             }),
             some_free: AtomicBool::new(false),
-            loaded_bytes: AtomicU64::new(0),
             stays: AtomicBool::new(false),
         }
     }
@@ -92,15 +89,6 @@ impl Rows {
     /// Whose memory they are.
     pub(crate) fn memory(&self) -> &'static Memory {
         self.memory
-    }
-
-    /// What the versions of a chunk take, by the last one that was loaded.
-    pub(crate) fn loaded_bytes(&self) -> u64 {
-        self.loaded_bytes.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_loaded(&self, bytes: u64) {
-        self.loaded_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// From now on nothing of it is evicted.
@@ -245,6 +233,19 @@ impl Rows {
         };
         let absent = |NoSlots| AbsentChunk::of_rid(rid);
         chunk.head(slot, guard).map_err(absent)
+    }
+
+    /// The same for who is no reason to keep the row in memory.
+    pub(crate) fn peek<'g>(
+        &self,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
+        let Some((chunk, slot)) = self.slot(rid) else {
+            return Ok(None);
+        };
+        let absent = |NoSlots| AbsentChunk::of_rid(rid);
+        chunk.peek(slot, guard).map_err(absent)
     }
 
     /// A rid whose slot is empty.

@@ -10,6 +10,7 @@ mod depends;
 
 pub(crate) use depends::cover_chunk;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::absent::{Absent, AbsentChunk};
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::index::{Index, IndexCursor};
+use crate::memory::Charge;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
 use crate::rows::Rows;
@@ -160,6 +162,8 @@ pub struct Txn {
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
+    /// Memory it has waited for, kept for its next write.
+    pub(crate) granted: RefCell<Option<Charge>>,
 }
 
 /// The row whose version was seen.
@@ -208,6 +212,7 @@ impl Txn {
             savepoints_made: 0,
             tables_since: Vec::new(),
             uses_reserve: false,
+            granted: RefCell::default(),
             turn: None,
             ended: false,
             worker,

@@ -61,6 +61,11 @@ impl Guard {
         self.0.flush();
     }
 
+    /// Has `what` done when all that this thread has retired before is free.
+    pub(crate) fn defer(&self, what: impl FnOnce() + Send + 'static) {
+        self.0.defer(what);
+    }
+
     /// Lets the collector advance past a guard that is held long, if no row is borrowed from it.
     pub fn refresh(&mut self) {
         self.0.repin();

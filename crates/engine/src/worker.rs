@@ -169,10 +169,13 @@ impl WorkerInner {
     #[cold]
     fn look_and_admit(&self, bytes: u64, from_reserve: bool) -> Result<(), OutOfMemory> {
         let memory = self.inner().memory();
-        self.inner().room.kick_if_scarce();
-        if memory.left_bytes(from_reserve) < bytes {
+        let room = &self.inner().room;
+        room.kick_if_scarce();
+        // Who came before is served before.
+        let refused = || room.is_queued(from_reserve) || memory.left_bytes(from_reserve) < bytes;
+        if refused() {
             garbage::collect(self, COLLECTED_IN_WANT);
-            if memory.left_bytes(from_reserve) < bytes {
+            if refused() {
                 return Err(memory.exhausted());
             }
         }

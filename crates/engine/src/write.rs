@@ -268,7 +268,7 @@ pub(crate) fn chain_has_key(
     buffer: &mut Vec<u8>,
     guard: &Guard,
 ) -> bool {
-    let Ok(mut at) = rows.head(rid, guard) else {
+    let Ok(mut at) = rows.peek(rid, guard) else {
         return true;
     };
     while let Some(version) = at {
@@ -353,6 +353,13 @@ impl Txn {
     /// Asks for memory: who gets none waits, if there is somebody who may make room.
     #[inline]
     pub(crate) fn admit_bytes(&self, bytes: usize, from_reserve: bool) -> Result<(), WriteError> {
+        if self.granted.borrow().is_some()
+            && let Some(granted) = self.granted.take()
+            && granted.bytes() >= bytes
+        {
+            // Given back as it is dropped, for what is about to be allocated.
+            return Ok(());
+        }
         match self.worker.admit(bytes, from_reserve) {
             Ok(()) => Ok(()),
             Err(_) if self.engine().room.is_running() => {

@@ -32,6 +32,9 @@ pub(crate) struct Newest(Mutex<Stored>);
 /// A published checkpoint.
 #[derive(Clone)]
 pub(crate) struct Stored {
+    /// How many this life has published before it. Not even the CSN tells two apart: the first checkpoint of a life may have that of the one
+    /// that was loaded, if nobody has committed since.
+    pub(crate) publication: u64,
     /// It holds what was committed below this.
     pub(crate) csn: Csn,
     /// Where its pages lie.
@@ -46,6 +49,11 @@ impl Newest {
 
     pub(crate) fn csn(&self) -> Csn {
         self.0.lock().csn
+    }
+
+    /// Is that not the newest any more? Then its objects may be gone.
+    pub(crate) fn is_after(&self, stored: &Stored) -> bool {
+        self.0.lock().publication != stored.publication
     }
 }
 
@@ -99,6 +107,7 @@ impl Base {
             .newest()
             .map_or(Csn::ZERO, |newest| newest.record.csn);
         let stored = Stored {
+            publication: 0,
             csn,
             directory: directory.clone(),
         };
@@ -263,7 +272,9 @@ impl Base {
         report.bytes_live = live;
         report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
-        *self.newest.0.lock() = Stored {
+        let mut newest = self.newest.0.lock();
+        *newest = Stored {
+            publication: newest.publication + 1,
             csn: published.record.csn,
             directory: self.directory.clone(),
         };

@@ -76,6 +76,8 @@ pub(crate) struct Checkpoints {
     base: Mutex<Option<Base>>,
     /// Held by who takes one from beginning to end.
     turn: Mutex<()>,
+    /// The thread that takes them, if there is one.
+    asked: Mutex<Option<Arc<thread::Shared>>>,
     stats: Mutex<CheckpointStats>,
     bandwidth_bytes: AtomicU64,
     retention: Retention,
@@ -95,6 +97,7 @@ impl Checkpoints {
             points: Mutex::new(points::listed(&base)),
             base: Mutex::new(Some(base)),
             turn: Mutex::default(),
+            asked: Mutex::default(),
             stats: Mutex::new(stats),
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
@@ -117,7 +120,10 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn.lock();
+        let room = &self.inner().room;
+        room.checkpoint_begins();
         let taken = self.take_checkpoint();
+        room.checkpoint_ends(taken.is_ok());
         checkpoints.stats.lock().note(&taken);
         taken
     }
@@ -127,6 +133,15 @@ impl Engine {
         checkpoint.wait()?;
         while checkpoint.walk(usize::MAX)? {}
         checkpoint.publish()
+    }
+
+    /// Has a checkpoint taken soon by the thread that takes them, as soon as it may if `at_once`. False: there is no such thread.
+    pub(crate) fn ask_for_checkpoint(&self, at_once: bool) -> bool {
+        let asked = self.inner().checkpoints.asked.lock().clone();
+        if let Some(thread) = &asked {
+            thread.ask(at_once);
+        }
+        asked.is_some()
     }
 
     /// What checkpoints have done so far.

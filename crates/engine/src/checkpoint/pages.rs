@@ -73,7 +73,7 @@ impl Pages {
                     leaf.entries().for_each(|entry| found.entries.push(entry));
                     return Ok(found);
                 }
-                Err(_) if self.newest.csn() != stored.csn => {}
+                Err(_) if self.newest.is_after(&stored) => {}
                 Err(error) => return Err(error),
             }
         }

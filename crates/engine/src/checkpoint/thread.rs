@@ -1,5 +1,7 @@
 //! A thread that takes checkpoints, by itself: every interval, and when asked.
 //!
+//! There is one pace, whoever asks: people, the interval, and the evictor, which wants what was changed to be saved so that it can go.
+//!
 //! The rule: an interval after a checkpoint *began* the next one begins, or when the one before is through, if that takes longer. One
 //! that fails leaves the one before in force; it is told, and tried again after a pause that doubles from
 //! [`RETRY_MIN`] to [`RETRY_MAX`]. When the log has failed, or is somebody else's, the thread ends: nothing can be published any
@@ -20,24 +22,63 @@ use crate::engine::Engine;
 const RETRY_MIN: Duration = Duration::from_secs(1);
 /// The longest pause between failures.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// The least from one to the next when nobody waits for what it brings.
+const ASKED_MIN: Duration = Duration::from_secs(1);
 
 /// Hears what came of each checkpoint that the thread took.
 pub type CheckpointListener = Box<dyn Fn(&Result<CheckpointReport, CheckpointError>) + Send + Sync>;
 
+/// When the next one is due, if somebody has asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    No,
+    /// Not sooner than [`ASKED_MIN`] after the one before.
+    Soon,
+    Now,
+}
+
 struct State {
     interval: Option<Duration>,
-    asked: bool,
+    asked: Asked,
     stopping: bool,
 }
 
-struct Shared {
+impl State {
+    /// How long after the beginning of the one before the next one is to begin.
+    fn due(&self, failures: u32) -> Option<Duration> {
+        if failures > 0 {
+            // Also when nothing is to be done by itself: what was asked for has not happened.
+            return Some(pause_after(failures));
+        }
+        match (self.asked, self.interval) {
+            (Asked::Now, _) => Some(Duration::ZERO),
+            (Asked::Soon, interval) => Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN))),
+            (Asked::No, interval) => interval,
+        }
+    }
+}
+
+/// Where a thread that takes checkpoints is asked for one.
+pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+}
+
+impl Shared {
+    pub(super) fn ask(&self, at_once: bool) {
+        let mut state = self.state.lock();
+        let asked = if at_once { Asked::Now } else { Asked::Soon };
+        if asked > state.asked {
+            state.asked = asked;
+            self.changed.notify_all();
+        }
+    }
 }
 
 /// Takes checkpoints until it is dropped, which waits for the one under way.
 pub struct Checkpointer {
     shared: Arc<Shared>,
+    engine: Engine,
     thread: Option<JoinHandle>,
 }
 
@@ -60,16 +101,19 @@ impl Checkpointer {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 interval,
-                asked: false,
+                asked: Asked::No,
                 stopping: false,
             }),
             changed: Condvar::new(),
         });
-        let (mine, engine) = (Arc::clone(&shared), engine.clone());
-        let body = move || run(&mine, &engine, &listener);
+        let (mine, its) = (Arc::clone(&shared), engine.clone());
+        let body = move || run(&mine, &its, &listener);
         let thread = logstead_env::spawn("checkpoints", None, body)?;
+        let asked = &engine.inner().checkpoints.asked;
+        *asked.lock() = Some(Arc::clone(&shared));
         Ok(Checkpointer {
             shared,
+            engine: engine.clone(),
             thread: Some(thread),
         })
     }
@@ -82,8 +126,7 @@ impl Checkpointer {
 
     /// Has a checkpoint taken soon, without waiting for it.
     pub fn ask(&self) {
-        self.shared.state.lock().asked = true;
-        self.shared.changed.notify_all();
+        self.shared.ask(true);
     }
 }
 
@@ -91,6 +134,11 @@ impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.shared.state.lock().stopping = true;
         self.shared.changed.notify_all();
+        {
+            let mut asked = self.engine.inner().checkpoints.asked.lock();
+            // Another may have taken its place.
+            let _gone = asked.take_if(|asked| Arc::ptr_eq(asked, &self.shared));
+        }
         if let Some(thread) = self.thread.take() {
             // A panic was told by whoever panicked.
             let _told = thread.join();
@@ -105,18 +153,12 @@ fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> bool {
         if state.stopping {
             return false;
         }
-        let due = match (failures, state.interval) {
-            (0, _) if state.asked => Some(Duration::ZERO),
-            (0, interval) => interval,
-            // Also when nothing is to be done by itself: what was asked for has not happened.
-            (failures, _) => Some(pause_after(failures)),
-        };
-        match due {
+        match state.due(failures) {
             None => shared.changed.wait(&mut state),
             Some(due) => {
                 let left = due.saturating_sub(begun.elapsed());
                 if left.is_zero() {
-                    state.asked = false;
+                    state.asked = Asked::No;
                     return true;
                 }
                 shared.changed.wait_for(&mut state, left);

@@ -134,6 +134,8 @@ pub(crate) struct Chunk {
     pub(super) memory: &'static Memory,
     /// Who wrote here, in mode `gsn`; see [`PageMark`].
     page: AtomicU64,
+    /// What its slots and rows took when they were evicted: what they take when they come back. Zero: not known.
+    pub(super) evicted_bytes: AtomicU64,
     /// Slots with a row in the newest checkpoint, a bit each; means nothing while the chunk has not been there in this life. Written by
     /// whoever takes checkpoints, while it is WRITING, and before slots come.
     saved: [AtomicU64; CHUNK_SLOTS / 64],
@@ -152,6 +154,7 @@ impl Chunk {
             shared: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
             memory,
+            evicted_bytes: AtomicU64::new(0),
             page: AtomicU64::new(NO_LANE),
             saved: [const { AtomicU64::new(0) }; CHUNK_SLOTS / 64],
         }
@@ -356,6 +359,11 @@ impl Chunk {
         point();
         let at = thawed(slots.0[slot].load(Ordering::SeqCst));
         Ok(VersionRef::from_raw(at, guard))
+    }
+
+    /// What it took when it was evicted last, if it was.
+    pub(crate) fn evicted_bytes(&self) -> Option<u64> {
+        Some(self.evicted_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
     /// May some row have shared locks?

@@ -112,7 +112,8 @@ impl Chunk {
             .map_err(|_| Kept::Unsaved)?;
         let frozen = self.freeze(published, oldest, guard);
         point();
-        if frozen.is_ok() {
+        if let Ok(bytes) = frozen {
+            self.evicted_bytes.store(bytes as u64, Ordering::Relaxed);
             let slots = self.slots.swap(std::ptr::null_mut(), Ordering::SeqCst);
             self.state.fetch_and(!EVICTING, Ordering::SeqCst);
             drop(prune);

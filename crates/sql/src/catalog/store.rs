@@ -94,6 +94,11 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
         }
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => fault(error),
+        // Here nobody can wait for it.
+        WriteError::Absent(absent) if absent.is_room() => SqlError::new(
+            SqlState::OUT_OF_MEMORY,
+            "the memory budget is used up for the moment",
+        ),
         other => SqlError::internal(format!("writing the catalog: {other}")),
     }
 }

@@ -1,0 +1,423 @@
+//! The queue of those who wait for memory; see [`super`] for the rules.
+//!
+//! Invariants:
+//! - A want is settled once. One that is granted has its bytes charged to the account from that moment on, until whoever waited takes what it
+//!   asked for, or gives up.
+//! - Of one line the oldest is granted first, and nobody is admitted who did not wait while somebody waits: `waiting` tells, for those
+//!   who do not want to lock.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use logstead_types::{IndexId, TableId};
+use parking_lot::{Condvar, Mutex};
+
+use super::{HIGH_PERCENT, LOW_PERCENT, PATIENCE, PATIENCE_ROUNDS, PAUSE_DOUBLED_MAX};
+use crate::memory::{Charge, Memory, OutOfMemory};
+
+/// Nobody waits longer, whatever happens meanwhile, unless told otherwise: a checkpoint may hang.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Somebody who waits for memory.
+pub(crate) struct Want {
+    bytes: u64,
+    from_reserve: bool,
+    since: Instant,
+    /// How many checkpoints had begun by then.
+    begun: u64,
+    state: Mutex<WantState>,
+}
+
+#[derive(Default)]
+struct WantState {
+    /// Taken by who waited.
+    outcome: Option<Result<Charge, OutOfMemory>>,
+    waker: Option<Waker>,
+    /// Rounds that brought nothing and had no hope, since it came.
+    in_vain: u32,
+}
+
+impl Want {
+    fn settle(&self, outcome: Result<Charge, OutOfMemory>) {
+        let waker = {
+            let mut state = self.state.lock();
+            state.outcome = Some(outcome);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// What came of it: the bytes, kept for the caller until it drops them. Not to be asked again after that.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<Charge, OutOfMemory>> {
+        let mut state = self.state.lock();
+        match state.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                state.waker = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Two lines: that of the reserve leads out of want and is not held up by the other.
+fn line(from_reserve: bool) -> usize {
+    usize::from(!from_reserve)
+}
+
+#[derive(Default)]
+struct State {
+    /// Oldest first.
+    wants: [VecDeque<Arc<Want>>; 2],
+    kicked: bool,
+    /// A checkpoint has ended.
+    saved: bool,
+    /// There is an evictor: it is worth while to wait.
+    running: bool,
+    stopping: bool,
+    /// Checkpoints, whoever takes them.
+    begun: u64,
+    ended: u64,
+    /// The last one failed, so nothing is known to come of the next.
+    failing: bool,
+}
+
+impl State {
+    fn some_wait(&self) -> bool {
+        self.wants.iter().any(|wants| !wants.is_empty())
+    }
+
+    /// May a checkpoint help it that did not yet?
+    fn may_be_saved(&self, want: &Want) -> bool {
+        !self.failing && self.ended <= want.begun
+    }
+}
+
+/// Where the clock's hands are.
+#[derive(Default)]
+pub(super) struct Hands {
+    pub(super) chunk: (TableId, u64),
+    pub(super) leaf: (TableId, IndexId),
+}
+
+/// Who wants memory, and what the evictor is told.
+pub(crate) struct Room {
+    pub(super) memory: &'static Memory,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How many wait, by line.
+    waiting: [AtomicUsize; 2],
+    wait_max_micros: AtomicU64,
+    /// Loads that have been given room and are not through.
+    loading: AtomicUsize,
+    /// Bytes that were evicted and may still be in use.
+    pub(super) pending: Arc<AtomicU64>,
+    pub(super) chunks_evicted: AtomicU64,
+    pub(super) leaves_evicted: AtomicU64,
+    pub(crate) loaded: AtomicU64,
+    pub(super) hands: Mutex<Hands>,
+}
+
+impl Room {
+    pub(crate) fn new(memory: &'static Memory) -> Arc<Room> {
+        Arc::new(Room {
+            memory,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            waiting: Default::default(),
+            wait_max_micros: AtomicU64::new(WAIT_MAX.as_micros() as u64),
+            loading: AtomicUsize::new(0),
+            pending: Arc::default(),
+            chunks_evicted: AtomicU64::new(0),
+            leaves_evicted: AtomicU64::new(0),
+            loaded: AtomicU64::new(0),
+            hands: Mutex::default(),
+        })
+    }
+
+    pub(super) fn set_wait_max(&self, most: Duration) {
+        let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+        self.wait_max_micros.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.lock().running
+    }
+
+    /// The most that may be used.
+    pub(crate) fn limit(&self, from_reserve: bool) -> u64 {
+        let budget = self.memory.budget_bytes();
+        if from_reserve {
+            budget
+        } else {
+            budget - self.memory.reserve_bytes()
+        }
+    }
+
+    pub(super) fn mark(&self, percent: u64) -> u64 {
+        // An unlimited budget has marks that nobody reaches.
+        self.limit(false) / 100 * percent
+    }
+
+    pub(super) fn is_scarce(&self) -> bool {
+        self.memory.used_bytes() > self.mark(HIGH_PERCENT)
+    }
+
+    /// So much is used that the evictor should look.
+    #[inline]
+    pub(crate) fn kick_if_scarce(&self) {
+        if self.is_scarce() {
+            self.kick();
+        }
+    }
+
+    #[cold]
+    fn kick(&self) {
+        self.state.lock().kicked = true;
+        self.changed.notify_all();
+    }
+
+    /// Is somebody waiting, so that who comes now must wait too?
+    #[inline]
+    pub(crate) fn is_queued(&self, from_reserve: bool) -> bool {
+        self.waiting[line(from_reserve)].load(Ordering::SeqCst) > 0
+    }
+
+    fn grant(&self, bytes: u64, from_reserve: bool) -> Option<Charge> {
+        if self.memory.left_bytes(from_reserve) < bytes {
+            return None;
+        }
+        let mut charge = self.memory.charge();
+        charge.force(usize::try_from(bytes).ok()?);
+        Some(charge)
+    }
+
+    /// Room at once, if there is some and nobody waits for it.
+    pub(crate) fn take(&self, bytes: u64, from_reserve: bool) -> Option<Charge> {
+        let state = self.state.lock();
+        if state.wants[line(from_reserve)].is_empty() {
+            self.grant(bytes, from_reserve)
+        } else {
+            None
+        }
+    }
+
+    /// Asks for room. Whoever asks polls what is given until it is settled, or drops it.
+    pub(crate) fn want(&self, bytes: u64, from_reserve: bool) -> Arc<Want> {
+        let mut state = self.state.lock();
+        let want = Arc::new(Want {
+            bytes,
+            from_reserve,
+            since: now(),
+            begun: state.begun,
+            state: Mutex::default(),
+        });
+        let at = line(from_reserve);
+        let granted = match state.wants[at].is_empty() {
+            true => self.grant(bytes, from_reserve),
+            false => None,
+        };
+        if let Some(charge) = granted {
+            want.settle(Ok(charge));
+        } else if state.running && !state.stopping && bytes <= self.limit(from_reserve) {
+            state.wants[at].push_back(Arc::clone(&want));
+            self.waiting[at].store(state.wants[at].len(), Ordering::SeqCst);
+            self.changed.notify_all();
+        } else {
+            want.settle(Err(self.memory.exhausted()));
+        }
+        want
+    }
+
+    /// Asks for room and blocks until that is settled.
+    pub(crate) fn want_here(&self, bytes: u64, from_reserve: bool) -> Result<Charge, OutOfMemory> {
+        let want = self.want(bytes, from_reserve);
+        let waker = Waker::from(Arc::new(super::Unpark(std::thread::current())));
+        loop {
+            match want.poll(&waker) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+
+    /// Lets those go on for whom there is room by now, in their order, and refuses those who have waited too long.
+    pub(super) fn serve(&self) {
+        let longest = Duration::from_micros(self.wait_max_micros.load(Ordering::Relaxed));
+        let mut state = self.state.lock();
+        for (at, wants) in state.wants.iter_mut().enumerate() {
+            // Who has given up is not served.
+            wants.retain(|want| Arc::strong_count(want) > 1);
+            while let Some(want) = wants.front()
+                && let Some(charge) = self.grant(want.bytes, want.from_reserve)
+            {
+                want.settle(Ok(charge));
+                wants.pop_front();
+            }
+            wants.retain(|want| {
+                let stays = want.since.elapsed() < longest;
+                if !stays {
+                    want.settle(Err(self.memory.exhausted()));
+                }
+                stays
+            });
+            self.waiting[at].store(wants.len(), Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn some_wait(&self) -> bool {
+        self.state.lock().some_wait()
+    }
+
+    /// What is to be evicted: down to the low mark, if it is scarce, and for those who wait.
+    pub(super) fn need(&self) -> u64 {
+        let used = self.memory.used_bytes();
+        let state = self.state.lock();
+        let sum = |wants: &VecDeque<Arc<Want>>| wants.iter().map(|want| want.bytes).sum::<u64>();
+        let [reserve, others] = &state.wants;
+        let reserved = sum(reserve);
+        let mut need = (used.saturating_add(reserved)).saturating_sub(self.limit(true));
+        if !others.is_empty() {
+            let all = used.saturating_add(reserved).saturating_add(sum(others));
+            need = need.max(all.saturating_sub(self.limit(false)));
+        }
+        if used > self.mark(HIGH_PERCENT) || need > 0 {
+            need = need.max(used.saturating_sub(self.mark(LOW_PERCENT)));
+        }
+        need.saturating_sub(self.pending.load(Ordering::SeqCst))
+    }
+
+    /// Might a checkpoint help one of the oldest, for whom none has begun yet?
+    pub(super) fn wants_checkpoint(&self) -> bool {
+        let state = self.state.lock();
+        let mut oldest = state.wants.iter().filter_map(VecDeque::front);
+        oldest.any(|want| !state.failing && state.begun <= want.begun)
+    }
+
+    /// A round has found nothing. Of each line the oldest is refused, if it has had its share of such rounds.
+    pub(super) fn count_in_vain(&self) {
+        if self.loading.load(Ordering::SeqCst) > 0 {
+            // What they bring can go.
+            return;
+        }
+        let mut state = self.state.lock();
+        for want in state.wants.iter().flatten() {
+            if !state.may_be_saved(want) {
+                want.state.lock().in_vain += 1;
+            }
+        }
+        for (at, wants) in state.wants.iter_mut().enumerate() {
+            let hopeless = |want: &mut Arc<Want>| want.state.lock().in_vain > PATIENCE_ROUNDS;
+            if let Some(want) = wants.pop_front_if(hopeless) {
+                want.settle(Err(self.memory.exhausted()));
+            }
+            self.waiting[at].store(wants.len(), Ordering::SeqCst);
+        }
+    }
+
+    fn refuse_all(&self, state: &mut State) {
+        for (at, wants) in state.wants.iter_mut().enumerate() {
+            for want in wants.drain(..) {
+                want.settle(Err(self.memory.exhausted()));
+            }
+            self.waiting[at].store(0, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        let mut state = self.state.lock();
+        (state.running, state.stopping) = (true, false);
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// There is no evictor any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.running = false;
+        self.refuse_all(&mut state);
+    }
+
+    /// A checkpoint begins.
+    pub(crate) fn checkpoint_begins(&self) {
+        self.state.lock().begun += 1;
+    }
+
+    /// It has ended.
+    pub(crate) fn checkpoint_ends(&self, is_published: bool) {
+        let mut state = self.state.lock();
+        state.ended = state.begun;
+        state.failing = !is_published;
+        state.saved = true;
+        self.changed.notify_all();
+    }
+
+    /// None can be taken.
+    pub(super) fn checkpoints_fail(&self) {
+        self.state.lock().failing = true;
+    }
+
+    /// A load has been given room; until what is given is dropped it may bring what can go again.
+    pub(crate) fn load_begins(self: &Arc<Self>) -> InLoad {
+        self.loading.fetch_add(1, Ordering::SeqCst);
+        InLoad(Arc::clone(self))
+    }
+
+    /// Waits until there is something to do, but not longer than `again`, if that is all there is to do (`always`). False: it is over.
+    pub(super) fn wait(&self, again: Duration, always: bool) -> bool {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return false;
+            }
+            if std::mem::take(&mut state.kicked) || self.is_scarce() || state.some_wait() {
+                return true;
+            }
+            if self.changed.wait_for(&mut state, again).timed_out() && always {
+                return !state.stopping;
+            }
+        }
+    }
+
+    /// Lets others do something about it: the collector, transactions that end, a checkpoint. The longer, the more rounds were in vain, unless
+    /// somebody waits. A kick says nothing new.
+    pub(super) fn pause(&self, in_vain: u32) {
+        let mut state = self.state.lock();
+        let waited = state.some_wait();
+        let mut left = PATIENCE;
+        if !waited {
+            left *= 1 << in_vain.min(PAUSE_DOUBLED_MAX);
+        }
+        let end = now() + left;
+        while !state.stopping
+            && !std::mem::take(&mut state.saved)
+            && (waited || !state.some_wait())
+            && !self.changed.wait_until(&mut state, end).timed_out()
+        {}
+    }
+}
+
+/// See [`Room::load_begins`].
+pub(crate) struct InLoad(Arc<Room>);
+
+impl Drop for InLoad {
+    fn drop(&mut self) {
+        self.0.loading.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "paired with waits on a condition, which the machine times"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

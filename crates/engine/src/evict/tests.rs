@@ -1,0 +1,217 @@
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use super::room::{Room, Want};
+use super::*;
+use crate::memory::{Account, Charge, Memory, OutOfMemory};
+
+/// A budget of 8,000 bytes, of which 1,000 are the reserve, and somebody who may evict.
+struct Place {
+    room: Arc<Room>,
+    memory: &'static Memory,
+    used: Charge,
+    _account: Account,
+}
+
+impl Place {
+    fn new(used: usize) -> Place {
+        let account = Account::open(8000);
+        let memory = account.memory();
+        let room = Room::new(memory);
+        room.begin();
+        let mut place = Place {
+            room,
+            memory,
+            used: memory.charge(),
+            _account: account,
+        };
+        place.used.force(used);
+        place
+    }
+
+    fn want(&self, bytes: u64) -> Arc<Want> {
+        self.room.want(bytes, false)
+    }
+}
+
+fn poll(want: &Want) -> Option<Result<Charge, OutOfMemory>> {
+    match want.poll(Waker::noop()) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+fn granted(want: &Want) -> Charge {
+    poll(want).expect("is settled").expect("is granted")
+}
+
+fn is_refused(want: &Want) -> bool {
+    matches!(poll(want), Some(Err(_)))
+}
+
+/// Rounds that find nothing.
+fn in_vain(room: &Room, rounds: u32) {
+    for _ in 0..rounds {
+        room.serve();
+        room.count_in_vain();
+    }
+}
+
+#[test]
+fn a_large_want_does_not_starve_behind_small_ones() {
+    let mut place = Place::new(6000);
+    let large = place.want(3000);
+    let small = place.want(500);
+    place.room.serve();
+    assert!(poll(&large).is_none() && poll(&small).is_none());
+    assert!(place.room.is_queued(false));
+    assert!(place.room.take(100, false).is_none(), "it is not its turn");
+    place.used.force(4000);
+    place.room.serve();
+    let large = granted(&large);
+    assert!(
+        poll(&small).is_none(),
+        "what was granted is not granted twice"
+    );
+    assert_eq!(place.memory.used_bytes(), 7000);
+    drop(large);
+    place.room.serve();
+    let small = granted(&small);
+    assert_eq!(place.memory.used_bytes(), 4500);
+    drop(small);
+    assert!(!place.room.is_queued(false));
+    assert!(place.room.take(100, false).is_some());
+}
+
+#[test]
+fn who_leads_out_of_want_is_not_held_up_by_others() {
+    let place = Place::new(7500);
+    let large = place.want(5000);
+    let tombstone = place.room.want(100, true);
+    assert_eq!(granted(&tombstone).bytes(), 100);
+    assert!(poll(&large).is_none());
+}
+
+#[test]
+fn what_can_never_be_is_refused_at_once() {
+    let place = Place::new(0);
+    assert!(is_refused(&place.want(7001)));
+    assert!(!place.room.is_queued(false), "nobody waits behind it");
+    assert_eq!(place.room.need(), 0, "nothing is evicted for it");
+    assert_eq!(granted(&place.want(7000)).bytes(), 7000);
+    assert_eq!(granted(&place.room.want(8000, true)).bytes(), 8000);
+    assert!(is_refused(&place.room.want(8001, true)));
+}
+
+#[test]
+fn who_gives_up_is_not_in_the_way() {
+    let place = Place::new(6000);
+    let large = place.want(3000);
+    let small = place.want(500);
+    drop(large);
+    place.room.serve();
+    assert_eq!(granted(&small).bytes(), 500);
+    // Granted, and nobody comes for it.
+    let gone = place.want(500);
+    assert_eq!(place.memory.used_bytes(), 6500);
+    drop(gone);
+    assert_eq!(place.memory.used_bytes(), 6000);
+}
+
+#[test]
+fn patience_is_each_want_s_own_and_one_is_refused_at_a_time() {
+    let mut place = Place::new(7000);
+    place.room.checkpoints_fail();
+    // Rounds before anybody came count for nobody.
+    in_vain(&place.room, 10 * PATIENCE_ROUNDS);
+    let [first, second, third] = [(); 3].map(|()| place.want(100));
+    in_vain(&place.room, PATIENCE_ROUNDS);
+    assert!(poll(&first).is_none());
+    in_vain(&place.room, 1);
+    assert!(is_refused(&first));
+    assert!(poll(&second).is_none() && poll(&third).is_none());
+    // What it held while it waited is enough for the others.
+    let late = place.want(100);
+    place.used.force(6800);
+    place.room.serve();
+    let kept = (granted(&second), granted(&third));
+    in_vain(&place.room, PATIENCE_ROUNDS);
+    assert!(poll(&late).is_none(), "it came later");
+    in_vain(&place.room, 1);
+    assert!(is_refused(&late));
+    drop(kept);
+}
+
+#[test]
+fn no_round_is_in_vain_before_a_checkpoint_that_began_since() {
+    let place = Place::new(7000);
+    place.room.checkpoint_begins();
+    let want = place.want(100);
+    assert!(place.room.wants_checkpoint());
+    in_vain(&place.room, 10 * PATIENCE_ROUNDS);
+    // It began before.
+    place.room.checkpoint_ends(true);
+    in_vain(&place.room, 10 * PATIENCE_ROUNDS);
+    assert!(place.room.wants_checkpoint());
+    place.room.checkpoint_begins();
+    assert!(!place.room.wants_checkpoint(), "one for it is under way");
+    in_vain(&place.room, 10 * PATIENCE_ROUNDS);
+    place.room.checkpoint_ends(true);
+    assert!(!place.room.wants_checkpoint(), "it has not helped");
+    assert!(poll(&want).is_none());
+    in_vain(&place.room, PATIENCE_ROUNDS + 1);
+    assert!(is_refused(&want));
+    // Where they fail nobody waits for one.
+    place.room.checkpoint_begins();
+    place.room.checkpoint_ends(false);
+    let want = place.want(100);
+    assert!(!place.room.wants_checkpoint());
+    in_vain(&place.room, PATIENCE_ROUNDS + 1);
+    assert!(is_refused(&want));
+}
+
+#[test]
+fn no_round_is_in_vain_while_something_is_loaded() {
+    let place = Place::new(7000);
+    place.room.checkpoints_fail();
+    let want = place.want(100);
+    let load = place.room.load_begins();
+    in_vain(&place.room, 10 * PATIENCE_ROUNDS);
+    assert!(poll(&want).is_none());
+    drop(load);
+    in_vain(&place.room, PATIENCE_ROUNDS + 1);
+    assert!(is_refused(&want));
+}
+
+#[test]
+fn nobody_waits_longer_than_the_longest() {
+    let place = Place::new(7000);
+    let want = place.want(100);
+    place.room.serve();
+    assert!(poll(&want).is_none());
+    place.room.set_wait_max(Duration::ZERO);
+    place.room.serve();
+    assert!(is_refused(&want));
+}
+
+#[test]
+fn what_was_evicted_is_not_evicted_twice() {
+    let place = Place::new(7000);
+    // Down to the low mark: 5,250 bytes.
+    assert_eq!(place.room.need(), 1750);
+    place.room.pending.fetch_add(1000, Ordering::SeqCst);
+    assert_eq!(place.room.need(), 750);
+    let want = place.want(3000);
+    assert_eq!(place.room.need(), 2000, "and for who waits");
+    drop(want);
+}
+
+#[test]
+fn an_end_refuses_all() {
+    let place = Place::new(7000);
+    let wants = [place.want(100), place.room.want(2000, true)];
+    place.room.stop();
+    place.room.end();
+    assert!(wants.iter().all(|want| is_refused(want)));
+    assert!(is_refused(&place.want(100)), "nobody would serve it");
+}
