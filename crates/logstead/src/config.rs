@@ -4,6 +4,7 @@
 //! canonical, and an unknown name or a bad value is an error that names the setting and where it came from.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode};
 use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
@@ -54,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) checkpoint_interval: Duration,
     /// In a second; 0: no limit.
     pub(crate) checkpoint_bandwidth_bytes: u64,
+    /// Which checkpoints are kept.
+    pub(crate) retention: Retention,
 }
 
 /// The flag of a server setting.
@@ -319,6 +322,10 @@ impl Config {
             cache_size_bytes: number("cache_size")?,
             checkpoint_interval: Duration::from_millis(number("checkpoint_interval")?),
             checkpoint_bandwidth_bytes: number("checkpoint_bandwidth")?,
+            retention: Retention {
+                interval: Duration::from_millis(number("restore_point_interval")?),
+                retention: Duration::from_millis(number("restore_point_retention")?),
+            },
             values,
         })
     }

@@ -230,6 +230,7 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         },
         checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
         absent_one_in: config.absent_one_in,
+        retention: config.retention,
         ..EngineOptions::default()
     };
     let (engine, report) =

@@ -31,7 +31,9 @@ pub(crate) use store::dependency_failure;
 use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
-use logstead_engine::{CacheStats, CheckpointStats, CommitPath, HomeUsage, RecoveryReport};
+use logstead_engine::{
+    CacheStats, CheckpointStats, CommitPath, HomeUsage, RecoveryReport, RestorePoint,
+};
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -92,6 +94,8 @@ pub trait Live: Send + Sync {
     fn tariff(&self) -> Option<Arc<Tariff>>;
     /// What checkpoints have done.
     fn checkpoints(&self) -> Option<CheckpointStats>;
+    /// What can be gone back to.
+    fn restore_points(&self) -> Option<Vec<RestorePoint>>;
     /// What the start has read; absent until it is told.
     fn recovery(&self) -> Option<Arc<RecoveryReport>>;
 }

@@ -24,8 +24,8 @@ use crate::exec::wait::fault;
 use crate::value::Oid;
 use logstead_engine::{
     CacheStats, CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome,
-    HomeUsage, Isolation, RecoveryReport, RowBuilder, ScanCursor, Table, TryCommitError, Txn,
-    Worker, WriteError,
+    HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table,
+    TryCommitError, Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -673,6 +673,10 @@ impl Live for LiveStore {
 
     fn checkpoints(&self) -> Option<CheckpointStats> {
         Some(self.0.upgrade()?.engine.checkpoint_stats())
+    }
+
+    fn restore_points(&self) -> Option<Vec<RestorePoint>> {
+        Some(self.0.upgrade()?.engine.restore_points())
     }
 
     fn recovery(&self) -> Option<Arc<RecoveryReport>> {

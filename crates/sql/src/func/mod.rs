@@ -41,7 +41,7 @@ pub use resolve::{
 };
 pub use typmod::coerce_typmod;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType};
 
 /// What a set-returning function yields: one inner vector per row.
@@ -131,6 +131,10 @@ pub trait Context {
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
     /// The states of sequences were read: what is told rests on their records.
     fn reads_sequences(&self) {}
+    /// Asks for a restore point to be made or dropped when the statement has run. The statement fails if that does.
+    fn restore_point(&self, _request: RestorePointRequest) -> Result<()> {
+        Err(SqlError::unsupported("restore points here"))
+    }
     /// All settings: pg_settings.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
@@ -139,6 +143,15 @@ pub trait Context {
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
     }
+}
+
+/// What a statement asks for that blocks: it is done when the statement has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestorePointRequest {
+    /// Make one of this name.
+    Create(String),
+    /// Drop that of this name.
+    Drop(String),
 }
 
 /// A row of `pg_settings`.

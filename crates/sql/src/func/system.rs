@@ -1,8 +1,8 @@
 //! Functions about the session and the server: who, where, settings, sequences, names of types.
 
-use super::Context;
 use super::numbers::bad_args;
 use super::strings::type_of;
+use super::{Context, RestorePointRequest};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, SqlType, info, oid, stored, text_io};
 use logstead_types::SqlState;
@@ -126,6 +126,26 @@ pub(super) fn set_config(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let local = matches!(local, Datum::Bool(true));
     cx.set_setting(name.as_str()?, value, local)
         .map(Datum::text)
+}
+
+/// `logstead_create_restore_point`: its name
+pub(super) fn create_restore_point(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    restore_point(cx, a, RestorePointRequest::Create)
+}
+
+/// `logstead_drop_restore_point`: its name
+pub(super) fn drop_restore_point(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    restore_point(cx, a, RestorePointRequest::Drop)
+}
+
+fn restore_point(
+    cx: &dyn Context,
+    a: &[Datum],
+    request: fn(String) -> RestorePointRequest,
+) -> Result<Datum> {
+    let name = a[0].as_str()?;
+    cx.restore_point(request(name.to_owned()))?;
+    Ok(Datum::text(name))
 }
 
 /// `nextval`

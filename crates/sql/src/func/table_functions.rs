@@ -263,6 +263,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1637, "like_escape", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(patterns::like_escape)),
     f(1341, "ln", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::ln)),
     f(1734, "ln", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::ln)),
+    f(12930, "logstead_create_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::create_restore_point)),
+    f(12931, "logstead_drop_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::drop_restore_point)),
     f(9023, "localtime", &[], None, TIME, true, Stable, Body::Context(datetime::local_time)),
     f(9024, "localtime", &[INT4], None, TIME, true, Stable, Body::Context(datetime::local_time)),
     f(9025, "localtimestamp", &[], None, TIMESTAMP, true, Stable, Body::Context(datetime::local_timestamp)),

@@ -1,4 +1,4 @@
-//! CHECKPOINT: waits until a checkpoint that began after it is published.
+//! CHECKPOINT, and restore points: waits until a checkpoint that began after it is published.
 //!
 //! Taking one blocks, which a worker never does. So a thread takes it; it is started by who asks first and ends when nobody waits any
 //! more. Who asks while it is at work waits for the next one, together with all others who do: however many sessions ask,
@@ -15,10 +15,12 @@ use super::instance::Waiting;
 use super::run::{Limits, guarded};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use logstead_engine::{CheckpointError, Engine, PagesError};
+use crate::func::RestorePointRequest;
+use logstead_engine::{CheckpointError, Engine, PagesError, RestorePointError};
 use logstead_env::Env;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
+use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -103,6 +105,16 @@ fn checkpoint_error(error: &CheckpointError) -> SqlError {
     SqlError::new(code, "checkpoint request failed").detail(format!("{error}."))
 }
 
+fn restore_point_error(error: &RestorePointError) -> SqlError {
+    let code = match error {
+        RestorePointError::Exists(_) => SqlState::DUPLICATE_OBJECT,
+        RestorePointError::Missing(_) => SqlState::UNDEFINED_OBJECT,
+        RestorePointError::Name => SqlState::INVALID_PARAMETER_VALUE,
+        RestorePointError::Checkpoint(error) => return checkpoint_error(error),
+    };
+    SqlError::new(code, error.to_string())
+}
+
 impl Session {
     /// CHECKPOINT.
     pub(super) async fn checkpoint(&mut self) -> Result<Reply> {
@@ -112,28 +124,64 @@ impl Session {
             SqlError::new(SqlState::IO_ERROR, "checkpoint request failed")
                 .detail(format!("No thread for it: {error}."))
         })?;
-        let signals = Arc::clone(&self.signals);
-        let limits = Limits {
-            // It waits for no lock.
-            lock_ms: 0,
-            ..self.limits()
-        };
         let taken = async {
             match answer.await {
                 Ok(outcome) => outcome.map_err(|error| checkpoint_error(&error)),
                 Err(_) => Err(SqlError::internal("the checkpoint's thread has panicked")),
             }
         };
+        self.wait_idle(taken).await?;
+        Ok(Reply::tag("CHECKPOINT"))
+    }
+
+    /// Waits for a thread that does something for this session.
+    async fn wait_idle(&mut self, done: impl Future<Output = Result<()>>) -> Result<()> {
+        let signals = Arc::clone(&self.signals);
+        let limits = Limits {
+            // It waits for no lock.
+            lock_ms: 0,
+            ..self.limits()
+        };
         // Meanwhile the worker has nothing of this session to do.
         let was_working = self.working.take().is_some();
         let outcome = {
             let _count = Waiting::new(&self.worker);
-            guarded(&signals, limits, taken).await
+            guarded(&signals, limits, done).await
         };
         if was_working {
             self.begin_request();
         }
-        outcome?;
-        Ok(Reply::tag("CHECKPOINT"))
+        outcome
+    }
+
+    /// Makes and drops the restore points that the statement has asked for, one after the other. A statement that is cancelled meanwhile gives up waiting; what was begun is done all
+    /// the same.
+    pub(super) async fn do_restore_points(&mut self) -> Result<()> {
+        let requests = std::mem::take(&mut *self.context.restore_points.borrow_mut());
+        let instance = Arc::clone(&self.worker.instance);
+        for request in requests {
+            let (answer, answered) = oneshot::channel();
+            let engine = instance.engine.clone();
+            let work = move || {
+                let outcome = match &request {
+                    RestorePointRequest::Create(name) => engine.create_restore_point(name),
+                    RestorePointRequest::Drop(name) => engine.drop_restore_point(name),
+                };
+                let _may_have_given_up = answer.send(outcome);
+            };
+            let started = instance.env.spawn("restore point", None, work);
+            started.map_err(|error| {
+                SqlError::new(SqlState::IO_ERROR, "restore point request failed")
+                    .detail(format!("No thread for it: {error}."))
+            })?;
+            self.wait_idle(async {
+                match answered.await {
+                    Ok(outcome) => outcome.map_err(|error| restore_point_error(&error)),
+                    Err(_) => Err(SqlError::internal("a restore point's thread has panicked")),
+                }
+            })
+            .await?;
+        }
+        Ok(())
     }
 }

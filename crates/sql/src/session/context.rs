@@ -3,7 +3,7 @@
 use super::instance::Instance;
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::{Context, RestorePointRequest};
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -28,6 +28,8 @@ pub struct SessionContext {
     pub(super) sequences: RefCell<SequenceSession>,
     /// What sequence calls of this transaction depend on (traps T10); taken over by the transaction.
     pub(super) depends_on: RefCell<Awaits>,
+    /// Restore points that the running statement asks for.
+    pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
     /// Style of output, refreshed when a setting changes.
@@ -60,6 +62,7 @@ impl SessionContext {
             catalog: RefCell::new(catalog),
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
+            restore_points: RefCell::default(),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
@@ -207,6 +210,11 @@ impl Context for SessionContext {
     fn relation_name(&self, relation: Oid) -> Option<String> {
         let path = self.search_path();
         calls::relation_text(&self.catalog(), relation, &path)
+    }
+
+    fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
+        self.restore_points.borrow_mut().push(request);
+        Ok(())
     }
 
     fn reads_sequences(&self) {

@@ -189,6 +189,7 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
         if first {
+            context.restore_points.borrow_mut().clear();
             self.settle_suspended().await?;
             let in_block = !self.savepoints.is_empty();
             let open = self.transaction()?;
@@ -223,6 +224,9 @@ impl Session {
             let sink: &mut dyn crate::exec::RowSink = &mut *client;
             let progress =
                 guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
+            if !context.restore_points.borrow().is_empty() {
+                self.do_restore_points().await?;
+            }
             match progress {
                 Progress::Done { rows } if plan.command == Command::Select => {
                     return Ok(Ran::Done { rows: given + rows });

@@ -496,6 +496,26 @@ pub static TABLE: &[Setting] = &[
         "off",
         "When generating SQL fragments, quote all identifiers.",
     ),
+    server(
+        "restore_point_interval",
+        Kind::Int {
+            min: 1000,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "60000",
+        "A checkpoint becomes a restore point when the newest one is older than this; see restore_point_retention.",
+    ),
+    server(
+        "restore_point_retention",
+        Kind::Int {
+            min: 0,
+            max: 3_650 * 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "0",
+        "How long restore points are kept that were not made by hand; beyond an hour one in ten. 0: none is.",
+    ),
     session(
         "role",
         Kind::Checked(role),

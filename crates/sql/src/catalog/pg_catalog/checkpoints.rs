@@ -4,6 +4,7 @@ use super::cells::row;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::Result;
 use crate::value::Datum;
+use logstead_engine::RestorePoint;
 use std::time::Duration;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -21,6 +22,9 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         created BOOL, checkpoint_csn INT8, checkpoint_pages INT8, checkpoint_bytes INT8, entries INT8, large_entries INT8, bytes INT8,
         blocks INT8, entries_in_checkpoint INT8, entries_dropped INT8, reading_ms FLOAT8, waited_for_lanes_ms FLOAT8,
         waited_for_tables_ms FLOAT8, finishing_ms FLOAT8, tails_ms FLOAT8, mark_ms FLOAT8, opening_ms FLOAT8,
+    }
+    12922 logstead_restore_points = restore_points {
+        name TEXT, taken_at TIMESTAMPTZ, csn INT8, objects INT8, bytes INT8,
     }
 };
 
@@ -71,6 +75,22 @@ fn checkpoints(cx: &VirtualContext<'_>) -> Rows {
         stats.last_error.as_deref(),
         last.and_then(|last| last.collection_failed.as_deref()),
     ]])
+}
+
+/// `logstead_restore_points`: what can be gone back to, by CSN, a line for each name. Objects and bytes are NULL until a record was read.
+fn restore_points(cx: &VirtualContext<'_>) -> Rows {
+    let live = cx.catalog.notes.live.as_ref();
+    let points = live.and_then(|live| live.restore_points());
+    let line = |point: RestorePoint| {
+        row![
+            point.name.as_deref(),
+            Datum::TimestampTz(point.taken_at_micros),
+            count(point.csn.get()),
+            point.size.map(|(objects, _)| count(objects)),
+            point.size.map(|(_, bytes)| count(bytes)),
+        ]
+    };
+    Ok(points.into_iter().flatten().map(line).collect())
 }
 
 /// `logstead_recovery`: what the start has read; one row.
