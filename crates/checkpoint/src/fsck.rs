@@ -10,9 +10,10 @@ use crate::error::CheckpointError;
 use crate::frame::KEY_BYTES_MAX;
 use crate::leaf::Leaf;
 use crate::node::Entries;
+use crate::pins::{BranchState, PinKind, Pins, PinsError};
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::PageReader;
-use crate::record::Record;
+use crate::record::{ObjectUse, Record};
 use crate::rows::CHUNK_SLOTS;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{DatabaseId, IndexId, TableId};
@@ -136,6 +137,28 @@ pub fn fsck(
             ));
         }
     }
+    match Pins::read(&**home) {
+        Ok((pins, _)) => {
+            for pin in pins.iter() {
+                let in_making = matches!(
+                    pin.kind,
+                    PinKind::Branch {
+                        state: BranchState::Making,
+                        ..
+                    }
+                );
+                // Whoever makes that branch looks whether its record is still there.
+                if in_making {
+                    continue;
+                }
+                if check.named.insert(pin.record.object) {
+                    check.record(database, pin.record.object, pin.record.crc)?;
+                }
+            }
+        }
+        Err(PinsError::Home(error)) => return Err(error),
+        Err(error) => check.wrong(error.to_string()),
+    }
     let Check {
         mut report, named, ..
     } = check;
@@ -233,6 +256,7 @@ impl Check<'_> {
                         "object {object}: {size} bytes long, not {expected}"
                     ));
                 }
+                None if self.home.inherits(used.object) => self.inherited(used)?,
                 None => self.wrong(format!("object {}: missing", used.object)),
             }
         }
@@ -290,6 +314,24 @@ impl Check<'_> {
             }
         }
         Ok(Some(record))
+    }
+
+    /// Another home has it: it is not listed here.
+    fn inherited(&mut self, used: &ObjectUse) -> Result<(), HomeError> {
+        let last = used.size_bytes.saturating_sub(1);
+        match self.home.read_object(used.object, last, &mut [0, 0]) {
+            Ok(1) => {}
+            Ok(_) => self.wrong(format!(
+                "object {} of the branch's parent: not {} bytes long",
+                used.object, used.size_bytes
+            )),
+            Err(HomeError::Missing(_)) => self.wrong(format!(
+                "object {} of the branch's parent: missing",
+                used.object
+            )),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn node(

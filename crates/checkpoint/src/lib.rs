@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod branch;
 mod cache;
 mod chunk;
 mod compact;
@@ -38,6 +39,9 @@ mod rows;
 mod writer;
 
 pub use backup::{BACKUP, Backup, BackupError, backup};
+pub use branch::{
+    BranchError, Restored, create_branch, directory_of, drop_branch, restore_point, served,
+};
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
 pub use compact::Limits;
 pub use copy::{Copied, copy_checkpoint, copy_objects};

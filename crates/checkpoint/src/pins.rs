@@ -460,7 +460,7 @@ where
 }
 
 /// Reads what a manifest leads to. What is missing because there is a newer one by now is looked for there.
-fn as_of_now<T, E: From<CheckpointError>>(
+pub(crate) fn as_of_now<T, E: From<CheckpointError>>(
     manifest: impl Fn() -> Result<Manifest, E>,
     read: impl Fn(&Manifest) -> Result<T, CheckpointError>,
 ) -> Result<T, E> {

@@ -13,6 +13,7 @@
 //! [`open()`] turns a URL into a home. [`CachedHome`] puts a cache of objects' blocks on the local disk around one.
 #![forbid(unsafe_code)]
 
+mod branch;
 pub mod bucket;
 mod cache;
 pub mod conformance;
@@ -27,13 +28,14 @@ mod replicated;
 pub mod simulated;
 mod usage;
 
+pub use branch::{BranchHome, BranchObjects, ObjectSource};
 pub use cache::{CacheOptions, CacheStats, CachedHome};
 pub use error::{HomeError, NoRoom};
 pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
-pub use local::{LocalHome, LocalOptions, Way};
+pub use local::{LocalHome, LocalObjects, LocalOptions, Way};
 pub use memory::{MemoryHome, Presence};
 pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
-pub use open::{HomeOptions, open, open_beside, open_read_only};
+pub use open::{HomeOptions, open, open_beside, open_objects, open_read_only, url_below};
 pub use prices::{Listed, Price, PriceList};
 pub use replicated::{Ack, Opener, ReplicatedHome, ReplicatedOptions, Source, named_in_record};
 pub use simulated::{SimulatedHome, SimulatedOptions};
@@ -419,6 +421,12 @@ pub trait LogHome: Send + Sync {
     /// May [`read_object_copy`](Self::read_object_copy) find good bytes where [`read_object`](Self::read_object) gave damaged ones?
     fn rereads_objects(&self) -> bool {
         self.copies() > 1
+    }
+
+    /// Is an object of this number another home's, to be read there? It is not listed, and removing it does nothing.
+    fn inherits(&self, id: ObjectId) -> bool {
+        let _all_are_its_own = id;
+        false
     }
 
     /// What a cache of objects' blocks holds and does, if there is one.

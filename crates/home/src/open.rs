@@ -17,10 +17,11 @@
 //! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing. Credentials
 //! are never part of a URL, so errors and logs may show it.
 
+use crate::branch::Several;
 use crate::bucket::{self, Bucket, BucketError, Outcome, probe};
 use crate::{
-    Ack, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions,
-    ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
+    Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
+    ObjectOptions, ObjectSource, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
 use logstead_env::Env;
 use std::ffi::OsString;
@@ -303,6 +304,74 @@ fn open_to_read(
     }
 }
 
+/// The URL of a home below the one that `url` names; of a list, of one below each. Its name is a path of plain words.
+pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
+    if let Some(urls) = list_of(url) {
+        let each: Result<Vec<String>, _> = urls.iter().map(|url| url_below(url, below)).collect();
+        return Ok(each?.join(","));
+    }
+    let parts = Url::parse(url);
+    let (head, query) = match parts.scheme {
+        Some(_) => match url.split_once('?') {
+            Some((head, query)) => (head, Some(query)),
+            None => (url, None),
+        },
+        None if url.is_empty() => return Err(parts.wrong("it is empty")),
+        None => (url, None),
+    };
+    if !parts.is_bucket() && !matches!(parts.scheme.as_deref(), None | Some("file")) {
+        return Err(parts.wrong("there is no home below it"));
+    }
+    let head = head.trim_end_matches('/');
+    Ok(match query {
+        Some(query) => format!("{head}/{below}?{query}"),
+        None => format!("{head}/{below}"),
+    })
+}
+
+/// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing `name` as it is now. Changes nothing, and takes
+/// no lock.
+pub fn open_objects(
+    url: &str,
+    env: &Env,
+    name: &str,
+) -> Result<(Arc<dyn ObjectSource>, Option<Vec<u8>>), HomeError> {
+    if let Some(urls) = list_of(url) {
+        let sources: Vec<Arc<dyn ObjectSource>> = urls
+            .iter()
+            .filter_map(|url| match open_objects(url, env, name) {
+                Ok((source, _)) => Some(source),
+                // Others have the same.
+                Err(error) => {
+                    warn!("objects of {url} are read elsewhere: {error}");
+                    None
+                }
+            })
+            .collect();
+        // What a single copy says may be out of date.
+        let all = open_list(&urls, env, &HomeOptions::default())?;
+        let named = all.get(name)?.map(|(bytes, _)| bytes);
+        return Ok((Arc::new(Several(sources)), named));
+    }
+    let parts = Url::parse(url);
+    let dir = match parts.scheme.as_deref() {
+        None => PathBuf::from(url),
+        Some("file") => parts.path()?,
+        _ => {
+            let home = open_read_only(url, env)?;
+            let named = home.get(name)?.map(|(bytes, _)| bytes);
+            return Ok((Arc::new(home), named));
+        }
+    };
+    let path = dir.join(name);
+    let named = match env.files.read(&path) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(HomeError::io(format!("read {}", path.display()), error)),
+    };
+    Ok((Arc::new(LocalObjects::open(dir, env)?), named))
+}
+
 fn missing(bucket: &dyn Bucket) -> HomeError {
     HomeError::Missing(format!("a Logstead log in {}", bucket.describe()))
 }
@@ -425,6 +494,29 @@ mod tests {
             ("file:///a,b", "file:///a,b"),
         ] {
             assert_eq!(opened(url).as_deref(), Ok(home), "{url}");
+        }
+    }
+
+    #[test]
+    fn homes_below_others_have_urls() {
+        for (url, below) in [
+            ("/data", "/data/b/x"),
+            ("/data/", "/data/b/x"),
+            ("file:///data?way=portable", "file:///data/b/x?way=portable"),
+            ("s3://bucket", "s3://bucket/b/x"),
+            (
+                "s3express://bucket/p/?endpoint=http://h:1",
+                "s3express://bucket/p/b/x?endpoint=http://h:1",
+            ),
+            (
+                "az://c/p,s3://b/q?region=r",
+                "az://c/p/b/x,s3://b/q/b/x?region=r",
+            ),
+        ] {
+            assert_eq!(url_below(url, "b/x").expect(url), below);
+        }
+        for url in ["", "memory:", "sim://?model=s3express"] {
+            assert!(url_below(url, "b/x").is_err(), "{url}");
         }
     }
 

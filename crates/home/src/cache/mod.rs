@@ -280,6 +280,7 @@ impl LogHome for CachedHome {
         fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
         fn give_up_side(&self, lane: LaneId, id: u64);
         fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
+        fn inherits(&self, id: ObjectId) -> bool;
     }
 
     fn rereads_objects(&self) -> bool {

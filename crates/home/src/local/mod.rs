@@ -20,6 +20,7 @@
 //!
 //! Does not: know what the bytes mean, or decide which segments are still needed.
 
+mod beside;
 mod device;
 mod lane;
 mod objects;
@@ -29,6 +30,7 @@ mod segments;
 mod side;
 mod ways;
 
+pub use beside::LocalObjects;
 pub use ways::Way;
 
 use crate::{
