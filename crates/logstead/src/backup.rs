@@ -21,7 +21,9 @@ pub(crate) fn commands() -> [Command; 2] {
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
         Command::new("restore")
-            .about("Makes a database out of a backup")
+            .about("Makes a database out of a backup, or, with --at or --point, out of a restore point of a database")
+            .arg(crate::branch::at())
+            .arg(crate::branch::point())
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
     ]

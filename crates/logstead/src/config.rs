@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) take_over: bool,
     /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
     pub(crate) absent_one_in: u32,
+    /// Serve this branch of the home.
+    pub(crate) branch: Option<String>,
     /// What providers charge, if the built-in list is not enough.
     pub(crate) price_list: Option<PathBuf>,
     /// Where objects' blocks are kept on the local disk, if the home is an object store.
@@ -103,6 +105,9 @@ pub(crate) fn command_line() -> Command {
                 .hide(true),
         );
     }
+    serve = serve.arg(Arg::new("branch").long("branch").value_name("NAME").help(
+        "Serves this branch of the home, not the home itself; a branch of a branch is PARENT/NAME",
+    ));
     for setting in server_settings() {
         let default = match setting.name {
             "workers" => "one per core".to_owned(),
@@ -137,10 +142,14 @@ pub(crate) fn command_line() -> Command {
         .subcommands(crate::backup::commands())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
+        .subcommand(crate::branch::command())
         .subcommand(
             Command::new("fsck")
                 .about("Checks everything that a home holds: the checkpoint's records, pages and references, and the log")
-                .arg(url()),
+                .arg(url())
+                .arg(Arg::new("branch").long("branch").value_name("NAME").help(
+                    "Checks this branch of the home; what it needs of its parent is checked with it",
+                )),
         )
         .subcommand(
             Command::new("log")
@@ -225,6 +234,7 @@ impl Config {
             } else {
                 0
             },
+            branch: arguments.get_one::<String>("branch").cloned(),
             ..config
         })
     }
@@ -313,6 +323,7 @@ impl Config {
             lease_duration: Duration::from_millis(number("lease_duration")?),
             take_over: false,
             absent_one_in: 0,
+            branch: None,
             price_list: Some(value("price_list"))
                 .filter(|file| !file.is_empty())
                 .map(PathBuf::from),

@@ -4,10 +4,11 @@
 //! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one before
 //! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now.
 
+use crate::branch::open_branch;
 use crate::log::verified;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_checkpoint::Report;
+use logstead_checkpoint::{BranchError, Report};
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_wal::inspect::{self, Verified};
@@ -89,9 +90,13 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(url) = arguments.get_one::<String>("URL") else {
         return ExitCode::from(EXIT_USAGE);
     };
-    let found = logstead_home::open_read_only(url, &Env::real())
-        .map_err(RecoveryError::from)
-        .and_then(|home| check(&home));
+    let env = Env::real();
+    let open = |url: &str| logstead_home::open_read_only(url, &env);
+    let home = match arguments.get_one::<String>("branch") {
+        Some(branch) => open_branch(url, branch, &env, open),
+        None => open(url).map_err(BranchError::from),
+    };
+    let found = home.and_then(|home| Ok(check(&home)?));
     match found {
         Ok(found) => {
             // A reader that closed the pipe has read enough.

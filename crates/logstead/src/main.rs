@@ -5,6 +5,7 @@
 
 mod backup;
 mod bench;
+mod branch;
 mod checkpoints;
 mod commit_settings;
 mod config;
@@ -46,6 +47,10 @@ fn main() -> ExitCode {
         },
         Some(("log", arguments)) => log::run(arguments),
         Some(("fsck", arguments)) => fsck::run(arguments),
+        Some(("branch", arguments)) => branch::run(arguments),
+        Some(("restore", arguments)) if branch::is_of_point(arguments) => {
+            branch::run_restore(arguments)
+        }
         Some(("backup" | "restore", arguments)) => backup::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),

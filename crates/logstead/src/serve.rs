@@ -3,16 +3,16 @@
 //! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
 //! clients; idle sessions end; open transactions get a grace time; everything is flushed; a last checkpoint; exit 0.
 
+use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::commit_settings;
 use crate::config::{self, Config};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use logstead_checkpoint::BranchError;
 use logstead_engine::{Engine, EngineOptions, LeaseEvent, LeaseOptions, OpenError, RecoveryReport};
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{
-    CacheOptions, CachedHome, HomeError, HomeOptions, LocalOptions, LogHome, PriceList,
-};
+use logstead_home::{CacheOptions, CachedHome, HomeOptions, LocalOptions, LogHome, PriceList};
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
 use logstead_types::{Csn, WorkerId};
@@ -148,7 +148,7 @@ fn place(config: &Config) -> String {
     config.home.clone().unwrap_or_else(directory)
 }
 
-fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError> {
     let local = LocalOptions {
         segment_size_bytes: config.segment_size_bytes,
         way: config.write_way,
@@ -159,7 +159,11 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> 
         ack: config.ack,
         ..HomeOptions::default()
     };
-    let home = logstead_home::open(&place(config), env, &options)?;
+    let open = |url: &str| logstead_home::open(url, env, &options);
+    let home = match &config.branch {
+        Some(branch) => open_branch(&place(config), branch, env, open)?,
+        None => open(&place(config))?,
+    };
     Ok(cached(home, config, env))
 }
 
