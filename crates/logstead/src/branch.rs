@@ -198,7 +198,7 @@ fn list(url: &str, env: &Env) -> Result<String, BranchError> {
     let home = logstead_home::open_beside(url, env)?;
     let manifest = manifest_of(home.as_ref())?;
     let mut text = String::new();
-    for point in points(&home, &manifest)? {
+    for point in points(home.as_ref(), &manifest)? {
         let names = match (&point.names[..], point.is_newest) {
             ([], true) => "the newest checkpoint".to_owned(),
             ([], false) => "kept by time".to_owned(),
