@@ -407,7 +407,8 @@ fn is_custom(lower: &str) -> bool {
                 .chars()
                 .all(|c| c.is_alphanumeric() || c == '_' || c == '$')
     };
-    lower.contains('.') && parts.all(word)
+    // Those that begin so are the server's: one that does not exist is a mistake that somebody would trust.
+    lower.contains('.') && parts.all(word) && !lower.starts_with("logstead.")
 }
 
 /// Splits a list of identifiers (`"$user", public`): quoted ones keep their case. `None` if it is no such list.

@@ -93,6 +93,11 @@ fn errors_are_postgresqls() {
     );
     s.set("my.value", "x", false).unwrap();
     assert_eq!(s.show("my.value").unwrap(), "x");
+    // A place for values of applications, not for settings of the server that do not exist.
+    for (name, code) in [("logstead.as_of", "0A000"), ("Logstead.other", "42704")] {
+        let refused = s.set(name, "x", false).unwrap_err();
+        assert_eq!(refused.code().as_str(), code, "{name}");
+    }
 }
 
 #[test]

@@ -1,0 +1,243 @@
+"""Restore points, going back to them, and branches, as operators meet them: on local disks and on object stores, with kill -9."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from harness import LogsteadServer
+from objectserver import ObjectServer, home
+from objectstores import start as start_store
+from test_checkpoints import assert_clean, one
+
+pytestmark = pytest.mark.logstead_only
+
+OFTEN = ("--checkpoint-interval", "100ms")
+
+
+def tool(*arguments: str, environment: dict[str, str] | None = None, check: bool = True) -> subprocess.CompletedProcess:
+    """`logstead ARGUMENTS`"""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("LOGSTEAD_")}
+    command = [LogsteadServer.binary(), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**inherited, **(environment or {})})
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def killed(after_s: float, *arguments: str) -> bool:
+    """Begins `logstead ARGUMENTS` and kills it. True if it was through by then."""
+    process = subprocess.Popen([LogsteadServer.binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        process.communicate(timeout=after_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return False
+    return True
+
+
+def at_data(root: Path, data: Path, *arguments: str) -> LogsteadServer:
+    """A server of another directory, or of a branch."""
+
+    class Other(LogsteadServer):
+        def command(self, *more: str) -> list[str]:
+            return [self.binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(data), "--workers", "2", *arguments, *more]
+
+    return Other(root)
+
+
+def values(server) -> list:
+    return server.execute("SELECT id, v FROM t ORDER BY id")
+
+
+def test_restore_points_are_made_listed_and_dropped(private_server):
+    private_server.start(OFTEN)
+    private_server.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
+    assert private_server.execute("SELECT logstead_create_restore_point('before')") == [("before",)]
+    points = private_server.execute("SELECT name, csn, objects, bytes FROM logstead_restore_points WHERE name = 'before'")
+    assert len(points) == 1 and points[0][1] > 0 and points[0][2] > 0 and points[0][3] > 0, points
+    with private_server.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.DuplicateObject):
+            connection.execute("SELECT logstead_create_restore_point('before')")
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            connection.execute("SELECT logstead_drop_restore_point(%s)", ("nothing",))
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute("SELECT logstead_create_restore_point('')")
+        assert connection.execute("SELECT logstead_create_restore_point(NULL)").fetchone() == (None,)
+        # In a transaction: what others have committed, not what it has written itself.
+        with connection.transaction():
+            connection.execute("INSERT INTO t VALUES (2, 'b')")
+            connection.execute("SELECT logstead_create_restore_point(%s)", ("within",))
+    private_server.restart_after_kill(arguments=OFTEN)
+    names = "SELECT name FROM logstead_restore_points WHERE name IS NOT NULL ORDER BY csn, name"
+    assert private_server.execute(names) == [("before",), ("within",)]
+    assert private_server.execute("SELECT logstead_drop_restore_point('before')") == [("before",)]
+    assert private_server.execute(names) == [("within",)]
+    private_server.stop()
+    assert_clean(str(private_server.data))
+
+
+def test_going_back_in_time(private_server, tmp_path):
+    """To the state of a time, a name, and not before the oldest; the old one stays as it is. Cut short by kill -9, it goes on."""
+    keep = (*OFTEN, "--restore-point-interval", "1s", "--restore-point-retention", "1h")
+    private_server.start(keep)
+    private_server.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE INDEX ON t (v)", "INSERT INTO t VALUES (0, 'first')")
+    states = []
+    for number in range(1, 6):
+        private_server.execute(f"INSERT INTO t SELECT g, 'v{number}' || repeat('x', 50) FROM generate_series({number * 1000}, {number * 1000 + 500}) AS g")
+        # Time for a checkpoint that holds it, and for one that keeps that.
+        time.sleep(0.4)
+        states.append((private_server.execute("SELECT clock_timestamp()::text")[0][0], values(private_server)))
+        time.sleep(1.2)
+    private_server.execute("SELECT logstead_create_restore_point('the name')", "DELETE FROM t WHERE id > 0")
+    assert len(private_server.execute("SELECT * FROM logstead_restore_points")) > 3
+    private_server.stop()
+    url = str(private_server.data)
+    listed = tool("branch", "list", url).stdout
+    assert ": the name\n" in listed and ": kept by time\n" in listed, listed
+    done = tool("restore", "--at", "2020-01-01 00:00:00+00", url, str(tmp_path / "too-early"), check=False)
+    assert done.returncode == 1 and "the oldest was taken at" in done.stderr, done.stderr
+    assert tool("restore", "--at", "soon", url, str(tmp_path / "x"), check=False).returncode == 2
+    assert tool("restore", url, str(tmp_path / "x"), check=False).returncode == 2
+    for number, (moment, rows) in enumerate(states[1:4]):
+        new = tmp_path / f"restored{number}"
+        for after_ms in (5, 15, 30, 60):
+            killed(after_ms / 1000, "restore", "--at", moment, url, str(new))
+        told = tool("restore", "--at", moment, url, str(new)).stdout
+        assert "with the state of" in told, told
+        assert_clean(str(new))
+        server = at_data(tmp_path / f"server{number}", new).start()
+        try:
+            assert values(server) == rows
+            server.execute("INSERT INTO t VALUES (-1, 'new')")
+            server.restart_after_kill()
+            assert len(values(server)) == len(rows) + 1
+        finally:
+            server.kill()
+        again = tool("restore", "--at", moment, url, str(new), check=False)
+        assert again.returncode == 1 and "not overwritten" in again.stderr, again.stderr
+    new = tmp_path / "named"
+    tool("restore", "--point", "the name", url, str(new))
+    server = at_data(tmp_path / "server-named", new).start()
+    try:
+        assert values(server) == states[-1][1]
+    finally:
+        server.kill()
+    private_server.start(keep)
+    assert values(private_server) == [(0, "first")]
+
+
+def diverge(parent, branch, rows: list) -> None:
+    """Both are changed, and collected; neither sees the other's."""
+    assert values(branch) == rows
+    for number in range(6):
+        parent.execute(f"INSERT INTO t VALUES ({1000 + number}, 'parent')", "UPDATE t SET v = v || 'p' WHERE id < 100", "CHECKPOINT")
+        branch.execute(f"INSERT INTO t VALUES ({2000 + number}, 'branch')", "DELETE FROM t WHERE id = " + str(number), "CHECKPOINT")
+    branch.execute("CREATE TABLE only_here (x int)", "INSERT INTO only_here VALUES (1)")
+    assert parent.execute("SELECT count(*) FROM t WHERE v = 'branch'") == [(0,)]
+    assert branch.execute("SELECT count(*) FROM t WHERE v = 'parent' OR v LIKE '%p'") == [(0,)]
+    assert [row[0] for row in values(branch) if row[0] < 100] == [row[0] for row in rows if row[0] >= 6]
+
+
+def test_a_branch_beside_its_parent(private_server, tmp_path):
+    """Made with kill -9 in the middle, served beside the parent, restarted, branched again, and dropped."""
+    private_server.start(OFTEN)
+    private_server.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT g, 'v' || g FROM generate_series(0, 99) AS g")
+    rows = values(private_server)
+    data = private_server.data
+    refused = tool("branch", "create", "trial", str(data), check=False)
+    assert refused.returncode == 1 and "in use" in refused.stderr
+    private_server.stop()
+    through = False
+    for after_ms in (3, 6, 10, 15, 25):
+        through = killed(after_ms / 1000, "branch", "create", "trial", str(data))
+    done = tool("branch", "create", "trial", str(data), check=False)
+    assert done.returncode == 0 or "already exists" in done.stderr, (through, done.stderr)
+    assert "branch trial (made)" in tool("branch", "list", str(data)).stdout
+    assert tool("branch", "create", "No!", str(data), check=False).returncode == 1
+    branch = at_data(tmp_path / "branch", data, "--branch", "trial", *OFTEN)
+    try:
+        branch.start()
+        private_server.start(OFTEN)
+        diverge(private_server, branch, rows)
+        assert private_server.execute("SELECT to_regclass('only_here')") == [(None,)]
+        before = (values(private_server), values(branch))
+        branch.restart_after_kill()
+        private_server.restart_after_kill(arguments=OFTEN)
+        assert (values(private_server), values(branch)) == before
+        private_server.stop()
+        refused = tool("branch", "drop", "trial", str(data), check=False)
+        assert refused.returncode == 1 and "in use" in refused.stderr
+        branch.stop()
+        assert_clean(str(data))
+        clean = tool("fsck", str(data), "--branch", "trial")
+        assert "DAMAGED" not in clean.stdout
+        # A branch of the branch.
+        tool("branch", "create", "trial/again", str(data))
+        second = at_data(tmp_path / "second", data, "--branch", "trial/again").start()
+        try:
+            assert values(second) == before[1]
+            second.execute("DELETE FROM t")
+        finally:
+            second.stop()
+        branch.start()
+        assert values(branch) == before[1]
+        branch.stop()
+        refused = tool("branch", "drop", "trial", str(data), check=False)
+        assert refused.returncode == 1 and "branches of its own" in refused.stderr
+        tool("branch", "drop", "trial/again", str(data))
+        tool("branch", "drop", "trial", str(data))
+        gone = tool("serve", "--data", str(data), "--listen", "127.0.0.1:0", "--branch", "trial", check=False)
+        assert gone.returncode == 1 and 'branch "trial" does not exist' in gone.stderr, gone.stderr
+        private_server.start(OFTEN)
+        private_server.execute("UPDATE t SET v = 'x'", "CHECKPOINT")
+        assert one(private_server, "logstead_checkpoints")["last_collection_error"] is None
+        private_server.stop()
+        assert "0 objects with 0 bytes not needed" in assert_clean(str(data))
+        assert not list((data / "branches").glob("*/objects/*"))
+    finally:
+        branch.kill()
+
+
+@pytest.mark.parametrize("kind", ("dev-bucket", "azurite", "versitygw"))
+def test_a_branch_in_an_object_store(kind, tmp_path):
+    """Made while the parent's server runs."""
+    with start_store(kind, tmp_path) as store:
+        url = home(store)
+        environment = store.environment
+        parent = ObjectServer(tmp_path / "parent", url, environment, *OFTEN)
+        branch = ObjectServer(tmp_path / "branch", url, environment, "--branch", "trial", *OFTEN)
+        try:
+            parent.start()
+            parent.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT g, 'v' || g FROM generate_series(0, 99) AS g", "CHECKPOINT")
+            rows = values(parent)
+            tool("branch", "create", "trial", url, environment=environment)
+            branch.start()
+            diverge(parent, branch, rows)
+            before = (values(parent), values(branch))
+            refused = tool("branch", "drop", "trial", url, environment=environment, check=False)
+            assert refused.returncode == 1, refused.stdout
+            branch.restart_after_kill()
+            assert (values(parent), values(branch)) == before
+            branch.stop()
+            assert "DAMAGED" not in tool("fsck", url, "--branch", "trial", environment=environment).stdout
+            tool("branch", "drop", "trial", url, environment=environment)
+            parent.execute("UPDATE t SET v = 'x'", "CHECKPOINT")
+            new = home(store, "restored")
+            parent.execute("SELECT logstead_create_restore_point('here')", "DELETE FROM t", "CHECKPOINT")
+            tool("restore", "--point", "here", url, new, environment=environment)
+            restored = ObjectServer(tmp_path / "restored", new, environment, *OFTEN)
+            try:
+                restored.start()
+                assert restored.execute("SELECT count(*), min(v) FROM t") == [(106, "x")]
+            finally:
+                restored.kill()
+            parent.stop()
+            assert_clean(url, environment)
+        finally:
+            branch.kill()
+            parent.kill()
