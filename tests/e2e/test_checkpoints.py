@@ -94,6 +94,45 @@ def test_restart_reads_only_what_came_after(private_server):
     assert_clean(str(private_server.data))
 
 
+def test_indexes_come_from_the_checkpoint(private_server):
+    """Indexes of all kinds, changed behind the checkpoint and by kill -9: each finds what a scan finds, and refuses what is taken."""
+    private_server.start(BY_HAND)
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text, n int, w int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        connection.execute("CREATE INDEX lowered ON t (lower(v)); CREATE INDEX ON t (n DESC, id) WHERE n > 100")
+        connection.execute("CREATE UNIQUE INDEX expressed ON t ((id * 2 + 1)); CREATE INDEX dropped ON t (v, n)")
+        connection.execute("INSERT INTO t SELECT g, 'V' || g % 900, g % 300, g FROM generate_series(1, 6000) g")
+        connection.execute("DELETE FROM t WHERE id % 7 = 0")
+        connection.execute("CHECKPOINT")
+    for life in range(3):
+        with private_server.connect(autocommit=True) as connection:
+            connection.execute("UPDATE t SET v = 'W' || id WHERE id % 97 = %s", (life,))
+            connection.execute("DELETE FROM t WHERE id % 89 = %s", (life,))
+            connection.execute("INSERT INTO t SELECT g, 'X', 200, g FROM generate_series(%s::int, %s::int) g", (7000 + life * 50, 7030 + life * 50))
+            if life == 1:
+                connection.execute("DROP INDEX dropped; CREATE INDEX late ON t (v); REINDEX INDEX lowered")
+            if life == 2:
+                connection.execute("CHECKPOINT")
+        private_server.restart_after_kill(arguments=BY_HAND)
+        with private_server.connect(autocommit=True) as connection:
+            everything = connection.execute("SELECT id, v, n, w FROM t").fetchall()
+            assert len({row[0] for row in everything}) == len(everything) > 4_900
+            for id, v, n, w in random.Random(life).sample(everything, 60):
+                same = lambda condition: sorted(row for row in everything if condition(row))
+                ask = lambda where, *values: sorted(connection.execute(f"SELECT id, v, n, w FROM t WHERE {where}", values).fetchall())
+                assert ask("id = %s", id) == same(lambda row: row[0] == id)
+                assert ask("lower(v) = lower(%s)", v) == same(lambda row: row[1].lower() == v.lower())
+                assert ask("n > 100 AND n = %s", n) == same(lambda row: row[2] > 100 and row[2] == n)
+                assert ask("id * 2 + 1 = %s", id * 2 + 1) == same(lambda row: row[0] == id)
+                assert ask("w = %s", w) == same(lambda row: row[3] == w)
+                for taken in ("(%s, 'y', 1, -1)", "(-%s, 'y', 1, %s)"):
+                    with pytest.raises(psycopg.errors.UniqueViolation):
+                        values = (id,) if taken.count("%s") == 1 else (id, w)
+                        connection.execute(f"INSERT INTO t VALUES {taken}", values)
+    private_server.stop()
+    assert_clean(str(private_server.data))
+
+
 def test_without_one_everything_is_read(private_server):
     """The same without CHECKPOINT: what the test above measures against. And an orderly stop takes none by itself then."""
     private_server.start(BY_HAND)

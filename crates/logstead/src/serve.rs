@@ -268,6 +268,14 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         release(&engine, env, config.lease_duration);
         (EXIT_FAILURE, format!("the catalog: {error}"))
     })?;
+    let indexes = store.started_indexes();
+    info!(
+        "indexes: {} from the checkpoint, {} built from rows",
+        indexes.restored, indexes.built
+    );
+    for damaged in &indexes.damaged {
+        warn!("built from rows, because the checkpoint's leaves cannot be used: {damaged}");
+    }
     store.set_tariff(Tariff {
         prices,
         lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),

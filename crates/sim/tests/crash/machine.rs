@@ -14,9 +14,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env, Guard,
-    Isolation, KeyExtractor, KeyKind, PagesError, Present, ProtocolKind, QueueKind, RowRef,
-    ScanCursor, Table, Tracking, Worker,
+    Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env,
+    FaultError, Guard, Isolation, KeyExtractor, KeyKind, OpenError, PagesError, Present,
+    ProtocolKind, QueueKind, RestoredIndex, RowRef, ScanCursor, Table, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -127,6 +127,8 @@ pub(crate) struct CheckpointCounts {
     pub(crate) cut_short: u64,
     /// Starts that loaded one.
     pub(crate) loaded: u64,
+    /// Indexes taken from one.
+    pub(crate) indexes: u64,
 }
 
 impl Outcomes {
@@ -149,6 +151,7 @@ impl Outcomes {
         mine.segments_removed += theirs.segments_removed;
         mine.cut_short += theirs.cut_short;
         mine.loaded += theirs.loaded;
+        mine.indexes += theirs.indexes;
         self.counts.acknowledged += other.counts.acknowledged;
         self.counts.answered += other.counts.answered;
         self.counts.errors_told += other.counts.errors_told;
@@ -301,6 +304,11 @@ impl Machine {
                 _ => {}
             }
             let opened = Engine::open(self.options(), self.home.clone(), self.env.clone());
+            // The indexes are a part of the start, and as likely to be cut off.
+            let opened = opened.and_then(|(engine, _)| match self.tables(engine) {
+                Ok(tables) => Ok(tables),
+                Err(error) => Err(OpenError::Options(error.to_string())),
+            });
             if home.is_down() {
                 drop(opened);
                 self.outcomes.crashes_in_recovery += 1;
@@ -309,22 +317,23 @@ impl Machine {
                 continue;
             }
             home.crash_at(u64::MAX);
-            let (engine, _) = opened.map_err(|error| format!("recovery: {error}"))?;
-            let loaded = engine.checkpoint_stats().loaded.is_some();
+            let tables = opened.map_err(|error| format!("recovery: {error}"))?;
+            let loaded = tables.engine.checkpoint_stats().loaded.is_some();
             self.outcomes.checkpoints.loaded += u64::from(loaded);
-            self.judge(&engine)?;
+            self.judge(&tables)?;
             if again > 0 {
                 // The same once more, from what this recovery has left.
                 again -= 1;
-                drop(engine);
+                drop(tables);
                 self.stop();
                 continue;
             }
-            return Ok(self.tables(engine));
+            return Ok(tables);
         }
     }
 
-    fn judge(&mut self, engine: &Engine) -> Result<(), String> {
+    fn judge(&mut self, tables: &Tables) -> Result<(), String> {
+        let engine = &tables.engine;
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);
         let mut all = |table: &Arc<Table>| {
@@ -347,6 +356,14 @@ impl Machine {
         if rows.len() != found.len() {
             return Err("a key is there twice after recovery".to_owned());
         }
+        for (key, value) in &rows {
+            let found = tables.read(&mut txn, *key).map_err(|e| e.to_string())?;
+            if found.as_ref() != Some(value) {
+                return Err(format!(
+                    "the row with key {key} is not found by its index, but {found:?}"
+                ));
+            }
+        }
         let Aftermath {
             survived,
             survived_unacknowledged,
@@ -360,23 +377,35 @@ impl Machine {
         Ok(())
     }
 
-    fn tables(&self, engine: Engine) -> Tables {
+    fn tables(&mut self, engine: Engine) -> Result<Tables, FaultError> {
         let ledger = engine.create_table(LEDGER);
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);
         let mut make = |number| {
             let rows = engine.create_table(rows_table(number));
-            let by_key = engine.create_index(&rows, by_key_index(number), true, Arc::new(ByKey));
-            txn.build_index(&rows, &by_key).expect("keys are unique");
-            (rows, by_key)
+            let id = by_key_index(number);
+            let by_key = match engine.restore_index(&rows, id, true, Arc::new(ByKey))? {
+                RestoredIndex::Restored(index) => {
+                    self.outcomes.checkpoints.indexes += 1;
+                    index
+                }
+                RestoredIndex::NotStored => {
+                    let index = engine.create_index(&rows, id, true, Arc::new(ByKey));
+                    txn.build_index(&rows, &index).expect("keys are unique");
+                    index
+                }
+                RestoredIndex::Damaged(what) => return Err(FaultError::Damaged(what)),
+            };
+            Ok((rows, by_key))
         };
-        let rows = (0..TABLES).map(&mut make).collect();
+        let rows = (0..TABLES).map(&mut make).collect::<Result<_, _>>()?;
         drop(txn);
-        Tables {
+        engine.end_start();
+        Ok(Tables {
             engine,
             rows,
             ledger,
-        }
+        })
     }
 
     fn live(&mut self, tables: &Tables) -> Result<(), String> {

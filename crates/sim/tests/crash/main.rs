@@ -133,7 +133,7 @@ fn crashes_at_every_request_of_a_life_and_of_its_recovery() {
     println!("{runs} runs: {all:?}");
     assert!(all.crashes_in_recovery > 0 && all.lost > 0, "{all:?}");
     assert!(
-        all.checkpoints.cut_short > 0 && all.checkpoints.loaded > 0,
+        all.checkpoints.cut_short > 0 && all.checkpoints.loaded > 0 && all.checkpoints.indexes > 0,
         "{all:?}"
     );
 }

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, Guard, Index, Isolation, Outcome, Present, RowBuilder, RowRef, Table, Txn,
-    Worker, WriteError,
+    CommitError, Engine, FaultError, Guard, Index, Isolation, Outcome, Present, RowBuilder, RowRef,
+    Table, Txn, Worker, WriteError,
 };
 use logstead_sim::crash::{Key, Oracle, State, Writer};
 use logstead_types::Csn;
@@ -104,6 +104,21 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
+    /// What a transaction reads of a key, brought in if it is absent.
+    pub(crate) fn read(&self, txn: &mut Txn, key: Key) -> Result<Option<Vec<u8>>, FaultError> {
+        let (_, by_key) = self.of(key);
+        loop {
+            let absent = {
+                let guard = Guard::pin();
+                match txn.get(by_key, &key.to_be_bytes(), &guard) {
+                    Ok(row) => return Ok(row.map(|row| value_of(row.bytes))),
+                    Err(absent) => absent,
+                }
+            };
+            absent.load_here(txn)?;
+        }
+    }
+
     fn of(&self, key: Key) -> &(Arc<Table>, Arc<Index>) {
         &self.rows[(key % TABLES) as usize]
     }
@@ -249,7 +264,7 @@ impl Client {
         match self.dice.roll(if only_reads { 3 } else { 12 }) {
             0..3 => {
                 for key in key..(key + 1 + self.dice.roll(2)).min(KEYS) {
-                    self.look(txn, attempt, key);
+                    self.look(txn, attempt, key)?;
                 }
             }
             3 => {
@@ -280,9 +295,12 @@ impl Client {
     }
 
     /// Reads a key in the snapshot.
-    fn look(&self, txn: &mut Txn, attempt: &mut Attempt, key: Key) {
+    fn look(&self, txn: &mut Txn, attempt: &mut Attempt, key: Key) -> Result<(), Stop> {
+        // The machine stops meanwhile: nobody hears of it.
+        self.tables.read(txn, key).map_err(|_| Stop::Retry)?;
         let (_, by_key) = self.tables.of(key);
         let guard = Guard::pin();
+        // It was brought in.
         let row = txn.get(by_key, &key.to_be_bytes(), &guard).expect_present();
         let value = row.map(|row| value_of(row.bytes));
         if let Some(own) = attempt.own.get(&key) {
@@ -293,11 +311,12 @@ impl Client {
                 );
                 self.log.borrow_mut().wrong.get_or_insert(what);
             }
-            return;
+            return Ok(());
         }
         let log = &mut *self.log.borrow_mut();
         let read = log.oracle.read(key, attempt.snapshot, value.as_deref());
         attempt.follows.extend(log.check(read).flatten());
+        Ok(())
     }
 
     /// The newest state of the row that the snapshot has of the key.
@@ -338,7 +357,7 @@ impl Client {
         let (rows, by_key) = self.tables.of(key).clone();
         let mut newest = false;
         loop {
-            self.look(txn, attempt, key);
+            self.look(txn, attempt, key)?;
             let (done, after) = {
                 let guard = Guard::pin();
                 let found = txn
@@ -383,6 +402,9 @@ impl Client {
                     blocker.wait(txn).await.map_err(|_| Stop::Retry)?;
                     newest = txn.isolation() == Isolation::ReadCommitted;
                 }
+                Err(WriteError::Absent(absent)) => {
+                    absent.load_here(txn).map_err(|_| Stop::Retry)?;
+                }
                 Err(WriteError::Changed) => newest = true,
                 Err(WriteError::Gone | WriteError::SelfModified)
                 | Err(WriteError::Unique { .. })
@@ -420,7 +442,7 @@ impl Client {
         let (rows, by_key) = self.tables.of(key).clone();
         if txn.isolation() != Isolation::ReadCommitted {
             // The snapshot may hold a row that is deleted by now: an insert would make it two.
-            self.look(txn, attempt, key);
+            self.look(txn, attempt, key)?;
             let guard = Guard::pin();
             if txn
                 .get(&by_key, &key.to_be_bytes(), &guard)
@@ -441,6 +463,9 @@ impl Client {
                 }
                 Err(WriteError::Blocked(blocker)) => {
                     blocker.wait(txn).await.map_err(|_| Stop::Retry)?;
+                }
+                Err(WriteError::Absent(absent)) => {
+                    absent.load_here(txn).map_err(|_| Stop::Retry)?;
                 }
                 Err(WriteError::Unique { .. }) => {
                     let top = self.log.borrow().oracle.newest(key);

@@ -100,6 +100,10 @@ fn text_depends(ty: Oid, output: bool) -> bool {
     }
 }
 
+/// How values become keys, and what immutable functions give. To be raised when either changes: indexes that were stored by another version of the program are then
+/// built anew from rows.
+const KEYS: u64 = 1;
+
 enum Source {
     /// Straight from stored bytes: position, stored form for rows without the column (`None` is NULL).
     Column(usize, Option<Vec<u8>>),
@@ -184,6 +188,34 @@ impl RowKeys {
             predicate: bound.predicate,
             read,
         })
+    }
+
+    /// Stands for how keys are made: equal for two indexes only if each row has the same key in both. Stored with the index's leaves, so it follows from
+    /// the definition alone, and from [`KEYS`].
+    fn number(&self) -> u64 {
+        let mut text = KEYS.to_le_bytes().to_vec();
+        let mut add = |bytes: &[u8]| {
+            text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            text.extend_from_slice(bytes);
+        };
+        for (part, column) in self.parts.iter().zip(&self.index.columns) {
+            add(&part.ty.to_le_bytes());
+            add(&[u8::from(part.desc), u8::from(part.nulls_first)]);
+            match (&part.source, &column.key) {
+                (Source::Column(position, missing), _) => {
+                    add(&(*position as u64).to_le_bytes());
+                    add(missing.as_deref().unwrap_or_default());
+                    add(&[u8::from(missing.is_some())]);
+                }
+                (Source::Expression(_), IndexKey::Expression { text, .. }) => add(text.as_bytes()),
+                (Source::Expression(_), IndexKey::Column(_)) => add(b"?"),
+            }
+        }
+        if let Some(predicate) = &self.index.predicate {
+            add(b"WHERE");
+            add(predicate.as_bytes());
+        }
+        fnv1a(&text)
     }
 
     /// The index as it was made.
@@ -306,9 +338,21 @@ impl KeyExtractor for RowKeys {
         key.unwrap_or(KeyKind::Failed)
     }
 
+    fn keys(&self) -> u64 {
+        self.number()
+    }
+
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
         Some(self)
     }
+}
+
+/// The 64-bit FNV-1a hash, never 0: the same on every machine, in every version.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.max(1)
 }
 
 /// The session that index expressions see: no clock, no settings but the defaults, no catalog.

@@ -25,8 +25,8 @@ pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use pg_catalog::Tariff;
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
-pub use store::CatalogStore;
 pub(crate) use store::dependency_failure;
+pub use store::{CatalogStore, StartedIndexes};
 
 use crate::error::Result;
 use crate::func::Context;

@@ -7,7 +7,8 @@
 //! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
 //!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (traps T10).
 //! - An OID is given out only below a logged bound: none is used twice, whatever crashes.
-//! - At start every storage that no relation refers to is dropped, and every index is built again.
+//! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log behind it, or is built again from rows
+//!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.
 
 use super::change::{Change, is_stored};
 use super::index_keys::RowKeys;
@@ -24,10 +25,10 @@ use crate::exec::wait::fault;
 use crate::value::Oid;
 use logstead_engine::{
     CacheStats, CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome,
-    HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table,
-    TryCommitError, Txn, Worker, WriteError,
+    HomeUsage, Isolation, KeyExtractor, RecoveryReport, RestorePoint, RestoredIndex, RowBuilder,
+    ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
 };
-use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
+use logstead_types::{Csn, IndexId, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -65,6 +66,18 @@ pub struct CatalogStore {
     oids: Mutex<Oids>,
     tariff: RwLock<Arc<Tariff>>,
     recovery: OnceLock<Arc<RecoveryReport>>,
+    started_indexes: OnceLock<StartedIndexes>,
+}
+
+/// Where the indexes of tables have come from at the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartedIndexes {
+    /// From the checkpoint, with the log behind it.
+    pub restored: usize,
+    /// From all rows of their tables.
+    pub built: usize,
+    /// Those of them that the checkpoint has, but cannot be read there, and why.
+    pub damaged: Vec<String>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -156,6 +169,7 @@ impl CatalogStore {
     /// Opens the catalog of `engine`, making that of an empty log first. To be called once, before the workers start.
     pub fn open(engine: &Engine) -> Result<Arc<CatalogStore>> {
         let worker = engine.worker(WorkerId(0));
+        let mut indexes = StartedIndexes::default();
         for id in OBJECT_TABLES {
             let table = engine.create_table(id);
             // Dropping and truncating tables must go on when the memory budget is used up.
@@ -178,7 +192,10 @@ impl CatalogStore {
             rows
         };
         let (store, orphans) = rows.into_store(engine)?;
-        store.make_storages(&worker)?;
+        store.make_storages(&worker, &mut indexes)?;
+        // Whatever the log has told of indexes is used.
+        engine.end_start();
+        let _was_told = store.started_indexes.set(indexes);
         store.delete(&worker, &orphans)?;
         store.reserve(&worker, &mut locked(&store.oids))?;
         worker.flush(FlushMode::Inline);
@@ -193,6 +210,11 @@ impl CatalogStore {
     /// Says what the start has read, for `logstead_recovery`. The first call counts.
     pub fn set_recovery(&self, report: RecoveryReport) {
         let _was_told = self.recovery.set(Arc::new(report));
+    }
+
+    /// Where its indexes have come from.
+    pub fn started_indexes(&self) -> StartedIndexes {
+        self.started_indexes.get().cloned().unwrap_or_default()
     }
 
     /// The engine.
@@ -312,7 +334,7 @@ impl CatalogStore {
     }
 
     /// Makes the storage of every table and builds its indexes; drops what nothing refers to.
-    fn make_storages(&self, worker: &Worker) -> Result<()> {
+    fn make_storages(&self, worker: &Worker, indexes: &mut StartedIndexes) -> Result<()> {
         let mut used: HashSet<TableId> = OBJECT_TABLES
             .into_iter()
             .chain([SEQUENCES, COUNTER])
@@ -327,8 +349,10 @@ impl CatalogStore {
                 used.insert(relation.storage);
                 let table = self.engine.create_table(relation.storage);
                 for index in &relation.indexes {
-                    attach_index(&self.engine, &table, relation, index, catalog)?;
-                    build_index(worker, &table, index.storage)?;
+                    let keys = Arc::new(RowKeys::new(relation, index, catalog)?);
+                    let unique = index.holds_keys_once();
+                    let id = index.storage;
+                    bring_index(&self.engine, worker, &table, id, unique, keys, indexes)?;
                 }
             }
         }
@@ -356,8 +380,32 @@ pub(crate) fn attach_index(
     Ok(())
 }
 
+/// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows.
+fn bring_index(
+    engine: &Engine,
+    worker: &Worker,
+    table: &Arc<Table>,
+    id: IndexId,
+    unique: bool,
+    keys: Arc<dyn KeyExtractor>,
+    indexes: &mut StartedIndexes,
+) -> Result<()> {
+    let restored = engine.restore_index(table, id, unique, keys.clone());
+    match restored.map_err(|error| fault(&error))? {
+        RestoredIndex::Restored(_) => {
+            indexes.restored += 1;
+            return Ok(());
+        }
+        RestoredIndex::NotStored => {}
+        RestoredIndex::Damaged(why) => indexes.damaged.push(format!("index {id}: {why}")),
+    }
+    indexes.built += 1;
+    engine.create_index(table, id, unique, keys);
+    build_index(worker, table, id)
+}
+
 /// Fills an index at start, when nobody else is there.
-fn build_index(worker: &Worker, table: &Arc<Table>, index: logstead_types::IndexId) -> Result<()> {
+fn build_index(worker: &Worker, table: &Arc<Table>, index: IndexId) -> Result<()> {
     let found = table
         .index(index)
         .ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
@@ -584,6 +632,7 @@ impl Rows {
                 }),
                 tariff: RwLock::default(),
                 recovery: OnceLock::new(),
+                started_indexes: OnceLock::new(),
             }
         });
         Ok((store, orphans))

@@ -442,3 +442,40 @@ fn changes_of_the_catalog_alone_write_no_row_of_the_table() {
         "23502: column \"a\" of relation \"t\" contains null values"
     );
 }
+
+/// What the checkpoint has as it is now is taken from there; what came, changed or went since is not.
+#[test]
+fn indexes_come_from_the_checkpoint_or_from_rows() {
+    let world = World::new();
+    world
+        .run("create table t (a int primary key, b text, c int, unique (b) deferrable)")
+        .unwrap();
+    world
+        .run("create index e on t (lower(b)); create index p on t (c desc) where c > 3; create index r on t (c); create index d on t (a, c)")
+        .unwrap();
+    world.store.engine().checkpoint().unwrap();
+    let world = world.reopen();
+    let started = world.store.started_indexes();
+    assert_eq!((started.restored, started.built), (6, 0), "{started:?}");
+    // After the checkpoint: a new one, one that goes, one that is made anew, one whose expression is spelled differently.
+    world.run("create index n on t (b, a)").unwrap();
+    world.run("drop index d").unwrap();
+    world.run("reindex index r").unwrap();
+    world.run("alter table t rename column b to bb").unwrap();
+    let world = world.reopen();
+    let started = world.store.started_indexes();
+    assert_eq!((started.restored, started.built), (3, 3), "{started:?}");
+    // The number of an index that the checkpoint still has and nobody claims is not taken for a new one's.
+    world.run("create index again on t (a, c)").unwrap();
+    let world = world.reopen();
+    assert_eq!(world.store.started_indexes().restored, 3);
+    world.store.engine().checkpoint().unwrap();
+    let world = world.reopen();
+    let started = world.store.started_indexes();
+    assert_eq!((started.restored, started.built), (7, 0), "{started:?}");
+    // Another storage, other indexes.
+    world.run("truncate t").unwrap();
+    let world = world.reopen();
+    let started = world.store.started_indexes();
+    assert_eq!((started.restored, started.built), (0, 7), "{started:?}");
+}
