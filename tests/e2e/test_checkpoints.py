@@ -106,8 +106,8 @@ def test_indexes_come_from_the_checkpoint(private_server):
         connection.execute("CHECKPOINT")
     for life in range(3):
         with private_server.connect(autocommit=True) as connection:
-            connection.execute("UPDATE t SET v = 'W' || id WHERE id % 97 = %s", (life,))
-            connection.execute("DELETE FROM t WHERE id % 89 = %s", (life,))
+            connection.execute("UPDATE t SET v = 'W' || id WHERE id %% 97 = %s", (life,))
+            connection.execute("DELETE FROM t WHERE id %% 89 = %s", (life,))
             connection.execute("INSERT INTO t SELECT g, 'X', 200, g FROM generate_series(%s::int, %s::int) g", (7000 + life * 50, 7030 + life * 50))
             if life == 1:
                 connection.execute("DROP INDEX dropped; CREATE INDEX late ON t (v); REINDEX INDEX lowered")
