@@ -13,9 +13,11 @@ use crate::bucket::{BucketError, Entry, Outcome, Stat};
 use crate::{HomeError, Position, SegmentInfo};
 use bytes::Bytes;
 use logstead_types::LaneId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::task::JoinSet;
 
 /// An object with more fences than that has met as many servers that died taking over from each other; it is not looked at.
@@ -89,10 +91,9 @@ impl Listing {
     /// What these names of a lane say.
     async fn from(core: &Core, lane: LaneId, entries: &[Entry]) -> Result<Listing, HomeError> {
         let mut listing = Listing::default();
+        let fences = fences_of(core, lane, entries).await?;
         for entry in entries {
-            let Some((segment, part)) =
-                names::parse_lane(&entry.name).and_then(|(_, rest)| names::parse_part(rest))
-            else {
+            let Some((segment, part)) = part_of(entry) else {
                 continue;
             };
             let objects = listing.segments.entry(segment).or_default();
@@ -101,10 +102,7 @@ impl Listing {
                 Part::Patch(offset) => {
                     objects.patches.insert(offset, entry.len);
                 }
-                Part::Block(offset)
-                    if entry.len == names::FENCE_LEN
-                        && is_fence(core, &entry.name, lane).await? =>
-                {
+                Part::Block(offset) if fences.contains(entry.name.as_str()) => {
                     objects.fences.push(offset);
                 }
                 Part::Block(offset) => {
@@ -132,6 +130,66 @@ async fn list(core: &Core, directory: &str) -> Result<Vec<Entry>, HomeError> {
     entries.map_err(|error| failed(&error))
 }
 
+/// Of which segment an object of a lane is, and what of it.
+fn part_of(entry: &Entry) -> Option<(u64, Part)> {
+    names::parse_lane(&entry.name).and_then(|(_, rest)| names::parse_part(rest))
+}
+
+/// Could this be a fence in a plain lane? Only its bytes tell.
+fn may_be_fence(entry: &Entry) -> bool {
+    entry.len == names::FENCE_LEN && matches!(part_of(entry), Some((_, Part::Block(_))))
+}
+
+/// Is this a block, or what stands for one, whatever its bytes are?
+fn is_data(entry: &Entry) -> bool {
+    match part_of(entry) {
+        None => false,
+        Some((_, Part::Segment)) => entry.len >= names::HEAD_LEN,
+        Some((_, Part::Block(_))) => entry.len != names::FENCE_LEN,
+        Some((_, Part::Patch(_))) => true,
+    }
+}
+
+/// The names of those objects that are fences. They are never removed, so there are more of them with every start: several are asked for at a time.
+async fn fences_of<'e>(
+    core: &Core,
+    lane: LaneId,
+    entries: &'e [Entry],
+) -> Result<HashSet<&'e str>, HomeError> {
+    let doubtful: Vec<&str> = entries
+        .iter()
+        .filter(|entry| may_be_fence(entry))
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let mut fences = HashSet::new();
+    for together in doubtful.chunks(TOGETHER) {
+        let mut asked: Vec<_> = together
+            .iter()
+            .map(|name| (*name, Box::pin(is_fence(core, name, lane)), None))
+            .collect();
+        poll_fn(|context| {
+            for (_, ask, answer) in &mut asked {
+                if answer.is_none()
+                    && let Poll::Ready(is_fence) = ask.as_mut().poll(context)
+                {
+                    *answer = Some(is_fence);
+                }
+            }
+            match asked.iter().all(|(_, _, answer)| answer.is_some()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+        for (name, _, answer) in asked {
+            if answer.transpose()?.unwrap_or(false) {
+                fences.insert(name);
+            }
+        }
+    }
+    Ok(fences)
+}
+
 /// Is this object a fence and nothing else?
 pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bool, HomeError> {
     let ask = || core.bucket.get_range(name, 0, names::FENCE_LEN + 1);
@@ -156,7 +214,10 @@ pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
         .filter_map(|entry| names::parse_side_lane(&entry.name));
     let mut lanes: BTreeSet<LaneId> = with_sides.collect();
     for (lane, entries) in by_lane {
-        if !Listing::from(core, lane, &entries)
+        // Fences are looked at only where nothing else says that there is a segment.
+        if entries.iter().any(is_data) {
+            lanes.insert(lane);
+        } else if !Listing::from(core, lane, &entries)
             .await?
             .infos()
             .is_empty()

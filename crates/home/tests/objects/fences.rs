@@ -489,3 +489,37 @@ fn t3_a_fence_while_the_old_writer_writes_as_fast_as_it_can() {
         }
     }
 }
+
+/// Fences stay for ever, so there are more of them with every start: listing lanes asks for none of them where blocks tell, and a listing of
+/// segments for each once.
+#[test]
+fn fences_that_pile_up_cost_little() {
+    const STARTS: u64 = 40;
+    let bucket = rig::plain();
+    for epoch in 1..=STARTS {
+        let home = rig::open(&bucket.handle(epoch as u32));
+        let mut writer = Writer::open(&home, 1, epoch << 32);
+        writer.write_all(3);
+        drop(home);
+        let next = rig::open(&bucket.handle(epoch as u32 + 1));
+        next.fence(LANE, epoch << 32, "the next start")
+            .expect("fences");
+    }
+    let home = rig::open(&bucket);
+    let before = bucket.requests_of(Kind::GetRange);
+    assert_eq!(home.lanes().expect("lists"), [LANE]);
+    assert_eq!(bucket.requests_of(Kind::GetRange), before);
+    let segments = home.segments(LANE).expect("lists");
+    assert_eq!(segments.len() as u64, STARTS, "fences are no segments");
+    let asked = bucket.requests_of(Kind::GetRange) - before;
+    let fences = bucket
+        .objects()
+        .iter()
+        .filter(|(_, len)| *len == 60)
+        .count() as u64;
+    assert!(asked >= STARTS && asked == fences, "{asked} for {fences}");
+    // A lane of nothing but fences is none.
+    home.fence(logstead_types::LaneId(5), 1 << 32, "somebody")
+        .expect("fences");
+    assert_eq!(home.lanes().expect("lists"), [LANE]);
+}
