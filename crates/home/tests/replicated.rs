@@ -3,8 +3,8 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, Position, Presence, ReplicatedHome, ReplicatedOptions,
-    SimulatedHome, Source, conformance,
+    Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, ReplicatedHome,
+    ReplicatedOptions, SimulatedHome, Source, conformance,
 };
 use logstead_types::LaneId;
 use std::sync::{Arc, mpsc};
@@ -235,9 +235,11 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
     let home = open_with(&children, options).expect("opens");
     for child in &children {
         child.open_lane(LANE, 0).expect("opens");
+        child.put_object(ObjectId(9), b"not needed").expect("puts");
     }
     let remove = || {
         home.remove_side(LANE, 7).expect("is asked for");
+        home.remove_object(ObjectId(9)).expect("is asked for");
         home.seal(LANE, Position::start_of(0))
             .expect("is asked for");
         home.trim(LANE, 0).expect("is asked for");
@@ -262,6 +264,7 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
         let mut left = child.segments(LANE).expect("lists");
         left.retain(|info| info.segment == 0);
         assert!(left.is_empty(), "{left:?}");
+        assert!(child.objects().expect("lists").is_empty());
     }
 }
 

@@ -39,6 +39,7 @@ mod flush;
 mod interleave;
 #[cfg(test)]
 mod races;
+mod room;
 mod side;
 mod start;
 mod steal;
@@ -46,6 +47,7 @@ mod times;
 
 pub use allowance::Allowance;
 pub use errors::{LaneError, NoRoom};
+pub use room::Room;
 pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
 
 use crate::block::HEADER_LEN;
@@ -767,53 +769,6 @@ impl fmt::Debug for Lane {
         f.debug_struct("Lane")
             .field("id", &self.id())
             .field("first_not_durable", &first)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Place for one entry. Given back when dropped.
-#[must_use]
-pub struct Room {
-    shared: Arc<Shared>,
-    bytes: usize,
-    need: usize,
-    need_at_home: u64,
-    /// What it has taken from the allowance.
-    allowed: u64,
-}
-
-impl Room {
-    /// Bytes of records it holds.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        if self.need == 0 {
-            return;
-        }
-        let waiters = {
-            let mut state = self.shared.state.lock();
-            state.reserved_bytes -= self.need;
-            state.reserved_at_home_bytes -= self.need_at_home;
-            // Only those whom this reservation may have kept out: else one whom the home refuses would wake itself, for ever.
-            if std::mem::take(&mut state.space_wanted) {
-                std::mem::take(&mut state.waiters)
-            } else {
-                Vec::new()
-            }
-        };
-        self.shared.give_back(self.allowed);
-        self.shared.wake(waiters);
-    }
-}
-
-impl fmt::Debug for Room {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room")
-            .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
 }

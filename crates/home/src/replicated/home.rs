@@ -1,0 +1,460 @@
+//! What a home of homes offers: each call, as questions to its children.
+
+use super::child::ask_each;
+use super::lane::ReplicatedLane;
+use super::{Ack, OpenLane, ReplicatedHome, side};
+use crate::{
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, RoomListener, SegmentInfo, SideWriter, Tag,
+};
+use logstead_types::LaneId;
+use parking_lot::Mutex;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl LogHome for ReplicatedHome {
+    fn facts(&self) -> Facts {
+        self.inner.facts
+    }
+
+    fn describe(&self) -> String {
+        let urls: Vec<_> = self.inner.children.iter().map(|c| c.url.as_str()).collect();
+        urls.join(",")
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        let inner = &self.inner;
+        let ack = match inner.options.ack {
+            Ack::All => "all",
+            Ack::Majority => "majority",
+        };
+        let mut report = vec![("ack".to_owned(), ack.to_owned())];
+        let votes = inner.votes();
+        let lanes: Vec<_> = inner.lanes.read().values().cloned().collect();
+        for (index, child) in inner.children.iter().enumerate() {
+            let name = |what: &str| format!("replica {index} {what}");
+            report.push((name("home"), child.url.clone()));
+            let state = match child.why_down() {
+                Some(why) => format!("left out: {why}"),
+                None if votes[index] => "member".to_owned(),
+                None => "not counted yet".to_owned(),
+            };
+            report.push((name("state"), state));
+            let behind = lanes
+                .iter()
+                .map(|lane| lane.state.lock().queued_bytes(index));
+            report.push((name("bytes behind"), behind.sum::<u64>().to_string()));
+            if let Some(home) = child.home() {
+                let own = home.report().into_iter();
+                report.extend(own.map(|(what, value)| (name(&what), value)));
+            }
+        }
+        report
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        let homes = self.inner.children.iter().filter_map(|child| child.home());
+        homes.flat_map(|home| home.usage()).collect()
+    }
+
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        self.inner.check_members()?;
+        let wanted = self.inner.membership.lock().readers();
+        self.inner.must("fencing a lane", wanted, &|_| {
+            let by = by.to_owned();
+            Box::new(move |home| home.fence(lane, first_segment, &by))
+        })?;
+        Ok(())
+    }
+
+    fn copies(&self) -> usize {
+        self.inner.children.len()
+    }
+
+    fn read_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        into: &mut Buffer,
+    ) -> Result<usize, HomeError> {
+        self.inner.read_child(copy, lane, at, into)
+    }
+
+    fn has_copy(&self, copy: usize) -> bool {
+        self.inner.up(copy).is_some()
+    }
+
+    fn copies_behind(&self) -> Vec<usize> {
+        self.inner.behind()
+    }
+
+    fn rewrite_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let inner = &self.inner;
+        let bytes = copied(block, len);
+        let answers = ask_each(
+            &inner.children,
+            &inner.env,
+            inner.waits(),
+            &|_| false,
+            &|child| {
+                let home = Arc::clone(inner.up(child).filter(|_| child == copy)?);
+                let bytes = Arc::clone(&bytes);
+                Some(Box::new(move || home.rewrite(lane, at, &bytes, len)))
+            },
+        );
+        let asked = inner.up(copy).is_some();
+        match answers.into_iter().nth(copy).flatten() {
+            Some(Ok(())) => return Ok(()),
+            None if !asked => return Ok(()),
+            Some(Err(error @ HomeError::Fenced(_))) => return Err(error),
+            Some(Err(error)) => inner.leave_out(copy, format!("completing it: {error}")),
+            None => inner.leave_out(copy, "completing it: no answer in time".to_owned()),
+        }
+        inner.enough_to_judge()
+    }
+
+    fn copies_completed(&self) -> Result<(), HomeError> {
+        self.inner.settle_members()
+    }
+
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        let inner = &self.inner;
+        if inner.lane(lane).is_some() {
+            return Err(NoRoom::Failed(HomeError::Misuse {
+                lane,
+                what: "opened at a segment that is not fresh",
+            }));
+        }
+        let needed = inner.membership.lock().needed();
+        let listening = Arc::downgrade(inner);
+        inner
+            .must("opening a lane", needed, &|child| {
+                let listening = listening.clone();
+                Box::new(move |home| {
+                    home.open_lane(lane, first_segment).map_err(from_room)?;
+                    let again = move || {
+                        let Some(inner) = listening.upgrade() else {
+                            return;
+                        };
+                        if let Some(lane) = inner.lane(lane) {
+                            inner.pump(&lane, child);
+                        }
+                    };
+                    home.set_room_listener(lane, Box::new(again));
+                    Ok(())
+                })
+            })
+            .map_err(NoRoom::from_home)?;
+        let rollover = inner
+            .facts
+            .rollover
+            .ok_or(HomeError::Unsupported("appends"))?;
+        let mut state = ReplicatedLane::new(
+            first_segment,
+            rollover,
+            needed,
+            inner.votes(),
+            inner.in_flight_max.clone(),
+        );
+        let mut lanes = inner.lanes.write();
+        for child in 0..inner.children.len() {
+            if inner.up(child).is_none() {
+                let _nobody_waits = state.drop_child(child);
+            }
+        }
+        let opened = OpenLane {
+            id: lane,
+            state: Mutex::new(state),
+            spares: Mutex::default(),
+            trims: Mutex::new(vec![BTreeSet::new(); inner.children.len()]),
+        };
+        lanes.insert(lane, Arc::new(opened));
+        Ok(())
+    }
+
+    // There is always room: each child's own is waited for behind the queue.
+    fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
+
+    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+        let misuse = |what| Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
+        let Some(open) = self.inner.lane(lane) else {
+            return misuse("the lane is not open");
+        };
+        if bytes > self.inner.facts.room_size_bytes_max {
+            return misuse("more room asked for than an append may have");
+        }
+        match open.state.lock().failed() {
+            Some(error) => Err(NoRoom::Failed(error.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        let misuse = |what| HomeError::Misuse { lane, what };
+        let open = self.inner.lane(lane);
+        let open = open.ok_or_else(|| misuse("the lane is not open"))?;
+        let facts = &self.inner.facts;
+        if !len.is_multiple_of(facts.block_alignment as u64) || len > facts.room_size_bytes_max {
+            return Err(misuse(
+                "length is not aligned or larger than an append may be",
+            ));
+        }
+        open.state.lock().place(len)
+    }
+
+    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
+        let inner = &self.inner;
+        let Some(open) = inner.lane(lane) else {
+            let what = "the lane is not open";
+            return done(block, Err(HomeError::Misuse { lane, what }));
+        };
+        let told = open.state.lock().give(at, block, len, done);
+        if let Some(told) = told {
+            return told.tell();
+        }
+        for child in 0..inner.children.len() {
+            inner.pump(&open, child);
+        }
+        for child in 0..inner.children.len() {
+            let queued = open.state.lock().queued_bytes(child);
+            if queued > inner.options.lag_bytes_max && inner.up(child).is_some() {
+                // Where it cannot be done without, commits wait for it.
+                let _dropped = inner.do_without(child, "it cannot follow");
+            }
+        }
+    }
+
+    fn append_inline(
+        &self,
+        _lane: LaneId,
+        _at: Position,
+        _block: &Buffer,
+        _len: usize,
+    ) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("writing in the caller's thread"))
+    }
+
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let bytes = copied(block, len);
+        // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed` judges.
+        let enough = self.inner.membership.lock().readers();
+        self.inner
+            .must("writing a lane's end again", enough, &|_| {
+                let bytes = Arc::clone(&bytes);
+                Box::new(move |home| home.rewrite(lane, at, &bytes, len))
+            })?;
+        Ok(())
+    }
+
+    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        let listed = self.inner.list("listing lanes", |home| home.lanes())?;
+        let lanes: BTreeSet<_> = listed.into_iter().flat_map(|(_, lanes)| lanes).collect();
+        Ok(lanes.into_iter().collect())
+    }
+
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        let listed = self
+            .inner
+            .list("listing segments", move |home| home.segments(lane))?;
+        let mut longest: BTreeMap<u64, u64> = BTreeMap::new();
+        for info in listed.into_iter().flat_map(|(_, segments)| segments) {
+            let size = longest.entry(info.segment).or_default();
+            *size = info.size_bytes.max(*size);
+        }
+        let info = |(segment, size_bytes)| SegmentInfo {
+            segment,
+            size_bytes,
+        };
+        Ok(longest.into_iter().map(info).collect())
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let inner = &self.inner;
+        let mut order: Vec<usize> = (0..inner.children.len()).collect();
+        // What was acknowledged can be read: who has stored most comes first.
+        if let Some(open) = inner.lane(lane) {
+            let state = open.state.lock();
+            order.sort_by_key(|&child| Reverse(state.stored_to(child)));
+        }
+        let mut best = 0;
+        let mut other = Buffer::zeroed(into.capacity());
+        for child in order {
+            if inner.up(child).is_none() {
+                continue;
+            }
+            let count = inner.read_child(child, lane, at, &mut other)?;
+            if count > best {
+                best = count;
+                std::mem::swap(into, &mut other);
+            }
+            if best == into.capacity() {
+                break;
+            }
+        }
+        inner.enough_to_judge()?;
+        Ok(best)
+    }
+
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        self.inner.remove("sealing a segment", &|_| {
+            Box::new(move |home| home.seal(lane, at))
+        })
+    }
+
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        let inner = &self.inner;
+        let postponed = inner.postpone_trim(lane, segment);
+        inner.remove("removing a segment", &|child| {
+            let now = !postponed[child];
+            Box::new(move |home| {
+                if now {
+                    home.trim(lane, segment)
+                } else {
+                    Ok(())
+                }
+            })
+        })
+    }
+
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        let state = self.inner.register.lock().get()?;
+        let named = state.and_then(|mut state| state.names.remove(name));
+        Ok(named.map(|named| (named.bytes, Tag(named.tag))))
+    }
+
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.inner.set(name, None, bytes)
+    }
+
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.inner.set(name, Some(expected), bytes)
+    }
+
+    fn limit_name_requests(&self, first: Duration) {
+        // The records of the register are named things of the children.
+        for home in self.inner.children.iter().filter_map(|child| child.home()) {
+            home.limit_name_requests(first);
+        }
+    }
+
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        side::begin(&self.inner, lane, id)
+    }
+
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.get_side(lane, id, offset, into)
+    }
+
+    fn get_side_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.get_side_copy(copy, lane, id, offset, into)
+    }
+
+    fn replace_side_copy(
+        &self,
+        damaged: usize,
+        good: usize,
+        lane: LaneId,
+        id: u64,
+    ) -> Result<(), HomeError> {
+        self.inner.replace_side(damaged, good, lane, id)
+    }
+
+    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        let listed = self
+            .inner
+            .list("listing side segments", move |home| home.sides(lane))?;
+        let ids: BTreeSet<_> = listed.into_iter().flat_map(|(_, ids)| ids).collect();
+        Ok(ids.into_iter().collect())
+    }
+
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        for child in 0..self.inner.children.len() {
+            if let Some(home) = self.inner.up(child) {
+                home.give_up_side(lane, id);
+            }
+        }
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.inner.remove("removing a side segment", &|_| {
+            Box::new(move |home| home.remove_side(lane, id))
+        })
+    }
+
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.inner.put_object(id, bytes)
+    }
+
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.inner.read_object(id, offset, into)
+    }
+
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.read_object_of(copy, id, offset, into)
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.inner.list_objects()
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.inner.remove("removing an object", &|_| {
+            Box::new(move |home| home.remove_object(id))
+        })
+    }
+}
+
+fn copied(block: &Buffer, len: usize) -> Arc<Buffer> {
+    let mut copy = Buffer::zeroed(len);
+    copy.as_mut_slice()
+        .copy_from_slice(&block.as_slice()[..len]);
+    Arc::new(copy)
+}
+
+fn from_room(error: NoRoom) -> HomeError {
+    match error {
+        NoRoom::Failed(error) => error,
+        other => HomeError::Io {
+            what: "opening a lane".to_owned(),
+            source: Arc::new(std::io::Error::new(
+                std::io::ErrorKind::StorageFull,
+                other.to_string(),
+            )),
+        },
+    }
+}
