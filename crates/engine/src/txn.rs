@@ -34,8 +34,8 @@ use crate::table::Table;
 use crate::table_lock::{Held, TableLock};
 use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::{Blocker, Turn, WantedRow};
-use crate::worker::WorkerInner;
-use crate::write::{ChangedKeys, Work};
+use crate::worker::{Scratch, WorkerInner};
+use crate::write::{ChangedKeys, Work, chain_has_key};
 
 /// When a transaction takes its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -543,6 +543,7 @@ impl Txn {
                 self.track_row(index.rows.table, rid);
                 return Ok(Some(row_of(rid, seen)));
             }
+            self.tidy(index, rid, seen.map(|(version, _)| version), key, guard);
         }
         Ok(None)
     }
@@ -583,7 +584,47 @@ impl Txn {
                 self.track_cursor(cursor, false);
                 return Ok(Some(row_of(rid, seen)));
             }
+            let version = seen.map(|(version, _)| version);
+            self.tidy(cursor.index(), rid, version, cursor.key(), guard);
         }
+    }
+
+    /// Takes out an entry that has led to nothing with its key, if it is a surplus one ([`crate::index`]): the row is gone, or it
+    /// has nothing but the committed version that the statement `seen`. Such are left where whoever unlinked the version they
+    /// were for found their leaf absent, and where a checkpoint has them of work that came to nothing.
+    #[cold]
+    fn tidy(
+        &self,
+        index: &Index,
+        rid: Rid,
+        seen: Option<VersionRef<'_>>,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        let is_alone = match (index.rows.head(rid, guard), seen) {
+            (Ok(Some(head)), Some(seen)) => {
+                head == seen
+                    && matches!(head.stamp(), Stamp::Committed(_))
+                    && head.next(guard).is_none()
+            }
+            (Ok(head), None) => head.is_none(),
+            _ => false,
+        };
+        if !is_alone {
+            return;
+        }
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let Scratch {
+            new_key, other_key, ..
+        } = &mut *scratch;
+        new_key.clear();
+        new_key.extend_from_slice(key);
+        Index::complete(new_key, rid);
+        // As the collector does: what the chain holds is looked at again under the leaf's lock. A version that comes with the
+        // key later brings its entry later.
+        index.remove_if(new_key, || {
+            !chain_has_key(&index.rows, rid, index, key, other_key, guard)
+        });
     }
 
     /// The next visible row.

@@ -5,8 +5,18 @@
 //! is inserted and the key's other entries are judged under one lock; the collector looks at the whole chain again
 //! under that lock before it removes an entry.
 //!
+//! # Surplus entries
+//!
+//! An entry is surplus if no version of its row's chain has its key. Whoever unlinks a version takes its entry out, if the leaf is in
+//! memory; nobody waits for a leaf in order to tidy up in it, and a checkpoint's tiles hold what was there when it came by. So surplus
+//! entries last, until a reader follows one, finds the row gone or alone in its chain and without the key, and takes it out. The rule
+//! is the same for all who remove: no version of the chain has the key, looked at under the leaf's lock. A version that comes
+//! after that look brings its entry after it, for it is installed first. No snapshot, nor a checkpoint under way, misses the entry: what it sees
+//! is in the chain. And no crash does: a version leaves its chain when what superseded it is below the horizon (T1), or when
+//! it was undone; either way no start brings it back with that key, but from a checkpoint or a log entry that brings its entry too.
+//!
 //! The entries are in a B+-tree (see `tree`), as the bytes of the key and the rid behind them; a walk over it is an
-//! [`IndexCursor`]. Indexes are not logged: they follow from rows.
+//! [`IndexCursor`]. Indexes are not logged: they follow from rows. Their leaves are in checkpoints (`leaves`), and may be absent.
 
 use std::any::Any;
 use std::fmt;

@@ -20,6 +20,15 @@ pub(crate) fn point() {
 #[inline(always)]
 pub(crate) fn point() {}
 
+/// Does a scheduler take the turn at points? Then there is nobody else to leave the processor to.
+#[inline(always)]
+pub(crate) fn is_scheduled() -> bool {
+    #[cfg(test)]
+    return HOOK.get().is_some();
+    #[cfg(not(test))]
+    false
+}
+
 /// Calls `hook` at every point that this thread comes to, until it is set to nothing.
 #[cfg(test)]
 pub(crate) fn set_hook(hook: Option<fn()>) {

@@ -155,6 +155,9 @@ impl<W: Word> Latch<W> {
 pub(super) fn pause(spins: &mut u32) {
     interleave::point();
     *spins += 1;
+    if interleave::is_scheduled() {
+        return;
+    }
     if spins.is_multiple_of(32) {
         // Its thread may have lost the processor.
         std::thread::yield_now();

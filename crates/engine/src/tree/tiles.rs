@@ -222,7 +222,7 @@ impl Tree {
 
 impl LeafWalk {
     /// Copies a leaf from `place` on, and notes in it that it is written, if this is all of it.
-    fn write(
+    pub(super) fn write(
         &mut self,
         leaf: &Page,
         version: Version,

@@ -21,6 +21,7 @@ mod schedules;
 mod serializable;
 mod stored_indexes;
 mod stress;
+mod surplus;
 mod tracking;
 mod unique;
 mod world;

@@ -359,7 +359,7 @@ fn values(row: RowRef<'_>) -> (i64, i64) {
 #[test]
 fn t11_every_row_is_in_every_index_after_any_crash() {
     let (mut restored, mut evicted, mut published, mut tiles) = (0, 0, 0, 0);
-    for seed in 0..6 {
+    for seed in 0..10 {
         let mut dice = Dice(seed);
         let mut place = Place::new();
         let mut model = Model::new();

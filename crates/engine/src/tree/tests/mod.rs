@@ -2,6 +2,8 @@
 
 mod absent;
 mod measure;
+#[cfg(debug_assertions)]
+mod meetings;
 mod model;
 #[cfg(debug_assertions)]
 mod races;

@@ -11,14 +11,14 @@ use super::*;
 use crate::tree::interleave::set_hook;
 
 /// About eight of them fill a page.
-fn wide(n: u64) -> Vec<u8> {
+pub(super) fn wide(n: u64) -> Vec<u8> {
     let mut text = vec![b'a' + n as u8];
     text.resize(460, b'x');
     entry(&key(&text), n)
 }
 
 /// How often, by LOGSTEAD_STRESS_ROUNDS.
-fn explore(schedules: usize, test: fn()) {
+pub(super) fn explore(schedules: usize, test: fn()) {
     let schedules = std::env::var("LOGSTEAD_STRESS_ROUNDS")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -35,7 +35,7 @@ fn explore(schedules: usize, test: fn()) {
 }
 
 /// Turns are taken from here on.
-fn interleaved() {
+pub(super) fn interleaved() {
     set_hook(Some(thread::yield_now));
 }
 
@@ -77,7 +77,7 @@ fn readers_and_writers_meet_a_split() {
     });
 }
 
-fn rid(entry: &[u8]) -> u64 {
+pub(super) fn rid(entry: &[u8]) -> u64 {
     let (_, rid) = entry.split_last_chunk().expect("a rid");
     u64::from_be_bytes(*rid)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::absent::Shared;
 use super::*;
 
 fn rounds(default: u64) -> u64 {
@@ -90,6 +91,98 @@ fn threads_find_what_they_have_put_in() {
     let mut expected: Vec<_> = kept.into_iter().flatten().collect();
     expected.sort_unstable();
     assert_holds(&tree, &expected);
+}
+
+/// The same while leaves come and go: an evictor, and checkpoints of which some come to nothing. In the end everything is
+/// where it was put, in memory and in the tiles.
+#[test]
+fn threads_find_what_they_have_put_in_while_leaves_come_and_go() {
+    let shared = Shared::new(tree());
+    let count = rounds(2_000);
+    let stop = AtomicBool::new(false);
+    let evicted = AtomicU64::new(0);
+    let kept: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
+        let (shared, stop, evicted) = (&shared, &stop, &evicted);
+        let others = [
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let seen = shared.walk(evicted.load(Ordering::Relaxed) % 2 == 0);
+                    let up = seen.windows(2).all(|w| w[0] < w[1]);
+                    let down = seen.windows(2).all(|w| w[0] > w[1]);
+                    assert!(up || down, "a walk meets entries in order and once");
+                }
+            }),
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let leaves = shared.tree.evict(64 << 10).leaves;
+                    evicted.fetch_add(leaves as u64, Ordering::Relaxed);
+                    std::thread::yield_now();
+                }
+            }),
+            scope.spawn(move || {
+                let mut n = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    n += 1;
+                    shared.checkpoint(n % 3 == 0);
+                    // Tiles cover everything, once.
+                    shared.store.lock().entries();
+                }
+            }),
+        ];
+        let writers: Vec<_> = (0..3u64)
+            .map(|me| {
+                scope.spawn(move || {
+                    let mut dice = Dice(0x0dd0_5678_9abc_def1 + me);
+                    let mut mine = std::collections::BTreeSet::new();
+                    for n in 0.. {
+                        if n >= count && evicted.load(Ordering::Relaxed) > 300 {
+                            break;
+                        }
+                        let key = mixed(dice.roll(4096));
+                        let entry = entry(&key, me);
+                        assert_eq!(
+                            shared.rids(&key).contains(&me),
+                            mine.contains(&entry),
+                            "own entries are found"
+                        );
+                        match dice.roll(5) {
+                            0 | 1 if mine.remove(&entry) => {
+                                assert!(shared.with(|tree| tree.remove_if(&entry, || true)));
+                            }
+                            2 => {
+                                let judged = shared.with(|tree| {
+                                    tree.insert_and_check(&entry, |_| Ok::<_, ()>(()))
+                                });
+                                assert_eq!(judged, Ok(()));
+                                mine.insert(entry);
+                            }
+                            _ => {
+                                shared.with(|tree| tree.insert(&entry));
+                                mine.insert(entry);
+                            }
+                        }
+                    }
+                    mine.into_iter().collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let kept = writers
+            .into_iter()
+            .map(|w| w.join().expect("no writer fails"))
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        for other in others {
+            other.join().expect("nobody fails");
+        }
+        kept
+    });
+    let mut expected: Vec<_> = kept.into_iter().flatten().collect();
+    expected.sort_unstable();
+    shared.checkpoint(false);
+    assert_eq!(shared.store.lock().entries(), expected);
+    shared.tree.evict_all();
+    assert_eq!(shared.all_in(), expected);
+    assert_holds(&shared.tree, &expected);
 }
 
 /// T11: of all who want a key at once exactly one gets it, also when the key's entries span leaves. "Having the key" is a
