@@ -95,6 +95,7 @@ pub(crate) struct EngineInner {
     pub(crate) drops: AtomicU64,
     pub(crate) faults: Faults,
     pub(crate) pages: Arc<Pages>,
+    pub(crate) chunks: Arc<ChunkLoader>,
     /// Who wants memory, and what was evicted.
     pub(crate) room: Arc<Room>,
     /// The newest published checkpoint.
@@ -202,7 +203,7 @@ impl Engine {
             account.memory(),
         ));
         let loader = Loads {
-            chunks,
+            chunks: Arc::clone(&chunks),
             pages: Arc::clone(&pages),
         };
         Ok(Engine(Arc::new(EngineInner {
@@ -219,6 +220,7 @@ impl Engine {
             drops: AtomicU64::new(0),
             faults: Faults::new(Box::new(loader), options.fault_threads),
             pages,
+            chunks,
             room,
             newest,
             certifier: Certifier::new(),

@@ -165,6 +165,7 @@ pub use evict::{EvictionStats, Evictor};
 pub use executor::{Executor, Idle, yield_now};
 pub use fault::FaultWait;
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
+pub use load::{ChunkCounts, Warmup};
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::Retention;
 pub use logstead_commit::adapt::What;

@@ -14,15 +14,17 @@
 //! Only what does not fit then fails (53200). A page that is being read is not counted.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{Chain, CheckpointError, PageKey, PageReader};
+use logstead_env::JoinHandle;
 use logstead_home::LogHome;
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::checkpoint::{Newest, Pages, Stored};
+use crate::engine::Engine;
 use crate::evict::{InLoad, Room};
 use crate::fault::{Loader, Wanted};
 use crate::memory::{Charge, Memory};
@@ -54,7 +56,7 @@ pub(crate) enum Unreadable {
 
 /// Reads a chunk as the checkpoint at `csn` has it, as long as `goes_on`, which is told how much the rows take so far: what comes after it
 /// has said no is left out.
-fn read_chunk(
+pub(crate) fn read_chunk(
     reader: &mut PageReader,
     key: &PageKey,
     chain: Option<&Chain>,
@@ -140,7 +142,18 @@ impl ChunkLoader {
         }
     }
 
-    fn load_chunk(&self, rows: &Rows, number: u64) -> Result<(), FaultError> {
+    /// A reader for [`ChunkLoader::load_chunk`], which reads ahead what is read in order.
+    pub(crate) fn reader(&self) -> PageReader {
+        PageReader::new(Arc::clone(&self.home))
+    }
+
+    /// Brings a chunk, unless it is there.
+    pub(crate) fn load_chunk(
+        &self,
+        rows: &Rows,
+        number: u64,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
         let Some(chunk) = rows.chunk(number) else {
             return Ok(());
         };
@@ -158,7 +171,20 @@ impl ChunkLoader {
                 continue;
             };
             let stored = self.newest.get();
-            match self.read(&stored, rows, number, chunk.evicted_bytes()) {
+            match self.read(&stored, rows, number, chunk.evicted_bytes(), reader) {
+                Ok((filled, _))
+                    if chunk
+                        .saved_before()
+                        .is_some_and(|saved| saved != filled.saved) =>
+                {
+                    // It has come, and perhaps gone, while it was read; or it is not what went.
+                    if !self.newest.is_after(&stored) && !chunk.is_present() {
+                        return Err(FaultError::Damaged(format!(
+                            "chunk {number} of table {} is not stored as it was written",
+                            rows.table
+                        )));
+                    }
+                }
                 Ok((filled, allowed)) => {
                     rows.bring(number, absence, filled.slots, &filled.saved);
                     drop(allowed);
@@ -183,6 +209,7 @@ impl ChunkLoader {
         rows: &Rows,
         number: u64,
         known: Option<u64>,
+        reader: &mut PageReader,
     ) -> Result<(Filled, Allowed<'_>), FaultError> {
         let key = PageKey::Rows {
             table: rows.table,
@@ -200,7 +227,6 @@ impl ChunkLoader {
         };
         loop {
             let mut allowed = self.allow(bytes, least)?;
-            let mut reader = PageReader::new(Arc::clone(&self.home));
             let (mut fits, mut taken) = (true, 0);
             let goes_on = |bytes| {
                 taken = bytes;
@@ -208,7 +234,7 @@ impl ChunkLoader {
                 fits
             };
             let (chain, csn) = (chain.as_ref(), stored.csn);
-            let filled = read_chunk(&mut reader, &key, chain, csn, self.memory, goes_on)
+            let filled = read_chunk(reader, &key, chain, csn, self.memory, goes_on)
                 .map_err(|why| unreadable(why, &key, chain))?;
             if fits {
                 return Ok((filled, allowed));
@@ -275,7 +301,10 @@ pub(crate) struct Loads {
 impl Loader for Loads {
     fn load(&self, wanted: &Wanted) -> Result<(), FaultError> {
         match wanted {
-            Wanted::Chunk { rows, number } => self.chunks.load_chunk(rows, *number),
+            Wanted::Chunk { rows, number } => {
+                let chunks = &self.chunks;
+                chunks.load_chunk(rows, *number, &mut chunks.reader())
+            }
             Wanted::Leaf { index, low } => {
                 let pages = &self.pages;
                 let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES)?;
@@ -284,5 +313,90 @@ impl Loader for Loads {
             // Who waits for room asks for it himself, and keeps it.
             Wanted::Room { .. } => Ok(()),
         }
+    }
+}
+
+/// Is there room for what nobody has asked for? Below the evictor's low mark, three quarters of the budget without its reserve.
+fn has_plenty(memory: &Memory) -> bool {
+    let limit = memory.budget_bytes() - memory.reserve_bytes();
+    memory.left_bytes(false) > limit / 4
+}
+
+/// What comes in the background, so that few have to wait for it.
+impl Engine {
+    /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks and `go_on` says so. Blocks:
+    /// for threads of their own. What is damaged is left, and told to who needs it.
+    pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
+        let inner = self.inner();
+        let mut tables = self.tables();
+        tables.sort_unstable_by_key(|table| table.id());
+        let mut reader = inner.chunks.reader();
+        for table in tables {
+            for number in 0..table.rows.chunk_end() {
+                if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
+                    break;
+                }
+                match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
+                    Ok(()) | Err(FaultError::Damaged(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Brings in what is absent after a start, on a thread of its own, until it is dropped.
+pub struct Warmup {
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle>,
+}
+
+impl Warmup {
+    /// Starts the thread. `ended` hears what came of it, on the thread.
+    pub fn start(
+        engine: &Engine,
+        ended: impl FnOnce(Result<(), FaultError>) + Send + 'static,
+    ) -> std::io::Result<Warmup> {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (stop, engine) = (Arc::clone(&stopping), engine.clone());
+        let body = move || ended(engine.bring_all(|| !stop.load(Ordering::Relaxed)));
+        let thread = logstead_env::spawn("warmup", None, body)?;
+        Ok(Warmup {
+            stopping,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Warmup {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic was told by whoever panicked.
+            let _told = thread.join();
+        }
+    }
+}
+
+/// Chunks of all tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkCounts {
+    /// How many there are.
+    pub all: u64,
+    /// How many of them are in memory.
+    pub present: u64,
+}
+
+impl Engine {
+    /// How many chunks there are now, and how many of them are in memory.
+    pub fn chunk_counts(&self) -> ChunkCounts {
+        let mut counts = ChunkCounts::default();
+        for table in self.tables() {
+            let (all, present) = table.rows.chunk_counts();
+            counts.all += all;
+            counts.present += present;
+        }
+        counts
     }
 }

@@ -1,13 +1,14 @@
 //! Bringing tables back from the newest checkpoint and the log behind it.
 //!
-//! The checkpoint's chunks come first, survivors after them, in CSN order. Both are dealt out by chunk to parts, each with a thread
-//! of its own ([`part`]) that reads its pages itself: a row's records stay in CSN order behind its page, whatever the threads do.
+//! Of the checkpoint nothing is read but its record: the chunks that it has are there, and absent. Survivors of the log are dealt out by chunk to parts,
+//! in CSN order, each with a thread of its own ([`part`]) that reads a chunk's pages when it meets its first record: a row's records stay in CSN
+//! order behind its page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data.
 //! Nobody else can reach a chunk until all records are
-//! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
+//! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free. The other chunks come when somebody
+//! needs them ([`crate::fault`]), and in the background as long as there is room ([`Engine::bring_all`]).
 //!
-//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits; and what its reader of pages keeps.
-//!
-//! What does not fit in the memory budget is not held: from there on rows are only counted, so that the refusal can say
+//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits; and what its reader of pages keeps. What the log has touched must fit
+//! in the budget: the life before, which could not evict it either, had it in memory. What does not fit is not held: from there on rows are only counted, so that the refusal can say
 //! how much they need. Nothing is written to a log that is refused.
 
 mod part;
@@ -17,7 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use logstead_checkpoint::{Chain, Directory, PageKey, Record as CheckpointRecord};
+use logstead_checkpoint::{Directory, Record as CheckpointRecord};
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Rid, TableId};
@@ -25,7 +26,7 @@ use logstead_wal::manifest::Checkpoint;
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
 use logstead_wal::{Allowance, LaneConfig, Records};
 
-use crate::checkpoint::Base;
+use crate::checkpoint::{Base, Stored};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
@@ -40,16 +41,12 @@ const BATCH_BYTES: usize = 128 << 10;
 const BATCHES_QUEUED: usize = 3;
 /// More threads than this would wait for the one that deals out.
 const THREADS_MAX: usize = 32;
-
-/// Chunks given to a thread at once.
-const BATCH_CHUNKS: usize = 64;
+/// So many wait for pages at a time, however few cores there are.
+const THREADS_MIN: usize = 8;
 
 /// Chunks and records of one part, as they are in the checkpoint and in the log.
 #[derive(Default)]
 struct Batch {
-    /// Chunks to be loaded, before all records, from the checkpoint with this CSN.
-    checkpoint: Csn,
-    chunks: Vec<(TableId, u64, Chain)>,
     records: Vec<u8>,
     /// Each transaction's CSN and where its records end.
     ends: Vec<(Csn, usize)>,
@@ -66,21 +63,12 @@ impl Batch {
     }
 
     fn clear(&mut self) {
-        self.chunks.clear();
         self.records.clear();
         self.ends.clear();
     }
 
     /// Applies all of it, or up to a failure here or elsewhere.
     fn apply(&self, part: &mut Part<'_>, shared: &Shared) {
-        for (table, number, chain) in &self.chunks {
-            if shared.failed().is_some() {
-                return;
-            }
-            if let Err(error) = part.load(self.checkpoint, *table, *number, chain) {
-                return shared.fail(error);
-            }
-        }
         let mut start = 0;
         for &(csn, end) in &self.ends {
             if shared.failed().is_some_and(|failed| failed <= csn) {
@@ -148,10 +136,6 @@ struct Replay<'scope, 'e, 's> {
     beyond: Beyond,
     waited: Duration,
     home: &'s Arc<dyn LogHome>,
-    /// The checkpoint that the log begins at.
-    loaded: Option<Directory>,
-    /// Its pages, and their bytes.
-    pages: (u64, u64),
 }
 
 /// Which part applies a row: all rows of a chunk have the same one.
@@ -194,62 +178,33 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         }
     }
 
-    /// Reads a checkpoint's record and directory, and deals its chunks out.
+    /// Reads a checkpoint's record, and expects the chunks that it has.
     fn load(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
         let csn = at.csn;
         let unreadable = |source| {
             let error = ReplayError::Page { csn, source };
             RecoveryError::Refused(error.into())
         };
-        let wrong = |what: &str| {
-            RecoveryError::Refused(
-                format!("the checkpoint at CSN {csn} cannot be loaded: {what}").into(),
-            )
-        };
         let record = CheckpointRecord::read(self.home.as_ref(), database, at.object, at.crc);
         let record = record.map_err(unreadable)?;
         if (record.csn, record.epoch) != (csn, at.epoch) {
-            return Err(wrong("its record is another checkpoint's"));
+            let wrong = format!(
+                "the checkpoint at CSN {csn} cannot be loaded: its record is another checkpoint's"
+            );
+            return Err(RecoveryError::Refused(wrong.into()));
         }
         let directory = Directory::open(Arc::clone(self.home), record.root);
         for info in &record.tables {
+            let table = self.shared.table(info.table);
+            table.rows.expect(info.rid_end);
             // Touched or not: that is known from here on.
-            self.shared.table(info.table).add_touched([]);
+            table.add_touched([]);
         }
         if self.parts > 1 && directory.root().is_some() {
+            // However short the log is: each of its rows may have to be read first.
             self.start_threads()?;
         }
-        for filling in &mut self.filling {
-            filling.checkpoint = csn;
-        }
-        for entry in directory.scan(None) {
-            let (key, chain) = entry.map_err(unreadable)?;
-            let (table, chunk) = match key {
-                PageKey::Rows { table, chunk } => (table, chunk),
-                // Behind all rows; indexes are brought back by themselves.
-                PageKey::Leaf { .. } => break,
-                _ => return Err(wrong("it has pages that this server does not know")),
-            };
-            let info = record
-                .tables
-                .binary_search_by_key(&table, |info| info.table);
-            let ends = info.ok().map(|found| record.tables[found].rid_end);
-            if ends.is_none_or(|end| chunk >= end.div_ceil(CHUNK_SLOTS as u64)) {
-                return Err(wrong("it has a page of a table that it does not have"));
-            }
-            self.pages.0 += chain.pages().count() as u64;
-            self.pages.1 += chain.len_bytes();
-            let part = part_of(table, Rid(chunk * CHUNK_SLOTS as u64), self.parts);
-            self.filling[part].chunks.push((table, chunk, chain));
-            if self.filling[part].chunks.len() >= BATCH_CHUNKS {
-                if self.shared.failed().is_some() {
-                    return self.settle();
-                }
-                self.send(part)?;
-                self.filling[part].checkpoint = csn;
-            }
-        }
-        self.loaded = Some(directory);
+        self.shared.set_loaded(Stored { csn, directory });
         Ok(())
     }
 
@@ -379,7 +334,8 @@ pub(crate) fn open(
         lease: options.lease.clone(),
     };
     let parts = match options.replay_threads {
-        0 => core_count().min(THREADS_MAX),
+        // They wait for pages more than they work.
+        0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
     let shared = Shared::new(options.workers, memory, Arc::clone(&home));
@@ -395,8 +351,6 @@ pub(crate) fn open(
             beyond: Beyond::default(),
             waited: Duration::ZERO,
             home: &home,
-            loaded: None,
-            pages: (0, 0),
         };
         match recovery::open_with(&home, &env, &log, parts > 1, &mut replay) {
             Ok(mut recovered) => {
@@ -404,8 +358,11 @@ pub(crate) fn open(
                 (
                     recovered.report.checkpoint_pages,
                     recovered.report.checkpoint_bytes,
-                ) = replay.pages;
-                Ok((recovered, replay.loaded.take()))
+                ) = shared.pages_read();
+                Ok((
+                    recovered,
+                    shared.loaded().map(|stored| stored.directory.clone()),
+                ))
             }
             Err(RecoveryError::Refused(_)) if shared.is_full() => Err(OpenError::Memory {
                 needed_bytes: replay.needed_bytes(),

@@ -159,6 +159,23 @@ impl Rows {
         self.bucket(bucket)[chunk].get_or_init(|| Box::new(Chunk::absent(self.memory)))
     }
 
+    /// The start: the chunks below `rid_end` are in the checkpoint, and absent.
+    pub(crate) fn expect(&self, rid_end: u64) {
+        let rid_end = rid_end.min(RID_MAX);
+        for number in 0..rid_end.div_ceil(CHUNK_SLOTS as u64) {
+            self.chunk_or_absent(number);
+        }
+        self.next_rid.fetch_max(rid_end, Ordering::SeqCst);
+    }
+
+    /// How many chunks there are, and how many of them are in memory.
+    pub(crate) fn chunk_counts(&self) -> (u64, u64) {
+        let chunks = (0..self.chunk_end()).filter_map(|number| self.chunk(number));
+        chunks.fold((0, 0), |(all, present), chunk| {
+            (all + 1, present + u64::from(chunk.is_present()))
+        })
+    }
+
     /// Replay: puts slots in a chunk that has none, the `number`-th of the table, with those of them that have a row in the checkpoint.
     pub(crate) fn adopt(&self, number: u64, slots: UnsharedSlots, saved: &SlotSet) -> &Chunk {
         let chunk = self.chunk_or_absent(number);

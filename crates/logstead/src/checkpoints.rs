@@ -4,7 +4,7 @@
 //! seconds, not more: the log holds everything anyway. So it is given up after [`LAST_TIME`], or at a second signal, and what was written
 //! for it is removed by the next server. With `checkpoint_interval = 0` there is none.
 
-use logstead_engine::{CheckpointError, CheckpointReport, Checkpointer, Engine};
+use logstead_engine::{CheckpointError, CheckpointReport, Checkpointer, Engine, Evictor, Warmup};
 use logstead_env::Env;
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -18,16 +18,24 @@ const LAST_TIME: Duration = Duration::from_secs(5);
 pub(crate) struct Checkpoints {
     /// Dropping it waits for the one under way, which may wait for a home that does not answer.
     thread: ManuallyDrop<Checkpointer>,
+    /// The same of these: the evictor takes checkpoints too, when it is in want.
+    memory: ManuallyDrop<(Evictor, Warmup)>,
     by_itself: bool,
 }
 
 impl Checkpoints {
     /// Starts the thread; `interval` zero: only when asked.
-    pub(crate) fn start(engine: &Engine, interval: Duration) -> std::io::Result<Checkpoints> {
+    pub(crate) fn start(
+        engine: &Engine,
+        interval: Duration,
+        evictor: Evictor,
+        warmup: Warmup,
+    ) -> std::io::Result<Checkpoints> {
         let by_itself = !interval.is_zero();
         let thread = Checkpointer::start(engine, by_itself.then_some(interval), Box::new(say))?;
         Ok(Checkpoints {
             thread: ManuallyDrop::new(thread),
+            memory: ManuallyDrop::new((evictor, warmup)),
             by_itself,
         })
     }
@@ -48,6 +56,7 @@ impl Checkpoints {
             // Also the one under way is waited for here.
             let taken = by_itself.then(|| taker.checkpoint());
             drop(ManuallyDrop::into_inner(self.thread));
+            drop(ManuallyDrop::into_inner(self.memory));
             // Nobody may wait any more.
             let _waited_for = done.send(taken);
         });

@@ -19,6 +19,8 @@ const ENVIRONMENT_PREFIX: &str = "LOGSTEAD_";
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 /// The flag of tests for [`logstead_engine::EngineOptions::absent_one_in`].
 const ABSENT_ONE_IN: &str = "absent-one-in";
+/// The flag of tests that has everything evicted all the time.
+const EVICT_ALWAYS: &str = "evict-always";
 /// A settings file longer than this is something else.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
@@ -48,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) absent_one_in: u32,
     /// Serve this branch of the home.
     pub(crate) branch: Option<String>,
+    /// For tests: see [`logstead_engine::Evictor`].
+    pub(crate) evict_always: bool,
     /// What providers charge, if the built-in list is not enough.
     pub(crate) price_list: Option<PathBuf>,
     /// Where objects' blocks are kept on the local disk, if the home is an object store.
@@ -104,6 +108,8 @@ pub(crate) fn command_line() -> Command {
                 .value_parser(clap::value_parser!(u32))
                 .hide(true),
         );
+        let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);
+        serve = serve.arg(evict_always.action(ArgAction::SetTrue).hide(true));
     }
     serve = serve.arg(Arg::new("branch").long("branch").value_name("NAME").help(
         "Serves this branch of the home, not the home itself; a branch of a branch is PARENT/NAME",
@@ -235,6 +241,7 @@ impl Config {
                 0
             },
             branch: arguments.get_one::<String>("branch").cloned(),
+            evict_always: cfg!(debug_assertions) && arguments.get_flag(EVICT_ALWAYS),
             ..config
         })
     }
@@ -324,6 +331,7 @@ impl Config {
             take_over: false,
             absent_one_in: 0,
             branch: None,
+            evict_always: false,
             price_list: Some(value("price_list"))
                 .filter(|file| !file.is_empty())
                 .map(PathBuf::from),

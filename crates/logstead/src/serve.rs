@@ -10,7 +10,10 @@ use crate::config::{self, Config};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_checkpoint::BranchError;
-use logstead_engine::{Engine, EngineOptions, LeaseEvent, LeaseOptions, OpenError, RecoveryReport};
+use logstead_engine::{
+    Engine, EngineOptions, Evictor, FaultError, LeaseEvent, LeaseOptions, OpenError,
+    RecoveryReport, Warmup,
+};
 use logstead_env::{Env, JoinHandle};
 use logstead_home::{CacheOptions, CachedHome, HomeOptions, LocalOptions, LogHome, PriceList};
 use logstead_sql::catalog::{CatalogStore, Tariff};
@@ -93,8 +96,8 @@ pub(crate) fn run(config: Config) -> ExitCode {
             );
         }
     };
-    let instance = match open(&config, &env) {
-        Ok(instance) => Arc::new(instance),
+    let (instance, evictor) = match open(&config, &env) {
+        Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
     };
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -108,7 +111,17 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok(started) => started,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
     };
-    let checkpoints = match Checkpoints::start(&instance.engine, config.checkpoint_interval) {
+    let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
+        Ok(started) => started,
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot start the thread that brings rows in: {error}"),
+            );
+        }
+    };
+    let interval = config.checkpoint_interval;
+    let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
         Ok(started) => started,
         Err(error) => {
             return fail(
@@ -196,7 +209,7 @@ fn prices(config: &Config) -> Result<PriceList, String> {
 }
 
 /// Opens log, engine and catalog.
-fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
+fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
     let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
     info!("log: in {}", home.describe());
@@ -264,6 +277,13 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         error!("the log failed, the server stops: {failed}");
         std::process::exit(EXIT_LOG_FAILED);
     }));
+    // Before anything is read: what is read is brought in, and may need room.
+    let evictor = Evictor::start(&engine, config.evict_always).map_err(|error| {
+        (
+            EXIT_FAILURE,
+            format!("cannot start the thread that keeps memory within its budget: {error}"),
+        )
+    })?;
     let store = CatalogStore::open(&engine).map_err(|error| {
         release(&engine, env, config.lease_duration);
         (EXIT_FAILURE, format!("the catalog: {error}"))
@@ -281,13 +301,22 @@ fn open(config: &Config, env: &Env) -> Result<Instance, (u8, String)> {
         lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),
     });
     store.set_recovery(report);
-    Ok(Instance::new(
-        engine,
-        store,
-        env.clone(),
-        values,
-        config.connections_max,
-    ))
+    let instance = Instance::new(engine, store, env.clone(), values, config.connections_max);
+    Ok((instance, evictor))
+}
+
+/// Tells people what came of bringing rows in after a start.
+fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static {
+    // The thread holds on to the engine itself until it has told.
+    let memory = engine.memory();
+    move |ended| match ended {
+        Ok(()) => info!(
+            "rows are in memory as far as there is room: {} of {} bytes in use",
+            memory.used_bytes(),
+            memory.budget_bytes()
+        ),
+        Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
+    }
 }
 
 /// Tells people what happens to the lease.

@@ -1,21 +1,23 @@
-//! Loading the pages and applying the records of one share of the rows, on one thread.
+//! Applying the records of one share of the rows, on one thread, to chunks as the checkpoint has them.
 //!
-//! Invariants: a chunk's pages and all its records go to one part, the pages first, the records in CSN order; so what comes out
+//! Invariants: all records of a chunk go to one part, in CSN order, which reads the chunk's pages before the first; so what comes out
 //! does not hang on how threads run, and a part has its chunks to itself until it is through: what it replaces is freed at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::FixedState;
-use logstead_checkpoint::{Chain, PageKey, PageReader};
+use logstead_checkpoint::{PageKey, PageReader};
 use logstead_home::LogHome;
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::{Record, Records};
 use parking_lot::Mutex;
 
+use crate::checkpoint::Stored;
 use crate::delta;
 use crate::error::ReplayError;
+use crate::load::{Unreadable, read_chunk};
 use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
@@ -37,9 +39,11 @@ pub(super) struct Shared {
     failure: Mutex<Option<ReplayError>>,
     /// Where pages lie.
     home: Arc<dyn LogHome>,
+    /// The checkpoint that the log begins at.
+    loaded: OnceLock<Stored>,
     /// What was read of them.
-    pub(super) pages: AtomicU64,
-    pub(super) page_bytes: AtomicU64,
+    pages: AtomicU64,
+    page_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -48,6 +52,7 @@ impl Shared {
             workers,
             memory,
             home,
+            loaded: OnceLock::new(),
             pages: AtomicU64::new(0),
             page_bytes: AtomicU64::new(0),
             tables: Mutex::default(),
@@ -61,6 +66,22 @@ impl Shared {
     pub(super) fn table(&self, id: TableId) -> Arc<Table> {
         let make = || Arc::new(Table::new(id, self.workers, self.memory));
         Arc::clone(self.tables.lock().entry(id).or_insert_with(make))
+    }
+
+    /// The log begins at this checkpoint: known before any record is.
+    pub(super) fn set_loaded(&self, stored: Stored) {
+        let set = self.loaded.set(stored);
+        assert!(set.is_ok(), "a log begins at one checkpoint");
+    }
+
+    pub(super) fn loaded(&self) -> Option<&Stored> {
+        self.loaded.get()
+    }
+
+    /// Pages read, and bytes.
+    pub(super) fn pages_read(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.pages), read(&self.page_bytes))
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -196,6 +217,7 @@ impl<'s> Part<'s> {
                 continue;
             }
             let (table, rid) = (record.table(), record.rid());
+            self.chunk_of(&record)?;
             self.apply_record(csn, &record)
                 .map_err(|source| ReplayError::Row {
                     csn,
@@ -207,19 +229,9 @@ impl<'s> Part<'s> {
         Ok(())
     }
 
-    /// Fills a chunk, of which nothing is known yet, from a checkpoint at `csn`.
-    pub(super) fn load(
-        &mut self,
-        csn: Csn,
-        table: TableId,
-        number: u64,
-        chain: &Chain,
-    ) -> Result<(), ReplayError> {
+    /// A chunk as the checkpoint has it; empty, if that does not have it.
+    fn load(&mut self, table: TableId, number: u64) -> Result<Filling, ReplayError> {
         let shared = self.shared;
-        let key = PageKey::Rows {
-            table,
-            chunk: number,
-        };
         let mut filling = Filling {
             slots: UnsharedSlots::new(shared.memory),
             saved: SlotSet::default(),
@@ -227,62 +239,54 @@ impl<'s> Part<'s> {
             slot_end: 0,
             touched: SlotSet::default(),
         };
-        let mut wrong = (number >= RID_MAX / CHUNK_SLOTS as u64)
-            .then(|| (Rid(u64::MAX), RowError::new("row number out of range")));
-        let (allowance, beyond) = (&mut self.allowance, &mut self.beyond);
-        let loaded = self.reader.chunk(&key, chain, |slot, written, row| {
-            if wrong.is_some() {
-                return;
-            }
-            shared.look(version_bytes(row.len()) as u64, allowance);
-            if shared.is_full() {
-                return beyond.count_row(row);
-            }
-            let slot = usize::from(slot);
-            match RowRef::parse(row) {
-                Ok(row) if written < csn => {
-                    filling.slots.replace(slot, written, Some(row.bytes()));
-                    filling.slot_end = filling.slot_end.max(slot + 1);
-                    filling.saved.insert(slot);
-                }
-                Ok(_) => {
-                    let newer = RowError::new("it is newer than the checkpoint");
-                    wrong = Some((Rid(number * CHUNK_SLOTS as u64 + slot as u64), newer));
-                }
-                Err(error) => {
-                    wrong = Some((Rid(number * CHUNK_SLOTS as u64 + slot as u64), error));
-                }
-            }
-        });
-        loaded.map_err(|source| ReplayError::Page { csn, source })?;
-        if let Some((rid, source)) = wrong {
-            return Err(ReplayError::Row {
+        let Some(stored) = shared.loaded() else {
+            return Ok(filling);
+        };
+        // Only those of the checkpoint are there before the end.
+        if shared.table(table).rows.chunk(number).is_none() {
+            return Ok(filling);
+        }
+        let key = PageKey::Rows {
+            table,
+            chunk: number,
+        };
+        let csn = stored.csn;
+        let page = |source| ReplayError::Page { csn, source };
+        let chain = stored.directory.get(&key).map_err(page)?;
+        let reader = &mut self.reader;
+        let filled = read_chunk(reader, &key, chain.as_ref(), csn, shared.memory, |_| true);
+        let filled = filled.map_err(|why| match why {
+            Unreadable::Page(source) => page(source),
+            Unreadable::Row(slot, why) => ReplayError::Row {
                 csn,
                 table,
-                rid,
-                source,
-            });
+                rid: Rid(number * CHUNK_SLOTS as u64 + slot as u64),
+                source: RowError::new(why),
+            },
+        })?;
+        shared.look(filled.slots.bytes(), &mut self.allowance);
+        filling.slots = filled.slots;
+        filling.saved = filled.saved;
+        Ok(filling)
+    }
+
+    /// The chunk that a record changes, read if it is the first one.
+    fn chunk_of(&mut self, record: &Record<'_>) -> Result<(), ReplayError> {
+        let key = (record.table(), record.rid().0 / CHUNK_SLOTS as u64);
+        if record.rid().0 < RID_MAX && !self.chunks.contains_key(&key) {
+            let filling = self.load(key.0, key.1)?;
+            self.chunks.insert(key, filling);
         }
-        let before = self.chunks.insert((table, number), filling);
-        assert!(before.is_none(), "pages come before records, once");
         Ok(())
     }
 
     fn apply_record(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), RowError> {
         let rid = record.rid();
-        if rid.0 >= RID_MAX {
-            return Err(RowError::new("row number out of range"));
-        }
         let slot = (rid.0 % CHUNK_SLOTS as u64) as usize;
-        let memory = self.shared.memory;
         let key = (record.table(), rid.0 / CHUNK_SLOTS as u64);
-        let filling = self.chunks.entry(key).or_insert_with(|| Filling {
-            slots: UnsharedSlots::new(memory),
-            saved: SlotSet::default(),
-            changed: false,
-            slot_end: 0,
-            touched: SlotSet::default(),
-        });
+        let Some(filling) = self.chunks.get_mut(&key) else {
+            return Err(RowError::new("row number out of range"));
+        };
         filling.touched.insert(slot);
         filling.slot_end = filling.slot_end.max(slot + 1);
         filling.changed = true;

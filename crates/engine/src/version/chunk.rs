@@ -236,6 +236,11 @@ impl Chunk {
         }
     }
 
+    /// What the newest checkpoint has of it, if it has been here in this life: what is brought back must have the same.
+    pub(crate) fn saved_before(&self) -> Option<SlotSet> {
+        self.listed.load(Ordering::SeqCst).then(|| self.saved())
+    }
+
     /// Are its free slots still to be listed? True once.
     pub(crate) fn take_unlisted(&self) -> bool {
         !self.listed.swap(true, Ordering::SeqCst)

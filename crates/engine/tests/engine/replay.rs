@@ -147,7 +147,9 @@ fn open(home: &MemoryHome, threads: usize, memory_bytes: u64) -> Result<Engine, 
         ..EngineOptions::default()
     };
     home.crash();
-    Engine::open(options, Arc::new(home.clone()), env).map(|(engine, _)| engine)
+    let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
+    engine.bring_all(|| true).expect("everything can be read");
+    Ok(engine)
 }
 
 /// Rows of a table: rid, number, and length.

@@ -44,6 +44,7 @@ impl Place {
         };
         let (engine, _) = Engine::open(options, Arc::clone(&self.home), env).expect("opens");
         engine.create_table(TABLE);
+        engine.bring_all(|| true).expect("everything can be read");
         engine
     }
 

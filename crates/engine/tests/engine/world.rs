@@ -106,6 +106,7 @@ impl World {
     pub(crate) fn open_as(home: MemoryHome, options: EngineOptions) -> Result<World, OpenError> {
         let (env, _) = Env::simulated(1);
         let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
+        engine.bring_all(|| true).expect("everything can be read");
         let table = engine.create_table(TABLE);
         let by_key = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));
         let by_balance = engine.create_index(&table, BY_BALANCE, false, Arc::new(Column(1)));

@@ -318,6 +318,10 @@ impl Machine {
             }
             home.crash_at(u64::MAX);
             let tables = opened.map_err(|error| format!("recovery: {error}"))?;
+            tables
+                .engine
+                .bring_all(|| true)
+                .map_err(|error| format!("bringing rows in: {error}"))?;
             let loaded = tables.engine.checkpoint_stats().loaded.is_some();
             self.outcomes.checkpoints.loaded += u64::from(loaded);
             self.judge(&tables)?;

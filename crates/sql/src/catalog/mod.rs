@@ -32,7 +32,7 @@ use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
-    CacheStats, CheckpointStats, CommitPath, HomeUsage, RecoveryReport, RestorePoint,
+    CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, RecoveryReport, RestorePoint,
 };
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
@@ -98,6 +98,8 @@ pub trait Live: Send + Sync {
     fn restore_points(&self) -> Option<Vec<RestorePoint>>;
     /// What the start has read; absent until it is told.
     fn recovery(&self) -> Option<Arc<RecoveryReport>>;
+    /// How much of all tables is in memory.
+    fn chunks(&self) -> Option<ChunkCounts>;
 }
 
 /// A schema (namespace).

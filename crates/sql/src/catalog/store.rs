@@ -24,9 +24,9 @@ use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
 use crate::value::Oid;
 use logstead_engine::{
-    CacheStats, CheckpointStats, CommitError, CommitPath, Engine, FlushMode, FlushOutcome,
-    HomeUsage, Isolation, KeyExtractor, RecoveryReport, RestorePoint, RestoredIndex, RowBuilder,
-    ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
+    CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
+    FlushOutcome, HomeUsage, Isolation, KeyExtractor, RecoveryReport, RestorePoint, RestoredIndex,
+    RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
 };
 use logstead_types::{Csn, IndexId, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
@@ -730,5 +730,9 @@ impl Live for LiveStore {
 
     fn recovery(&self) -> Option<Arc<RecoveryReport>> {
         self.0.upgrade()?.recovery.get().cloned()
+    }
+
+    fn chunks(&self) -> Option<ChunkCounts> {
+        Some(self.0.upgrade()?.engine.chunk_counts())
     }
 }

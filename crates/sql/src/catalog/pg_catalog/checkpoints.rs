@@ -19,7 +19,8 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         published INT8, unchanged INT8, failed INT8, published_bytes INT8, last_error TEXT, last_collection_error TEXT,
     }
     12921 logstead_recovery = recovery {
-        created BOOL, checkpoint_csn INT8, checkpoint_pages INT8, checkpoint_bytes INT8, entries INT8, large_entries INT8, bytes INT8,
+        created BOOL, checkpoint_csn INT8, checkpoint_pages INT8, checkpoint_bytes INT8, chunks INT8,
+        chunks_in_memory INT8, entries INT8, large_entries INT8, bytes INT8,
         blocks INT8, entries_in_checkpoint INT8, entries_dropped INT8, reading_ms FLOAT8, waited_for_lanes_ms FLOAT8,
         waited_for_tables_ms FLOAT8, finishing_ms FLOAT8, tails_ms FLOAT8, mark_ms FLOAT8, opening_ms FLOAT8,
     }
@@ -93,12 +94,13 @@ fn restore_points(cx: &VirtualContext<'_>) -> Rows {
     Ok(points.into_iter().flatten().map(line).collect())
 }
 
-/// `logstead_recovery`: what the start has read; one row.
+/// `logstead_recovery`: what the start has read, and how much of the tables is in memory now; one row.
 fn recovery(cx: &VirtualContext<'_>) -> Rows {
     let live = cx.catalog.notes.live.as_ref();
     let Some(report) = live.and_then(|live| live.recovery()) else {
         return Ok(Vec::new());
     };
+    let chunks = live.and_then(|live| live.chunks());
     let took = &report.took;
     let blocks = report.lanes.iter();
     let blocks = blocks.map(|lane| lane.blocks.saturating_sub(lane.first_block));
@@ -108,6 +110,8 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         checkpoint.map(count),
         count(report.checkpoint_pages),
         count(report.checkpoint_bytes),
+        chunks.map(|chunks| count(chunks.all)),
+        chunks.map(|chunks| count(chunks.present)),
         count(report.entries),
         count(report.sides),
         count(report.bytes),

@@ -1,0 +1,248 @@
+"""Data larger than memory: rows leave memory and come back, under load, over kill -9, from a damaged file and from a home that is away."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from faultproxy import FaultProxy
+from harness import wait_until
+from objectserver import IMPATIENT, ObjectServer, home
+from objectstores import start as start_store
+
+pytestmark = pytest.mark.logstead_only
+
+BUDGET_MB = 16
+SESSIONS = 4
+
+
+def text(key: int, version: int, size: int) -> str:
+    """A text that no compressor makes shorter than half, and that tells whose it is."""
+    return f"{key}/{version}/" + random.Random(key * 1_000_003 + version).randbytes(size // 2).hex()
+
+
+class Books:
+    """What one session has been told of its own keys."""
+
+    def __init__(self, keys: list[int], size: int):
+        self.versions: dict[int, int | None] = dict.fromkeys(keys, 0)
+        self.size = size
+        # A statement that was sent and not answered: the key, and the version that it may have now.
+        self.in_doubt: tuple[int, int | None] | None = None
+
+    def assert_row(self, key: int, found: list[tuple]) -> None:
+        version = self.versions[key]
+        expected = [] if version is None else [(text(key, version, self.size),)]
+        if found != expected and self.in_doubt and self.in_doubt[0] == key:
+            version = self.versions[key] = self.in_doubt[1]
+            expected = [] if version is None else [(text(key, version, self.size),)]
+        assert found == expected, f"key {key}: {[row[0][:30] for row in found]}, not version {version}"
+
+
+def step(connection: psycopg.Connection, books: Books, rng: random.Random) -> None:
+    """One statement on a key of one's own, and now and then a scan."""
+    key = rng.choice(list(books.versions))
+    version = books.versions[key]
+    what = rng.random()
+    if what < 0.5:
+        books.assert_row(key, connection.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall())
+        return
+    if what < 0.52:
+        low = min(key, 10**9)
+        rows = connection.execute("SELECT k, v FROM big WHERE k BETWEEN %s AND %s ORDER BY k", (low, low + 300)).fetchall()
+        for found, value in rows:
+            if found in books.versions:
+                books.assert_row(found, [(value,)])
+        return
+    new = rng.randrange(1, 10**6)
+    if version is None:
+        books.in_doubt = (key, new)
+        connection.execute("INSERT INTO big VALUES (%s, %s)", (key, text(key, new, books.size)))
+    elif what < 0.6:
+        books.in_doubt = (key, None)
+        assert connection.execute("DELETE FROM big WHERE k = %s", (key,)).rowcount == 1
+    else:
+        books.in_doubt = (key, new)
+        updated = connection.execute("UPDATE big SET v = %s WHERE k = %s", (text(key, new, books.size), key))
+        assert updated.rowcount == 1
+    books.versions[key] = books.in_doubt[1]
+    books.in_doubt = None
+
+
+def work(server, books: Books, seed: int, stop: threading.Event, problems: list[BaseException], done: list[int]) -> None:
+    rng = random.Random(seed)
+    try:
+        with server.connect(autocommit=True) as connection:
+            while not stop.is_set():
+                step(connection, books, rng)
+                done[0] += 1
+    except psycopg.OperationalError as error:
+        if server.running():
+            problems.append(error)
+    except BaseException as error:  # noqa: BLE001 - told by the test
+        problems.append(error)
+
+
+def run_sessions(server, all_books: list[Books], seed: int, statements: int, kill: bool) -> None:
+    """Until so many statements were answered in all; then the server is killed in the middle of others, or the sessions stop."""
+    stop, problems, done = threading.Event(), [], [0]
+    threads = [
+        threading.Thread(target=work, args=(server, books, seed * 100 + number, stop, problems, done))
+        for number, books in enumerate(all_books)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: done[0] >= statements or problems, timeout_s=240, what=f"{statements} statements")
+        if kill:
+            server.kill()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    if problems:
+        raise AssertionError(server.output_text()[-3000:]) from problems[0]
+
+
+def fill(server, keys: int, size: int) -> None:
+    with server.connect(autocommit=True) as connection:
+        connection.execute("CREATE TABLE big (k int PRIMARY KEY, v text)")
+        for first in range(0, keys, 1000):
+            with connection.cursor().copy("COPY big FROM STDIN") as copy:
+                for key in range(first, min(first + 1000, keys)):
+                    copy.write_row((key, text(key, 0, size)))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("always", [False, True], ids=["in-want", "always"])
+def test_a_table_larger_than_memory(private_server, always):
+    """Ten times the budget; with everything evicted all the time a smaller one does."""
+    size = 2600
+    keys = 8_000 if always else BUDGET_MB * 10 * 1_048_576 // size
+    arguments = ("--memory", f"{BUDGET_MB}MB", "--workers", "2", "--checkpoint-interval", "500ms")
+    arguments += ("--evict-always",) if always else ()
+    private_server.start(arguments)
+    fill(private_server, keys, size)
+    all_books = [Books(list(range(number, keys, SESSIONS)), size) for number in range(SESSIONS)]
+    for turn in range(3):
+        run_sessions(private_server, all_books, seed=turn, statements=600, kill=turn < 2)
+        if turn < 2:
+            private_server.start(arguments)
+    # All of it, in another life: in key order, and by a scan.
+    private_server.kill()
+    private_server.start(arguments)
+    with private_server.connect(autocommit=True) as connection:
+        living = 0
+        for first in range(0, keys, 2000):
+            found = dict(
+                connection.execute("SELECT k, v FROM big WHERE k >= %s AND k < %s ORDER BY k", (first, first + 2000)).fetchall()
+            )
+            for key in range(first, min(first + 2000, keys)):
+                all_books[key % SESSIONS].assert_row(key, [(found[key],)] if key in found else [])
+            living += len(found)
+        assert connection.execute("SELECT count(*) FROM big").fetchone() == (living,)
+        cursor = connection.execute("SELECT * FROM logstead_recovery")
+        started = dict(zip((column.name for column in cursor.description), cursor.fetchone()))
+        assert started["chunks"] > 0, started
+        if not always:
+            assert 0 < started["chunks_in_memory"] < started["chunks"] / 2, started
+    assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_a_damaged_page_is_told_and_other_rows_are_served(private_server):
+    """One flipped bit in a page of rows: who reads those rows is told which page of which object; the server goes on with everything else."""
+    arguments = ("--checkpoint-interval", "0", "--workers", "2")
+    keys, size = 5_000, 400
+    private_server.start(arguments)
+    fill(private_server, keys, size)
+    private_server.execute("CHECKPOINT")
+    private_server.kill()
+    needle = text(17, 0, size)[20:120].encode()
+    places = [
+        (path, path.read_bytes().find(needle))
+        for path in Path(private_server.data / "objects").iterdir()
+        if needle in path.read_bytes()
+    ]
+    assert len(places) == 1, places
+    path, at = places[0]
+    with path.open("r+b") as file:
+        file.seek(at + 40)
+        byte = file.read(1)[0]
+        file.seek(at + 40)
+        file.write(bytes([byte ^ 0x10]))
+    private_server.start(arguments)
+    with private_server.connect(autocommit=True) as connection:
+        for _ in range(2):
+            with pytest.raises(psycopg.Error) as refused:
+                connection.execute("SELECT v FROM big WHERE k = 17").fetchall()
+            assert refused.value.sqlstate == "XX001", refused.value
+            told = str(refused.value)
+            assert "chunk 0" in told and "offset" in told and path.name.split(".")[0] in told.replace("object ", ""), told
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute("SELECT count(v) FROM big").fetchall()
+        assert refused.value.sqlstate == "XX001", refused.value
+        for key in (1_500, 3_000, keys - 1):
+            assert connection.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall() == [(text(key, 0, size),)]
+        connection.execute("UPDATE big SET v = 'new' WHERE k = 3000")
+        connection.execute("INSERT INTO big VALUES (%s, 'new')", (keys,))
+    assert "panicked" not in private_server.output_text()
+    # With the bit as it was, all is there.
+    private_server.kill()
+    with path.open("r+b") as file:
+        file.seek(at + 40)
+        file.write(bytes([byte]))
+    private_server.start(arguments)
+    assert private_server.execute("SELECT v FROM big WHERE k = 17") == [(text(17, 0, size),)]
+    assert private_server.execute("SELECT count(v), count(*) FILTER (WHERE v = 'new') FROM big") == [(keys + 1, 2)]
+    assert private_server.stop() == 0
+
+
+@pytest.mark.timeout(300)
+def test_a_read_waits_for_a_home_that_is_away(tmp_path):
+    """The store is cut off while rows have to be read from it: who needs them waits, others are served, and nobody is told anything wrong."""
+    with start_store("dev-bucket", tmp_path) as store, FaultProxy(f"{store.host}:{store.port}") as proxy:
+        url = home(store, proxy=proxy, **IMPATIENT)
+        arguments = ("--memory", f"{BUDGET_MB}MB", "--checkpoint-interval", "1s", "--lease-duration", "60s")
+        server = ObjectServer(tmp_path / "server", url, store.environment, *arguments)
+        size, keys = 2600, 2 * BUDGET_MB * 1_048_576 // 2600
+        try:
+            server.start()
+            fill(server, keys, size)
+            with server.connect(autocommit=True) as connection:
+                connection.execute("CREATE TABLE small (k int PRIMARY KEY)")
+                connection.execute("INSERT INTO small VALUES (1)")
+                connection.execute("CHECKPOINT")
+                assert connection.execute("SELECT count(v) FROM big").fetchone() == (keys,)
+                # The first rows have been read first, so they are the first to go.
+                proxy.cut("hold")
+                answers: list[list[tuple]] = []
+                problems: list[BaseException] = []
+
+                def read() -> None:
+                    try:
+                        with server.connect(autocommit=True) as other:
+                            for key in range(0, keys, keys // 20):
+                                answers.append((key, other.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall()))
+                    except BaseException as error:  # noqa: BLE001 - told by the test
+                        problems.append(error)
+
+                reader = threading.Thread(target=read)
+                reader.start()
+                time.sleep(3)
+                assert connection.execute("SELECT k FROM small").fetchall() == [(1,)]
+                proxy.mend()
+                reader.join(120)
+                assert not reader.is_alive() and (not problems or problems[0].sqlstate == "58030"), problems
+                for key, found in answers:
+                    assert found == [(text(key, 0, size),)], key
+                # Whatever was told while the store was away, it is there again.
+                for key in range(0, keys, keys // 20):
+                    assert connection.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall() == [(text(key, 0, size),)]
+            assert server.stop() == 0
+        finally:
+            server.kill()
