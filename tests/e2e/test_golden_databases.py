@@ -28,7 +28,7 @@ def test_opens_and_is_the_same(found):
     assert_clean(str(server.data))
     server.start(BY_HAND)
     recovery = one(server, "logstead_recovery")
-    assert recovery["checkpoint_pages"] > 190 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
+    assert recovery["checkpoint_pages"] > 0 and recovery["chunks"] > 0 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
     assert_same(golden_database.dump(server), expected, name)
     server.restart_after_kill(arguments=BY_HAND)
     assert_same(golden_database.dump(server), expected, name)

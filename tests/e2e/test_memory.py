@@ -31,9 +31,10 @@ def insert(connection, first: int, count: int) -> str | None:
 
 
 def fill(connection) -> int:
-    """Inserts until the budget is used up; how many rows stand."""
+    """Inserts in one transaction, of which nothing can leave memory, until the budget is used up; how many rows it had by then."""
     rows = 0
-    while insert(connection, rows, 500) is None:
+    connection.execute("BEGIN")
+    while insert(connection, 100_000 + rows, 500) is None:
         rows += 500
         assert rows < BUDGET_MB << 10, "the budget was never used up"
     assert rows > 10_000
@@ -46,24 +47,19 @@ def test_the_way_back_from_the_end_of_the_budget(private_server):
     with private_server.connect(autocommit=True) as one, private_server.connect(autocommit=True) as two:
         assert one.execute("SHOW memory").fetchone() == (f"{BUDGET_MB}MB",)
         one.execute("CREATE TABLE m (id int PRIMARY KEY, pad text)")
-        rows = fill(one)
+        for first in range(0, 5000, 500):
+            assert insert(one, first, 500) is None
+        fill(one)
         # Other sessions read, in order and by key, and what failed has left nothing.
-        assert two.execute("SELECT count(*), max(id) FROM m").fetchone() == (rows, rows - 1)
+        assert two.execute("SELECT count(*), max(id) FROM m").fetchone() == (5000, 4999)
         assert two.execute("SELECT length(pad) FROM m WHERE id = 7").fetchone() == (900,)
-        # A transaction whose insert failed can be rolled back, and a savepoint before it saves it.
-        with two.transaction(force_rollback=True):
-            with pytest.raises(psycopg.errors.OutOfMemory), two.transaction():
-                two.execute("INSERT INTO m SELECT g, repeat('y', 2000) FROM generate_series(-9000, -1) g")
-            assert two.execute("SELECT count(*) FROM m").fetchone() == (rows,)
-        # Deletes work; when the collector has been there, inserts do too.
-        assert two.execute("DELETE FROM m WHERE id < %s", (rows // 2,)).rowcount == rows // 2
-        wait_until(lambda: insert(one, 0, 500) is None, what="inserting works again")
-        for first in range(500, rows // 4 // 500 * 500, 500):
+        # Deletes work, and so does everything once the transaction is given up.
+        assert two.execute("DELETE FROM m WHERE id >= 4000").rowcount == 1000
+        one.execute("ROLLBACK")
+        wait_until(lambda: insert(one, 4000, 500) is None, what="inserting works again")
+        for first in range(4500, 10_000, 500):
             wait_until(lambda: insert(one, first, 500) is None, what="inserting goes on")
-        # At the end again, a truncated table frees all at once.
-        first = rows
-        while insert(one, first, 500) is None:
-            first += 500
+        assert two.execute("SELECT count(*), max(id) FROM m").fetchone() == (10_000, 9_999)
         one.execute("TRUNCATE m")
         wait_until(lambda: insert(one, 0, 5000) is None, what="the truncated rows' memory is free")
         one.execute("DROP TABLE m")
@@ -71,27 +67,27 @@ def test_the_way_back_from_the_end_of_the_budget(private_server):
 
 
 @pytest.mark.timeout(300)
-def test_what_fits_before_a_stop_fits_after_it(private_server):
+def test_rows_beyond_the_budget_are_served_by_any_budget(private_server):
+    """Statement by statement nothing is refused, and what one budget held another one serves."""
     start(private_server)
+    rows = BUDGET_MB * 1500
     with private_server.connect(autocommit=True) as one:
         one.execute("CREATE TABLE m (id int PRIMARY KEY, pad text)")
-        rows = fill(one)
+        for first in range(0, rows, 500):
+            assert insert(one, first, 500) is None
     private_server.kill()
     start(private_server)
     assert private_server.execute("SELECT count(*), max(id) FROM m") == [(rows, rows - 1)]
-    private_server.kill()
-    # A budget that the rows do not fit in is refused with what they need, not with a kill.
-    private_server.start(arguments=("--memory", "16MB", "--workers", "2"), wait=False)
-    assert private_server.process.wait(60) == 1
-    assert '"memory"' in private_server.output_text(), private_server.output_text()
-    start(private_server)
-    assert private_server.execute("SELECT count(*) FROM m") == [(rows,)]
+    assert private_server.execute("SELECT count(pad) FROM m") == [(rows,)]
+    assert private_server.stop() == 0
+    private_server.start(arguments=("--memory", "24MB", "--workers", "2"))
+    assert private_server.execute("SELECT count(pad), max(id) FROM m") == [(rows, rows - 1)]
     assert private_server.stop() == 0
 
 
 @pytest.mark.timeout(300)
 def test_nobody_idle_keeps_dropped_rows(private_server):
-    """Neither plans of idle sessions nor a snapshot that was taken before."""
+    """Neither plans of idle sessions nor a snapshot that was taken before, which keeps everything newer in memory."""
     start(private_server)
     with private_server.connect() as old, private_server.connect(autocommit=True) as one:
         one.prepare_threshold = old.prepare_threshold = 0
@@ -100,15 +96,11 @@ def test_nobody_idle_keeps_dropped_rows(private_server):
         old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         old.execute("SELECT * FROM other").fetchall()
         for turn in range(4):
-            first = 0
-            while insert(one, first, 500) is None:
-                first += 500
             # The table dropped in the turn before is freed behind the statement's back, too.
-            more = first
-            wait_until(
-                lambda: more > 10_000 or insert(one, more, 500) is None,
-                what=f"turn {turn}: the dropped rows' memory is free",
-            )
+            for first in range(0, 20_000, 500):
+                wait_until(
+                    lambda: insert(one, first, 500) is None, what=f"turn {turn}: the dropped rows' memory is free"
+                )
             assert one.execute("SELECT length(pad) FROM m WHERE id = %s", (7,)).fetchone() == (900,)
             one.execute("UPDATE m SET pad = pad WHERE id < %s", (0,))
             one.execute("DELETE FROM m WHERE id < %s", (500,))

@@ -204,7 +204,11 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             // However short the log is: each of its rows may have to be read first.
             self.start_threads()?;
         }
-        self.shared.set_loaded(Stored { csn, directory });
+        self.shared.set_loaded(Stored {
+            csn,
+            directory,
+            publication: 0,
+        });
         Ok(())
     }
 
