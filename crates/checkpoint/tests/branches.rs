@@ -138,11 +138,14 @@ fn listed(home: &Arc<dyn LogHome>) -> BTreeSet<ObjectId> {
     objects.into_iter().map(|info| info.id).collect()
 }
 
+/// A branch's own home.
+type Own = (SimulatedHome, Arc<dyn LogHome>);
+
 /// A parent with some history, and the homes of its branches by their numbers.
 struct World {
     sim: SimulatedHome,
     parent: Arc<dyn LogHome>,
-    branches: RefCell<BTreeMap<String, (SimulatedHome, Arc<dyn LogHome>)>>,
+    branches: RefCell<BTreeMap<String, Own>>,
     env: Env,
     /// By CSN: what the parent has published.
     history: RefCell<BTreeMap<Csn, Rows>>,
@@ -174,7 +177,7 @@ impl World {
     }
 
     /// The home of a branch, as it is made or found.
-    fn own(&self, pin: &Pin) -> (SimulatedHome, Arc<dyn LogHome>) {
+    fn own(&self, pin: &Pin) -> Own {
         let place = logstead_checkpoint::directory_of(pin).unwrap();
         let mut branches = self.branches.borrow_mut();
         branches

@@ -329,13 +329,12 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
     })
 }
 
+/// Objects to be read, and a named thing as it was when they were opened.
+pub type Beside = (Arc<dyn ObjectSource>, Option<Vec<u8>>);
+
 /// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing `name` as it is now. Changes nothing, and takes
 /// no lock.
-pub fn open_objects(
-    url: &str,
-    env: &Env,
-    name: &str,
-) -> Result<(Arc<dyn ObjectSource>, Option<Vec<u8>>), HomeError> {
+pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<Beside, HomeError> {
     if let Some(urls) = list_of(url) {
         let sources: Vec<Arc<dyn ObjectSource>> = urls
             .iter()
