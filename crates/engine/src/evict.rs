@@ -127,9 +127,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         Some(table) if table.id() == hand.0 => hand.1,
         _ => 0,
     };
-    // Read in this order: what is below the one and the other is in every later checkpoint and below every later snapshot.
     let published = inner.newest.csn();
-    let oldest = inner.bounds().oldest();
     let mut left = total.saturating_mul(u64::from(rounds));
     while left > 0 && found.bytes < wanted {
         let Some(table) = tables.get(at) else {
@@ -149,7 +147,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
             && !(second_chance && chunk.take_touched())
         {
             // A guard each: what was evicted is not to be held back by who evicts.
-            match chunk.evict(published, oldest, &Guard::pin()) {
+            match chunk.evict(published, &Guard::pin()) {
                 Ok(bytes) => {
                     found.chunks += 1;
                     found.bytes += bytes as u64;

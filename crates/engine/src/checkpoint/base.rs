@@ -307,3 +307,25 @@ impl Base {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publications_of_one_csn_are_told_apart() {
+        let home: Arc<dyn LogHome> = Arc::new(logstead_home::MemoryHome::new(1 << 20));
+        let mut stored = Stored {
+            publication: 0,
+            csn: Csn(7),
+            directory: Directory::open(home, None),
+        };
+        let newest = Newest(Mutex::new(stored.clone()));
+        assert!(!newest.is_after(&stored));
+        stored.publication = 1;
+        *newest.0.lock() = stored.clone();
+        assert!(!newest.is_after(&stored));
+        stored.publication = 0;
+        assert!(newest.is_after(&stored), "the same CSN, other objects");
+    }
+}

@@ -224,9 +224,7 @@ impl World {
     fn evict(&self) {
         let published = self.newest.lock().0;
         point();
-        let oldest = self.bounds().oldest();
-        point();
-        if self.chunk.evict(published, oldest, &Guard::pin()).is_ok() {
+        if self.chunk.evict(published, &Guard::pin()).is_ok() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
     }

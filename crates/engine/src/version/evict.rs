@@ -3,7 +3,7 @@
 //! # What may go (T6)
 //!
 //! A chunk that is neither CHANGED nor WRITING, without shared locks, in which every slot is empty or holds a single version: a row, stamped with a CSN below that of
-//! the newest published checkpoint and below every snapshot in use; and the slots with rows are exactly those that the checkpoint has, or a row
+//! the newest published checkpoint; and the slots with rows are exactly those that the checkpoint has, or a row
 //! that was deleted since would come back. So what comes back is what went: the page has the row and its CSN. Versions of old snapshots, of
 //! transactions in flight, and tombstones keep their chunk in memory; and so does whatever waits for the collector of garbage, which only
 //! ever looks for tombstones and second versions. SERIALIZABLE keeps nothing in versions ([`crate::serializable`]).
@@ -21,6 +21,9 @@
 //!   the look after it finds the version: it is not stamped, or not below the checkpoint's CSN, since whoever draws a CSN below it has
 //!   installed before, and then the checkpoint has it. If it came after, it fails, and the writer is told that the chunk is absent. Slots
 //!   that were taken out stay frozen for ever, so it fails there too.
+//! - *Old snapshots are not in the way.* One that needs an older version than a slot's newest keeps that in the chain, which then has two. One that needs none sees
+//!   nothing there, before and after: what comes back has the CSN it had. Who compares with the newest version, to lock or to certify, finds
+//!   that CSN too.
 //! - *The collector and undo lose nothing.* They unlink with the right to unlink, which eviction holds from the first frozen slot to the end.
 //! - *No reader sees a wrong version.* Whoever loads the pointer and then a slot sees what was the newest between the two: slots that were
 //!   taken out in the meantime had not changed since they were frozen. What was installed after the chunk came back has been drawn later
@@ -60,7 +63,6 @@ fn judge(
     head: Option<VersionRef<'_>>,
     saved: &SlotSet,
     published: Csn,
-    oldest: Csn,
     guard: &Guard,
 ) -> Result<usize, Kept> {
     let Some(version) = head else {
@@ -80,16 +82,13 @@ fn judge(
     if csn >= published || !saved.contains(slot) {
         return Err(Kept::Unsaved);
     }
-    if csn >= oldest {
-        return Err(Kept::Used);
-    }
     Ok(version_bytes(version.row().len()))
 }
 
 impl Chunk {
-    /// Takes slots and versions out of memory, if they may go. `published`: the CSN of the newest published checkpoint, read before; `oldest`: every snapshot
-    /// in use is at or above it. Tells how many bytes are free when nobody looks at them any more.
-    pub(crate) fn evict(&self, published: Csn, oldest: Csn, guard: &Guard) -> Result<usize, Kept> {
+    /// Takes slots and versions out of memory, if they may go. `published`: the CSN of the newest published checkpoint, read before.
+    /// Tells how many bytes are free when nobody looks at them any more.
+    pub(crate) fn evict(&self, published: Csn, guard: &Guard) -> Result<usize, Kept> {
         if !self.is_present() {
             return Err(Kept::Absent);
         }
@@ -103,14 +102,14 @@ impl Chunk {
         let saved = self.saved();
         for slot in 0..super::CHUNK_SLOTS {
             let head = self.peek(slot, guard).map_err(|_| Kept::Absent)?;
-            judge(slot, head, &saved, published, oldest, guard)?;
+            judge(slot, head, &saved, published, guard)?;
         }
         let prune = self.try_prune().ok_or(Kept::Used)?;
         point();
         self.state
             .compare_exchange(0, EVICTING, Ordering::SeqCst, Ordering::SeqCst)
             .map_err(|_| Kept::Unsaved)?;
-        let frozen = self.freeze(published, oldest, guard);
+        let frozen = self.freeze(published, guard);
         point();
         if let Ok(bytes) = frozen {
             self.evicted_bytes.store(bytes as u64, Ordering::Relaxed);
@@ -125,7 +124,7 @@ impl Chunk {
     }
 
     /// Freezes every slot, or none: then something does not qualify.
-    fn freeze(&self, published: Csn, oldest: Csn, guard: &Guard) -> Result<usize, Kept> {
+    fn freeze(&self, published: Csn, guard: &Guard) -> Result<usize, Kept> {
         let slots = self.slots(guard).map_err(|_| Kept::Absent)?;
         // Nobody writes it: that takes WRITING, or an absent chunk.
         let saved = self.saved();
@@ -136,8 +135,7 @@ impl Chunk {
             let _frozen_now = head.fetch_update(Ordering::SeqCst, Ordering::SeqCst, always);
             point();
             let version = self.peek(slot, guard).map_err(|_| Kept::Absent);
-            let judged =
-                version.and_then(|version| judge(slot, version, &saved, published, oldest, guard));
+            let judged = version.and_then(|version| judge(slot, version, &saved, published, guard));
             match judged {
                 Ok(more) => bytes += more,
                 Err(kept) => {

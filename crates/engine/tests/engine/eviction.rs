@@ -13,12 +13,12 @@ use logstead_env::Env;
 
 use crate::world::{block_on, column, commit, number, row};
 
-const TABLE: TableId = TableId(20_000);
+pub(crate) const TABLE: TableId = TableId(20_000);
 /// Rows of a chunk.
 const CHUNK: i64 = 1024;
 
 /// Random numbers of one seed.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
@@ -30,13 +30,13 @@ impl Dice {
 }
 
 /// One engine with two workers on this thread.
-struct Place {
-    engine: Engine,
-    worker: Worker,
-    table: Arc<Table>,
+pub(crate) struct Place {
+    pub(crate) engine: Engine,
+    pub(crate) worker: Worker,
+    pub(crate) table: Arc<Table>,
 }
 
-fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
+pub(crate) fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
     let (env, _) = Env::simulated(1);
     let options = EngineOptions {
         workers: 2,
@@ -72,11 +72,11 @@ impl Place {
         place
     }
 
-    fn begin(&self) -> Txn {
+    pub(crate) fn begin(&self) -> Txn {
         self.worker.begin(Isolation::RepeatableRead)
     }
 
-    fn checkpoint(&self) {
+    pub(crate) fn checkpoint(&self) {
         self.engine.checkpoint().expect("a checkpoint");
     }
 
@@ -86,7 +86,7 @@ impl Place {
         while self.worker.collect_garbage(1000) {}
     }
 
-    fn read(&self, txn: &mut Txn, rid: u64) -> Option<(VersionId, i64)> {
+    pub(crate) fn read(&self, txn: &mut Txn, rid: u64) -> Option<(VersionId, i64)> {
         patient(txn, |txn| {
             let guard = Guard::pin();
             let found = txn.read(&self.table, Rid(rid), &guard)?;
@@ -99,7 +99,7 @@ impl Place {
     }
 
     /// Writes again until nothing is absent.
-    fn write<T>(
+    pub(crate) fn write<T>(
         &self,
         txn: &mut Txn,
         mut write: impl FnMut(&mut Txn) -> Result<T, WriteError>,
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-fn wait(txn: &mut Txn, absent: Absent) {
+pub(crate) fn wait(txn: &mut Txn, absent: Absent) {
     block_on(absent.wait(txn)).expect("it comes");
 }
 
@@ -471,7 +471,7 @@ fn history(seed: u64) {
 }
 
 /// A row of a kilobyte.
-fn wide(key: i64, balance: i64) -> Vec<u8> {
+pub(crate) fn wide(key: i64, balance: i64) -> Vec<u8> {
     let mut builder = logstead_engine::RowBuilder::new();
     builder.start(1, 3);
     builder.push(Some(&number(key)));

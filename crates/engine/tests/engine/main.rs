@@ -15,6 +15,7 @@ mod memory;
 mod recovery;
 mod replay;
 mod restore_points;
+mod room;
 mod row_lock_stress;
 mod row_locks;
 mod schedules;
