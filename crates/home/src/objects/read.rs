@@ -215,13 +215,12 @@ pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
     let mut lanes: BTreeSet<LaneId> = with_sides.collect();
     for (lane, entries) in by_lane {
         // Fences are looked at only where nothing else says that there is a segment.
-        if entries.iter().any(is_data) {
-            lanes.insert(lane);
-        } else if !Listing::from(core, lane, &entries)
-            .await?
-            .infos()
-            .is_empty()
-        {
+        let has_segments = entries.iter().any(is_data)
+            || !Listing::from(core, lane, &entries)
+                .await?
+                .infos()
+                .is_empty();
+        if has_segments {
             lanes.insert(lane);
         }
     }
