@@ -87,6 +87,11 @@ impl Table {
         self.touched.lock().clone()
     }
 
+    /// Is the start not through yet?
+    pub(crate) fn is_starting(&self) -> bool {
+        self.touched.lock().is_some()
+    }
+
     /// At the start: the log behind the checkpoint has touched these as well.
     pub(crate) fn add_touched(&self, rids: impl IntoIterator<Item = Rid>) {
         self.touched.lock().get_or_insert_default().extend(rids);

@@ -74,6 +74,9 @@ const FLUSH_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) struct Checkpoints {
     /// What the next one is taken from; nothing while one is being taken.
     base: Mutex<Option<Base>>,
+    /// Indexes are being taken from the loaded checkpoint: until the start is through none is taken, for it would not have those that
+    /// nobody has asked for yet, and their tiles would go. Read and written under the lock of `base`.
+    starting: AtomicBool,
     /// Held by who takes one from beginning to end.
     turn: Mutex<()>,
     /// The thread that takes them, if there is one.
@@ -96,6 +99,7 @@ impl Checkpoints {
         Checkpoints {
             points: Mutex::new(points::listed(&base)),
             base: Mutex::new(Some(base)),
+            starting: AtomicBool::new(false),
             turn: Mutex::default(),
             asked: Mutex::default(),
             stats: Mutex::new(stats),

@@ -19,6 +19,7 @@
 //! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed them. Readers look at the rows anyway.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
 use logstead_types::{IndexId, Rid};
@@ -84,8 +85,14 @@ impl Engine {
         extractor: Arc<dyn KeyExtractor>,
     ) -> Result<RestoredIndex, FaultError> {
         let inner = self.inner();
+        if table.index(id).is_some() {
+            // It is kept already, as somebody else has made it.
+            return Ok(RestoredIndex::NotStored);
+        }
         let stored = {
             let base = inner.checkpoints.base.lock();
+            let starting = &inner.checkpoints.starting;
+            starting.fetch_or(table.is_starting(), Ordering::SeqCst);
             base.as_ref()
                 .and_then(|base| base.stored_index(table.id(), id, extractor.keys()))
         };
@@ -110,8 +117,12 @@ impl Engine {
         }
     }
 
-    /// The start is through: what it has noted of the log is forgotten.
+    /// The start is through: what it has noted of the log is forgotten, and checkpoints are taken. Between the first
+    /// [`Engine::restore_index`] and this, [`Engine::begin_checkpoint`] gives [`CheckpointError::Busy`](crate::CheckpointError::Busy).
     pub fn end_start(&self) {
+        let _base = self.inner().checkpoints.base.lock();
+        let starting = &self.inner().checkpoints.starting;
+        starting.store(false, Ordering::SeqCst);
         for table in self.inner().tables.read().values() {
             table.forget_tail();
         }

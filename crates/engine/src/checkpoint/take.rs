@@ -78,7 +78,11 @@ impl Engine {
     /// being taken. Nobody waits for it but who calls.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let inner = self.inner();
-        let base = inner.checkpoints.base.lock().take();
+        let base = {
+            let mut base = inner.checkpoints.base.lock();
+            let starting = inner.checkpoints.starting.load(Ordering::SeqCst);
+            (!starting).then(|| base.take()).flatten()
+        };
         let base = base.ok_or(CheckpointError::Busy)?;
         let lap = inner.env.clock.monotonic();
         // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was pushed
@@ -86,14 +90,16 @@ impl Engine {
         let path = &inner.path;
         let starts = path.lanes().iter().map(|lane| lane.log_start()).collect();
         let mut snapshots = Snapshots::default();
-        let (csn, mut tables) = {
+        let (csn, mut tables, mut tiles) = {
             // See "Dropped tables".
             let tables = inner.tables.read();
+            let tiles = Tiles::of(tables.values());
             let csn = snapshots.acquire(inner.horizon(), inner.published_by_checkpoints());
-            (csn, tables.values().cloned().collect::<Vec<_>>())
+            (csn, tables.values().cloned().collect::<Vec<_>>(), tiles)
         };
         snapshots.publish(inner.published_by_checkpoints());
         tables.sort_unstable_by_key(|table| table.id());
+        tiles.retain_attached(&tables);
         path.flush_all();
         let since = base.csn();
         let pace = inner.checkpoints.pace(inner);
@@ -110,7 +116,7 @@ impl Engine {
             csn,
             since,
             starts,
-            tiles: Tiles::of(&tables),
+            tiles,
             tables,
             at: (0, 0),
             moves: Moves::default(),

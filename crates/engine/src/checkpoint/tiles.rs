@@ -31,7 +31,7 @@ use crate::table::Table;
 
 /// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
 /// it anew from rows: what is loaded must fit between two fences.
-const RUN_LEAVES_MAX: usize = 64;
+const RUN_LEAVES_MAX: usize = 6;
 /// Instead of the number for how keys are made: a start does not use the tiles.
 pub(crate) const NOT_RESTORED: u64 = 0;
 
@@ -62,8 +62,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// The indexes that are complete now. Called when the checkpoint's CSN was drawn.
-    pub(super) fn of(tables: &[Arc<Table>]) -> Tiles {
+    /// The indexes that are complete now. Called before the checkpoint's CSN is drawn: what their making rests on, their numbers too, is below it.
+    pub(super) fn of<'t>(tables: impl Iterator<Item = &'t Arc<Table>>) -> Tiles {
         let mut indexes = Vec::new();
         for table in tables {
             let complete = table.indexes().into_iter().filter(|i| i.is_complete());
@@ -79,6 +79,17 @@ impl Tiles {
             indexes,
             ..Tiles::default()
         }
+    }
+
+    /// Leaves out what was dropped meanwhile. Called when the CSN was drawn, with the tables by number.
+    pub(super) fn retain_attached(&mut self, tables: &[Arc<Table>]) {
+        self.indexes.retain(|indexed| {
+            let found = tables.binary_search_by_key(&indexed.table, |table| table.id());
+            let kept = found
+                .ok()
+                .and_then(|at| tables[at].index(indexed.index.id()));
+            kept.is_some_and(|kept| Arc::ptr_eq(&kept, &indexed.index))
+        });
     }
 
     fn position(&self, table: TableId, index: IndexId) -> Option<usize> {
