@@ -1,18 +1,14 @@
-"""Data larger than memory: rows leave memory and come back, under load, over kill -9, from a damaged file and from a home that is away."""
+"""Data larger than memory: rows leave memory and come back, under load, over kill -9, and from a damaged file."""
 
 from __future__ import annotations
 
 import random
 import threading
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
-from faultproxy import FaultProxy
 from harness import wait_until
-from objectserver import IMPATIENT, ObjectServer, home
-from objectstores import start as start_store
 
 pytestmark = pytest.mark.logstead_only
 
@@ -81,7 +77,8 @@ def work(server, books: Books, seed: int, stop: threading.Event, problems: list[
                 step(connection, books, rng)
                 done[0] += 1
     except psycopg.OperationalError as error:
-        if server.running():
+        # Whoever kills says so before.
+        if not stop.is_set() and server.running():
             problems.append(error)
     except BaseException as error:  # noqa: BLE001 - told by the test
         problems.append(error)
@@ -98,10 +95,11 @@ def run_sessions(server, all_books: list[Books], seed: int, statements: int, kil
         thread.start()
     try:
         wait_until(lambda: done[0] >= statements or problems, timeout_s=240, what=f"{statements} statements")
-        if kill:
-            server.kill()
     finally:
         stop.set()
+        if kill:
+            # In the middle of the last statements.
+            server.kill()
         for thread in threads:
             thread.join()
     if problems:
@@ -202,49 +200,3 @@ def test_a_damaged_page_is_told_and_other_rows_are_served(private_server):
     assert private_server.execute("SELECT count(v), count(*) FILTER (WHERE v = 'new') FROM big") == [(keys + 1, 1)]
     assert private_server.execute("SELECT v FROM other") == [("two",)]
     assert private_server.stop() == 0
-
-
-@pytest.mark.timeout(300)
-def test_a_read_waits_for_a_home_that_is_away(tmp_path):
-    """The store is cut off while rows have to be read from it: who needs them waits, others are served, and nobody is told anything wrong."""
-    with start_store("dev-bucket", tmp_path) as store, FaultProxy(f"{store.host}:{store.port}") as proxy:
-        url = home(store, proxy=proxy, **IMPATIENT)
-        arguments = ("--memory", f"{BUDGET_MB}MB", "--checkpoint-interval", "1s", "--lease-duration", "60s")
-        server = ObjectServer(tmp_path / "server", url, store.environment, *arguments)
-        size, keys = 2600, 2 * BUDGET_MB * 1_048_576 // 2600
-        try:
-            server.start()
-            fill(server, keys, size)
-            with server.connect(autocommit=True) as connection:
-                connection.execute("CREATE TABLE small (k int PRIMARY KEY)")
-                connection.execute("INSERT INTO small VALUES (1)")
-                connection.execute("CHECKPOINT")
-                assert connection.execute("SELECT count(v) FROM big").fetchone() == (keys,)
-                # The first rows have been read first, so they are the first to go.
-                proxy.cut("hold")
-                answers: list[list[tuple]] = []
-                problems: list[BaseException] = []
-
-                def read() -> None:
-                    try:
-                        with server.connect(autocommit=True) as other:
-                            for key in range(0, keys, keys // 20):
-                                answers.append((key, other.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall()))
-                    except BaseException as error:  # noqa: BLE001 - told by the test
-                        problems.append(error)
-
-                reader = threading.Thread(target=read)
-                reader.start()
-                time.sleep(3)
-                assert connection.execute("SELECT k FROM small").fetchall() == [(1,)]
-                proxy.mend()
-                reader.join(120)
-                assert not reader.is_alive() and (not problems or problems[0].sqlstate == "58030"), problems
-                for key, found in answers:
-                    assert found == [(text(key, 0, size),)], key
-                # Whatever was told while the store was away, it is there again.
-                for key in range(0, keys, keys // 20):
-                    assert connection.execute("SELECT v FROM big WHERE k = %s", (key,)).fetchall() == [(text(key, 0, size),)]
-            assert server.stop() == 0
-        finally:
-            server.kill()
