@@ -20,7 +20,7 @@
 //! | 76 | 4 | zero |
 //!
 //! All numbers little endian. Magic, version, what tells whose block it is (10 to 31) and the checksum at 72 stay where they are in all
-//! versions, so that a block that a newer server wrote is known for one, and never taken for the end of its lane ([`newer_version`]).
+//! versions, so that a block that a newer server wrote is known for one, and never taken for the end of its lane (`newer_version`).
 //!
 //! Invariants: the chain (`previous_header_crc`) makes stale bytes of an earlier life never look like the next block;
 //! `durable_through <= block number`.

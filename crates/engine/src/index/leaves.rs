@@ -30,11 +30,6 @@ pub(crate) struct ChangedLeaves {
 }
 
 impl ChangedLeaves {
-    /// Whose leaves they are.
-    pub(crate) fn index(&self) -> &Arc<Index> {
-        &self.index
-    }
-
     /// The next one; nothing when all were looked at.
     pub(crate) fn next(&mut self) -> Option<Tile<'_>> {
         self.index.tree.next_changed(&mut self.walk)
@@ -80,11 +75,6 @@ impl Index {
         read: impl FnOnce() -> Result<StoredLeaf, E>,
     ) -> Result<(), LoadError<E>> {
         self.tree.load(low, read)
-    }
-
-    /// Where the first absent leaf begins that ends above `from`.
-    pub(crate) fn next_absent_leaf(&self, from: &[u8]) -> Option<Box<[u8]>> {
-        self.tree.next_absent(from).map(|absent| absent.low)
     }
 
     /// The leaf that covers `key` is to be written by the next walk, changed or not. False if it is absent.

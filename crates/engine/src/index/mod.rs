@@ -32,15 +32,10 @@ use crate::serializable::Ordinal;
 use crate::tree::{AbsentLeaf, Tree, TreeReport};
 
 mod cursor;
-#[allow(
-    dead_code,
-    reason = "what takes, loads and evicts leaves comes to use it piece by piece"
-)]
 mod leaves;
 mod start;
 
 pub use cursor::IndexCursor;
-#[allow(unused_imports, reason = "see above")]
 pub(crate) use leaves::ChangedLeaves;
 
 /// Bytes of a rid at the end of an entry.

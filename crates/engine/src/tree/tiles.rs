@@ -52,7 +52,6 @@ pub(crate) struct LeafWalk {
 }
 
 /// A piece of a tree, to be stored.
-#[allow(dead_code, reason = "checkpoints come to use it")]
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<'w> {
     /// Where it begins; empty: with the tree.

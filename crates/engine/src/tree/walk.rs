@@ -40,7 +40,6 @@ impl Entries {
     }
 
     /// Appends one, which is to be above all others.
-    #[allow(dead_code, reason = "loads come to use it")]
     pub(crate) fn push(&mut self, entry: &[u8]) {
         self.bytes.extend_from_slice(entry);
         self.ends.push(self.bytes.len());
