@@ -4,7 +4,8 @@
 //! oldest request, loads, and wakes all who asked for the same: one load however many wait. What nobody waits for any
 //! more when its turn comes is not loaded.
 //!
-//! A wait that ended well promises nothing: what was loaded may have been evicted again. The caller tries, and waits again.
+//! A wait that ended well promises nothing: what was loaded may have been evicted again. The caller tries, and waits again. But a chunk
+//! that somebody waits for stays until he has come back, or several who share room for one would never get anywhere.
 //! One that failed is forgotten: who asks next has it tried again.
 //!
 //! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
@@ -234,6 +235,11 @@ impl Faults {
         waiting.next_ticket += 1;
         waiting.wakers.push((ticket, waker.clone()));
         drop(waiting);
+        if let Wanted::Chunk { rows, number } = &**wanted
+            && let Some(chunk) = rows.chunk(*number)
+        {
+            chunk.wait_for();
+        }
         Asked::Waits(Ticket { fault, ticket })
     }
 }
@@ -286,6 +292,12 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        // Shells stay: it is the one that was waited for.
+        if let Wanted::Chunk { rows, number } = &*self.fault.wanted
+            && let Some(chunk) = rows.chunk(*number)
+        {
+            chunk.came_back();
+        }
         let mut waiting = self.fault.waiting.lock();
         waiting.wakers.retain(|(t, _)| *t != self.ticket);
     }

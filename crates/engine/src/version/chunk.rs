@@ -130,6 +130,8 @@ pub(crate) struct Chunk {
     shared: AtomicU32,
     /// Twice how often slots were brought; odd while some are.
     arrivals: AtomicU32,
+    /// How many wait for its slots, or have not come back from waiting.
+    awaited: AtomicU32,
     /// Where its slots and versions are counted (V6).
     pub(super) memory: &'static Memory,
     /// Who wrote here, in mode `gsn`; see [`PageMark`].
@@ -153,6 +155,7 @@ impl Chunk {
             listed: AtomicBool::new(false),
             shared: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
+            awaited: AtomicU32::new(0),
             memory,
             evicted_bytes: AtomicU64::new(0),
             page: AtomicU64::new(NO_LANE),
@@ -244,6 +247,22 @@ impl Chunk {
     /// Are its free slots still to be listed? True once.
     pub(crate) fn take_unlisted(&self) -> bool {
         !self.listed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Somebody waits for its slots: they stay when they have come, until [`Chunk::came_back`] is called for him.
+    pub(crate) fn wait_for(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One fewer waits.
+    pub(crate) fn came_back(&self) {
+        let before = self.awaited.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(before > 0, "who came back has waited");
+    }
+
+    /// Does anybody wait for its slots?
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::SeqCst) > 0
     }
 
     /// Has anybody looked here since the last call?

@@ -95,7 +95,8 @@ impl Chunk {
         if !self.is_clean() {
             return Err(Kept::Unsaved);
         }
-        if self.some_shared() {
+        // Who waits shall find it: where few chunks fit, they would go round otherwise, and nobody would ever get to one.
+        if self.some_shared() || self.is_awaited() {
             return Err(Kept::Used);
         }
         // Most chunks that stay are told by a look, which disturbs nobody.

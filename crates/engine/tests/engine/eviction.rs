@@ -2,7 +2,9 @@
 //! that a table larger than the memory budget works.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use logstead_engine::{
     Absent, Engine, EngineOptions, Evictor, FaultError, FlushMode, Guard, Isolation, LogHome,
@@ -201,6 +203,45 @@ fn what_is_evicted_comes_back_as_it_was() {
     assert_eq!(memory.used_bytes(), full, "as much as before");
     let stats = place.engine.eviction_stats();
     assert_eq!((stats.chunks_evicted, stats.chunks_loaded), (4, 4));
+}
+
+/// Who waits for a chunk finds it, whatever his worker does first: where few chunks fit they would go round for ever otherwise.
+#[test]
+fn what_is_waited_for_stays_until_who_waits_has_come_back() {
+    let place = Place::saved(CHUNK);
+    assert_eq!(place.engine.evict_all(), 1);
+    let mut txn = place.begin();
+    let absent = {
+        let guard = Guard::pin();
+        let read = txn.read(&place.table, Rid(5), &guard).map(|_| ());
+        read.expect_err("it is absent")
+    };
+    {
+        let mut wait = pin!(absent.wait(&mut txn));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+        while place.engine.eviction_stats().chunks_loaded == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(place.engine.evict_all(), 0, "it is waited for");
+        let came = block_on(wait);
+        came.expect("it has come");
+    }
+    assert_eq!(place.balance(&mut txn, 5), Some(100));
+    assert_eq!(place.engine.evict_all(), 1);
+    // Whoever gives up waiting holds nothing.
+    let absent = {
+        let guard = Guard::pin();
+        let read = txn.read(&place.table, Rid(5), &guard).map(|_| ());
+        read.expect_err("it is absent")
+    };
+    {
+        let mut wait = pin!(absent.wait(&mut txn));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+    }
+    assert_eq!(place.balance(&mut txn, 6), Some(100));
+    assert_eq!(place.engine.evict_all(), 1);
 }
 
 /// T6: an old snapshot keeps in memory what only memory has for it.
