@@ -1,8 +1,8 @@
 //! A chunk between writers, readers, a collector, checkpoints, an evictor and a loader, under shuttle: in whatever order they meet, every
 //! snapshot sees what was committed below it, a checkpoint holds exactly that, and at the end every byte is freed.
 //!
-//! It fails when a rule of eviction is left out: when a slot is looked at without being frozen, when `saved` is not compared, when a chunk
-//! that is CHANGED or WRITING may go, when the CSN of the published checkpoint is not heeded.
+//! It fails when a chunk that is CHANGED may go. It does not notice when `saved`, the CSN or the single version are not looked at, since the
+//! marks imply them (`tests/engine/eviction.rs` has each), nor, in the orders it has tried, a slot that is looked at without being frozen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
