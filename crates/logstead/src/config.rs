@@ -100,6 +100,9 @@ pub(crate) fn command_line() -> Command {
         .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
             "Takes a log in an object store from the server that has it, and shuts that server out",
         ));
+    // To show what eviction breaks: harmless, and tested with the program that users get.
+    let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);
+    serve = serve.arg(evict_always.action(ArgAction::SetTrue).hide(true));
     // The engine heeds it where debug assertions are: a program for users does not know it.
     if cfg!(debug_assertions) {
         serve = serve.arg(
@@ -108,8 +111,6 @@ pub(crate) fn command_line() -> Command {
                 .value_parser(clap::value_parser!(u32))
                 .hide(true),
         );
-        let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);
-        serve = serve.arg(evict_always.action(ArgAction::SetTrue).hide(true));
     }
     serve = serve.arg(Arg::new("branch").long("branch").value_name("NAME").help(
         "Serves this branch of the home, not the home itself; a branch of a branch is PARENT/NAME",
@@ -241,7 +242,7 @@ impl Config {
                 0
             },
             branch: arguments.get_one::<String>("branch").cloned(),
-            evict_always: cfg!(debug_assertions) && arguments.get_flag(EVICT_ALWAYS),
+            evict_always: arguments.get_flag(EVICT_ALWAYS),
             ..config
         })
     }
