@@ -7,14 +7,9 @@
 //!
 //! Does not: know pins or records.
 
-use crate::{
-    Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
-};
-use logstead_env::Buffer;
-use logstead_types::{Epoch, LaneId};
+use crate::{CacheStats, HomeError, LogHome, ObjectId};
+use logstead_types::Epoch;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where objects and names can be read, beside a server that may be at work there.
 pub trait ObjectSource: Send + Sync {
@@ -144,57 +139,15 @@ impl BranchHome {
     }
 }
 
-/// Methods that the branch's own home answers.
-macro_rules! own {
-    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)* $(,)?) $(-> $out:ty)?;)*) => {
-        $(fn $name(&self $(, $argument: $type)*) $(-> $out)? {
-            self.inner.$name($($argument),*)
-        })*
-    };
-}
-
 impl LogHome for BranchHome {
-    own! {
-        fn facts(&self) -> Facts;
-        fn describe(&self) -> String;
-        fn report(&self) -> Vec<(String, String)>;
-        fn usage(&self) -> Vec<HomeUsage>;
-        fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError>;
-        fn copies(&self) -> usize;
-        fn read_copy(&self, copy: usize, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
-        fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError>;
-        fn has_copy(&self, copy: usize) -> bool;
-        fn copies_behind(&self) -> Vec<usize>;
-        fn rewrite_copy(&self, copy: usize, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn copies_completed(&self) -> Result<(), HomeError>;
-        fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
-        fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
-        fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
-        fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
-        fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
-        fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
-        fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError>;
-        fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
-        fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
-        fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
-        fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
-        fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn limit_name_requests(&self, first: Duration);
-        fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
-        fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn get_side_copy(&self, copy: usize, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn replace_side_copy(&self, damaged: usize, good: usize, lane: LaneId, id: u64) -> Result<(), HomeError>;
-        fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
-        fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
-        fn give_up_side(&self, lane: LaneId, id: u64);
-        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
-    }
+    all_but_objects!();
 
     fn rereads_objects(&self) -> bool {
         self.inner.rereads_objects() || self.parent.copies() > 1
+    }
+
+    fn cache(&self) -> Option<CacheStats> {
+        self.inner.cache()
     }
 
     fn inherits(&self, id: ObjectId) -> bool {

@@ -13,6 +13,9 @@
 //! [`open()`] turns a URL into a home. [`CachedHome`] puts a cache of objects' blocks on the local disk around one.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod through;
+
 mod branch;
 pub mod bucket;
 mod cache;

@@ -12,19 +12,14 @@
 
 mod blocks;
 
-use crate::{
-    Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
-};
+use crate::{HomeError, LogHome, ObjectId};
 use blocks::{Blocks, Key};
-use logstead_env::{Buffer, Env};
-use logstead_types::LaneId;
+use logstead_env::Env;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 /// Bytes of a block: large enough that a miss is worth a request, small enough that a page does not bring much that nobody wants.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -233,54 +228,11 @@ fn copy(block: &[u8], at: usize, into: &mut [u8]) -> usize {
     count
 }
 
-/// Methods that the home inside answers.
-macro_rules! handed_through {
-    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)* $(,)?) $(-> $out:ty)?;)*) => {
-        $(fn $name(&self $(, $argument: $type)*) $(-> $out)? {
-            self.inner.$name($($argument),*)
-        })*
-    };
-}
-
 impl LogHome for CachedHome {
-    handed_through! {
-        fn facts(&self) -> Facts;
-        fn describe(&self) -> String;
-        fn report(&self) -> Vec<(String, String)>;
-        fn usage(&self) -> Vec<HomeUsage>;
-        fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError>;
-        fn copies(&self) -> usize;
-        fn read_copy(&self, copy: usize, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
-        fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError>;
-        fn has_copy(&self, copy: usize) -> bool;
-        fn copies_behind(&self) -> Vec<usize>;
-        fn rewrite_copy(&self, copy: usize, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn copies_completed(&self) -> Result<(), HomeError>;
-        fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
-        fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
-        fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
-        fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
-        fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
-        fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
-        fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError>;
-        fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
-        fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
-        fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
-        fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
-        fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn limit_name_requests(&self, first: Duration);
-        fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
-        fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn get_side_copy(&self, copy: usize, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn replace_side_copy(&self, damaged: usize, good: usize, lane: LaneId, id: u64) -> Result<(), HomeError>;
-        fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
-        fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
-        fn give_up_side(&self, lane: LaneId, id: u64);
-        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
-        fn inherits(&self, id: ObjectId) -> bool;
+    all_but_objects!();
+
+    fn inherits(&self, id: ObjectId) -> bool {
+        self.inner.inherits(id)
     }
 
     fn rereads_objects(&self) -> bool {
