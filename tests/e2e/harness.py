@@ -69,6 +69,8 @@ class Server:
         self.process: subprocess.Popen | None = None
         # Given at every start, before those of the start itself.
         self.arguments: list[str] = []
+        # A program that runs the server's command line, its last arguments.
+        self.wrapper: list[str] = []
         self.output: list[str] = []
 
     # -- to be given by each kind ---------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class Server:
         """Starts the process; its output is collected and also put on the queue that is returned (None at its end)."""
         self.output = []
         self.process = subprocess.Popen(
-            command,
+            [*self.wrapper, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
