@@ -19,7 +19,7 @@ def found(request, tmp_path) -> tuple[str, LogsteadServer, str]:
 
 
 def test_there_are_some():
-    assert "format-1" in golden_database.names()
+    assert {"format-1", "format-2"} <= set(golden_database.names())
 
 
 def test_opens_and_is_the_same(found):
@@ -29,8 +29,11 @@ def test_opens_and_is_the_same(found):
     server.start(BY_HAND)
     recovery = one(server, "logstead_recovery")
     assert recovery["checkpoint_pages"] > 0 and recovery["chunks"] > 0 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
+    # Both have chunks of 1,024 rows: made anew at the first start, and that is kept.
+    assert recovery["upgraded_bytes"] > 0, recovery
     assert_same(golden_database.dump(server), expected, name)
     server.restart_after_kill(arguments=BY_HAND)
+    assert one(server, "logstead_recovery")["upgraded_bytes"] == 0
     assert_same(golden_database.dump(server), expected, name)
     server.stop()
     assert_clean(str(server.data))
@@ -58,7 +61,7 @@ def test_can_be_written(found):
         connection.execute("SET enable_seqscan = off")
         assert connection.execute("SELECT name FROM looked_up WHERE lower(name) = 'renamed 710'").fetchone() == ("renamed 710",)
         assert connection.execute("SELECT count(*) FROM sparse WHERE id BETWEEN 901 AND 9000").fetchone() == (9,)
-        # Rows of many chunks, so that pages of both formats stand side by side in the next checkpoint.
+        # Rows of many chunks, so that pages that were made anew and deltas of them stand side by side in the next checkpoint.
         for statement in (
             "UPDATE sparse SET id = -id WHERE id % 1800 = 0",
             "DELETE FROM long WHERE id % 2 = 0",

@@ -13,7 +13,7 @@ use logstead_home::LogHome;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What the nodes of a directory may take in memory, unless it is said otherwise: those of 100 GiB of pages.
+/// What the nodes of a directory may take in memory, unless it is said otherwise: those of 10 GiB of rows of 100 bytes.
 pub(crate) const CACHE_BYTES: usize = 256 << 20;
 
 #[derive(Default)]

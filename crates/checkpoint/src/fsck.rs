@@ -14,7 +14,6 @@ use crate::pins::{BranchState, PinKind, Pins, PinsError};
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::PageReader;
 use crate::record::{ObjectUse, Record};
-use crate::rows::CHUNK_SLOTS;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{DatabaseId, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
@@ -405,10 +404,11 @@ impl Check<'_> {
             return Ok(());
         }
         let rid_end = walk.rid_ends.get(&table).copied();
+        let size = walk.record.chunk_size;
         let (mut rows, mut beyond, mut newer) = (0, 0, 0);
-        let read = self.reader.chunk(key, chain, |slot, csn, _| {
+        let read = self.reader.chunk_of(size, key, chain, |slot, csn, _| {
             let rid = chunk
-                .saturating_mul(u64::from(CHUNK_SLOTS))
+                .saturating_mul(u64::from(size.slots()))
                 .saturating_add(u64::from(slot));
             rows += 1;
             beyond += u64::from(rid_end.is_none_or(|end| rid >= end));

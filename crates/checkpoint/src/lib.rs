@@ -11,6 +11,8 @@
 //! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once; [`Directory::tiles`] and [`PageReader::leaf`] do so for
 //! indexes.
 //!
+//! What servers of before have left is made anew when a server starts: [`upgrade()`].
+//!
 //! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place is not taken for it.
 //! Formats are pinned in docs/format.md.
 //!
@@ -36,6 +38,7 @@ mod read;
 mod record;
 mod retention;
 mod rows;
+mod upgrade;
 mod writer;
 
 pub use backup::{BACKUP, Backup, BackupError, backup};
@@ -59,5 +62,8 @@ pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites
 pub use read::{PageReader, Reads, move_pages};
 pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 pub use retention::Retention;
-pub use rows::{CHUNK_SLOTS, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows};
+pub use rows::{
+    CHUNK_SLOTS, ChunkSize, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows,
+};
+pub use upgrade::{Upgraded, Upgrading, upgrade};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

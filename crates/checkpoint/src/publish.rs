@@ -27,6 +27,7 @@ use crate::error::CheckpointError;
 use crate::pins::{BranchState, Pin, PinKind, Pins, Point};
 use crate::place::PageKey;
 use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
+use crate::rows::ChunkSize;
 use crate::writer::{Finished, Ledger};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId};
@@ -201,6 +202,12 @@ impl<H: Head> Publisher<H> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
+        let newest = self.newest.as_ref();
+        if newest.is_some_and(|newest| newest.record.chunk_size != ChunkSize::Of64) {
+            return Err(CheckpointError::Misuse(
+                "a checkpoint on top of one whose chunks have another size",
+            ));
+        }
         let objects = self.objects_after(applied, &stored)?;
         let mut kept = self.to_keep();
         kept.retain(&keep);
@@ -213,6 +220,7 @@ impl<H: Head> Publisher<H> {
         } = new;
         let record = Record {
             database: self.database,
+            chunk_size: ChunkSize::Of64,
             csn,
             epoch: self.ledger.epoch(),
             taken_at_micros,

@@ -9,7 +9,7 @@ use crate::error::{CheckpointError, Damage};
 use crate::frame::{self, FrameError};
 use crate::leaf::{Assembly, Leaf};
 use crate::place::{Chain, PageKey, PageRef};
-use crate::rows::{CHUNK_SLOTS, Page, SlotState, read_rows};
+use crate::rows::{ChunkSize, Page, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::Csn;
@@ -278,12 +278,13 @@ impl PageReader {
     /// A page of rows, checked.
     fn page(
         &mut self,
+        size: ChunkSize,
         key: &PageKey,
         at: &PageRef,
         is_base: bool,
     ) -> Result<Page<'_>, CheckpointError> {
         let (bytes, unpacked) = self.frame(key, at)?;
-        read_rows(bytes, key, is_base, unpacked)
+        read_rows_of(size, bytes, key, is_base, unpacked)
             .map_err(|why| damaged(format!("a page of {key}"), at, why))
     }
 
@@ -313,22 +314,27 @@ impl PageReader {
         &mut self,
         key: &PageKey,
         chain: &Chain,
+        visit: impl FnMut(u16, Csn, &[u8]),
+    ) -> Result<(), CheckpointError> {
+        self.chunk_of(ChunkSize::Of64, key, chain, visit)
+    }
+
+    /// The same of a record whose chunks have another size: `key` is the key that the chunk has there.
+    pub fn chunk_of(
+        &mut self,
+        size: ChunkSize,
+        key: &PageKey,
+        chain: &Chain,
         mut visit: impl FnMut(u16, Csn, &[u8]),
     ) -> Result<(), CheckpointError> {
-        let mut known = [0u64; CHUNK_SLOTS as usize / 64];
-        let mut first_visit = |slot: u16| {
-            let word = &mut known[usize::from(slot / 64)];
-            let bit = 1 << (slot % 64);
-            let is_first = *word & bit == 0;
-            *word |= bit;
-            is_first
-        };
+        let mut known = Slots::default();
+        let mut first_visit = |slot: u16| known.insert(slot);
         // The row in pieces that is being put together: its slot and CSN, and what is missing at its front.
         let mut open: Option<(u16, Csn, usize)> = None;
         for at in chain.pages().rev() {
             let is_base = *at == chain.base();
             let mut large = std::mem::take(&mut self.large);
-            let piece = match self.page(key, at, is_base)? {
+            let piece = match self.page(size, key, at, is_base)? {
                 Page::Rows(rows) => {
                     if open.is_none() {
                         rows.visit(|slot, state| {

@@ -2,10 +2,10 @@
 //!
 //! A record is a frame; its key is the database id and the record's own object, both u64 big endian, so that a record that is read in another's
 //! place is found. Its CSN is the checkpoint's. Payload, all numbers varints unless said otherwise:
-//! format (1, or 2 if there are indexes), epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
+//! format (3; 1 or 2 where chunks have 1,024 slots), epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
 //! reference; number of tables and for each its number and the end of its row ids; number of objects and for each its number, size and live bytes; number of
 //! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32 checksum, CSN and i64 time;
-//! and in format 2 number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made.
+//! and, but for format 1, which has none, number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made.
 //!
 //! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has at least one live byte and not more than its
 //! size; every page and node that the root leads to lies in one of the objects; the record's own object is in no list of its own.
@@ -14,16 +14,19 @@ use crate::error::CheckpointError;
 use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
 use crate::place::PageRef;
 use crate::read::{damaged, unread};
+use crate::rows::ChunkSize;
 use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Start;
 use logstead_wal::varint::{self, Reader};
 
-/// The format of records that this code writes, and the newest it reads.
-const FORMAT: u64 = 2;
-/// The format of records without indexes.
-const FORMAT_WITHOUT_INDEXES: u64 = 1;
+/// The format of records that this code makes, and the newest it reads.
+const FORMAT: u64 = 3;
+/// The format of records with indexes whose chunks have 1,024 slots.
+const FORMAT_OF_1024: u64 = 2;
+/// The same without indexes.
+const FORMAT_OF_1024_WITHOUT_INDEXES: u64 = 1;
 
 /// A table of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub struct KeptRecord {
 pub struct Record {
     /// Whose it is.
     pub database: DatabaseId,
+    /// How many slots the chunks of its directory have: what the format says. A copy of a record has the record's.
+    pub chunk_size: ChunkSize,
     /// It holds what all transactions below this CSN left, and nothing else.
     pub csn: Csn,
     /// The epoch in which it was taken.
@@ -111,10 +116,10 @@ impl Record {
         self.check().map_err(CheckpointError::Misuse)?;
         let mut payload = Vec::new();
         let out = &mut payload;
-        // Who knows no indexes reads what has none.
-        let format = match self.indexes.is_empty() {
-            true => FORMAT_WITHOUT_INDEXES,
-            false => FORMAT,
+        let format = match self.chunk_size {
+            ChunkSize::Of64 => FORMAT,
+            ChunkSize::Of1024 if self.indexes.is_empty() => FORMAT_OF_1024_WITHOUT_INDEXES,
+            ChunkSize::Of1024 => FORMAT_OF_1024,
         };
         varint::put(format, out);
         varint::put(u64::from(self.epoch.get()), out);
@@ -149,7 +154,7 @@ impl Record {
             varint::put(kept.csn.get(), out);
             out.extend_from_slice(&kept.taken_at_micros.to_le_bytes());
         }
-        if format > FORMAT_WITHOUT_INDEXES {
+        if format > FORMAT_OF_1024_WITHOUT_INDEXES {
             varint::put(self.indexes.len() as u64, out);
         }
         for IndexInfo { table, index, keys } in &self.indexes {
@@ -349,11 +354,15 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         let known = FORMAT as u16;
         return Err(FrameError::Newer { found, known });
     }
-    if format < FORMAT_WITHOUT_INDEXES {
+    if format < FORMAT_OF_1024_WITHOUT_INDEXES {
         return Err(wrong("unknown format of a record", 0).into());
     }
     let mut record = Record {
         database,
+        chunk_size: match format {
+            FORMAT => ChunkSize::Of64,
+            _ => ChunkSize::Of1024,
+        },
         csn,
         epoch: Epoch(from.number_u32()?),
         taken_at_micros: u64_le(from)? as i64,
@@ -401,10 +410,10 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
             taken_at_micros: u64_le(from)? as i64,
         });
     }
-    if format > FORMAT_WITHOUT_INDEXES {
+    if format > FORMAT_OF_1024_WITHOUT_INDEXES {
         let at = from.at();
         let indexes = count(from, len, 10)?;
-        if indexes == 0 {
+        if indexes == 0 && format == FORMAT_OF_1024 {
             return Err(wrong("a record of a later format than it needs", at).into());
         }
         for _ in 0..indexes {

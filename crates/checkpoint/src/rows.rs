@@ -14,14 +14,57 @@ use logstead_types::Csn;
 use logstead_wal::FormatError;
 use logstead_wal::varint::{self, Reader};
 
-/// Slots of a chunk.
-pub const CHUNK_SLOTS: u16 = 1024;
+/// Slots of a chunk: what is read for a row that is not in memory, and rewritten when many of its rows have changed. A set of them is one word.
+pub const CHUNK_SLOTS: u16 = 64;
+/// Slots of a chunk in records of formats 1 and 2.
+const OLD_CHUNK_SLOTS: u16 = 1024;
 /// The largest row that can be stored.
 pub const ROW_BYTES_MAX: usize = 1 << 28;
+/// Words of a set of slots, of whichever chunks.
+const WORDS: usize = OLD_CHUNK_SLOTS as usize / 64;
 /// Bytes for the two counts.
 const COUNTS_BYTES: usize = 4;
 /// The largest numbers before a row: gap, distance, length.
 const ROW_HEAD_BYTES_MAX: usize = 3 + 10 + 5;
+
+/// How many slots the chunks of a record have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChunkSize {
+    /// 1,024, in records of formats 1 and 2. They are read, and [made anew](crate::upgrade()) when a server starts; nobody writes them.
+    Of1024,
+    /// [`CHUNK_SLOTS`].
+    #[default]
+    Of64,
+}
+
+impl ChunkSize {
+    /// The number.
+    pub fn slots(self) -> u16 {
+        match self {
+            ChunkSize::Of1024 => OLD_CHUNK_SLOTS,
+            ChunkSize::Of64 => CHUNK_SLOTS,
+        }
+    }
+}
+
+/// Some slots of a chunk of either size.
+#[derive(Default)]
+pub(crate) struct Slots([u64; WORDS]);
+
+impl Slots {
+    /// Puts a slot in. True: it was not in.
+    pub(crate) fn insert(&mut self, slot: u16) -> bool {
+        let word = &mut self.0[usize::from(slot / 64)];
+        let bit = 1 << (slot % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn contains(&self, slot: u16) -> bool {
+        self.0[usize::from(slot / 64)] & 1 << (slot % 64) != 0
+    }
+}
 
 /// One page being filled; the buffer is used again.
 pub struct RowsPage {
@@ -31,7 +74,7 @@ pub struct RowsPage {
     /// The lowest slot that the next row may have.
     next: u16,
     /// A bit for each emptied slot.
-    gone: [u64; CHUNK_SLOTS as usize / 64],
+    gone: u64,
 }
 
 impl Default for RowsPage {
@@ -48,7 +91,7 @@ impl RowsPage {
             payload: Vec::new(),
             rows: 0,
             next: 0,
-            gone: [0; CHUNK_SLOTS as usize / 64],
+            gone: 0,
         }
     }
 
@@ -59,12 +102,12 @@ impl RowsPage {
         self.payload.extend_from_slice(&[0; COUNTS_BYTES]);
         self.rows = 0;
         self.next = 0;
-        self.gone = [0; CHUNK_SLOTS as usize / 64];
+        self.gone = 0;
     }
 
     /// Is nothing in it?
     pub fn is_empty(&self) -> bool {
-        self.rows == 0 && self.gone == [0; CHUNK_SLOTS as usize / 64]
+        self.rows == 0 && self.gone == 0
     }
 
     /// Its length so far.
@@ -96,8 +139,10 @@ impl RowsPage {
 
     /// A slot that had a row in an older page and has none any more. In any order; not together with a row of the same slot.
     pub fn gone(&mut self, slot: u16) -> Result<(), FrameError> {
-        let word = self.gone.get_mut(usize::from(slot / 64));
-        *word.ok_or(FrameError::OutOfOrder)? |= 1 << (slot % 64);
+        if slot >= CHUNK_SLOTS {
+            return Err(FrameError::OutOfOrder);
+        }
+        self.gone |= 1 << slot;
         Ok(())
     }
 
@@ -111,7 +156,7 @@ impl RowsPage {
         let mut gone = 0u16;
         let mut next = 0;
         for slot in 0..CHUNK_SLOTS {
-            if self.gone[usize::from(slot / 64)] & 1 << (slot % 64) != 0 {
+            if self.gone & 1 << slot != 0 {
                 varint::put(u64::from(slot - next), &mut self.payload);
                 (gone, next) = (gone + 1, slot + 1);
             }
@@ -183,6 +228,7 @@ pub enum Page<'a> {
 /// The rows of a page, checked to their end.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
+    size: ChunkSize,
     csn: Csn,
     payload: &'a [u8],
 }
@@ -198,6 +244,17 @@ pub fn read_rows<'a>(
     is_base: bool,
     buffer: &'a mut Vec<u8>,
 ) -> Result<Page<'a>, FrameError> {
+    read_rows_of(ChunkSize::Of64, bytes, expected, is_base, buffer)
+}
+
+/// The same of a chunk of another size.
+pub(crate) fn read_rows_of<'a>(
+    size: ChunkSize,
+    bytes: &'a [u8],
+    expected: &PageKey,
+    is_base: bool,
+    buffer: &'a mut Vec<u8>,
+) -> Result<Page<'a>, FrameError> {
     let frame = frame::decode(bytes, buffer)?;
     if frame.key != &expected.encode()[..] {
         return Err(wrong("another page", frame::HEADER_BYTES).into());
@@ -205,6 +262,7 @@ pub fn read_rows<'a>(
     let page = match (frame.kind, is_base) {
         (FrameKind::RowsBase, true) | (FrameKind::RowsDelta, false) => {
             let rows = Rows {
+                size,
                 csn: frame.csn,
                 payload: frame.payload,
             };
@@ -214,17 +272,17 @@ pub fn read_rows<'a>(
             }
             Page::Rows(rows)
         }
-        (FrameKind::RowPiece, false) => Page::Piece(parse_piece(frame.csn, frame.payload)?),
+        (FrameKind::RowPiece, false) => Page::Piece(parse_piece(size, frame.csn, frame.payload)?),
         _ => return Err(wrong("another kind of page", 10).into()),
     };
     Ok(page)
 }
 
-fn slot_after(next: u16, gap: u64, at: usize) -> Result<u16, FormatError> {
+fn slot_after(size: ChunkSize, next: u16, gap: u64, at: usize) -> Result<u16, FormatError> {
     u16::try_from(gap)
         .ok()
         .and_then(|gap| next.checked_add(gap))
-        .filter(|&slot| slot < CHUNK_SLOTS)
+        .filter(|&slot| slot < size.slots())
         .ok_or(wrong("a slot beyond the chunk", at))
 }
 
@@ -253,26 +311,27 @@ impl<'a> Rows<'a> {
         let mut from = Reader::new(self.payload);
         let counts = from.u32_le()?;
         let (rows, gone) = (counts as u16, (counts >> 16) as u16);
-        if rows > CHUNK_SLOTS || gone > CHUNK_SLOTS - rows {
+        let slots = self.size.slots();
+        if rows > slots || gone > slots - rows {
             return Err(wrong("more rows than a chunk has", 0));
         }
-        let mut full = [0u64; CHUNK_SLOTS as usize / 64];
+        let mut full = Slots::default();
         let mut next = 0;
         for _ in 0..rows {
             let at = from.at();
-            let slot = slot_after(next, from.number()?, at)?;
+            let slot = slot_after(self.size, next, from.number()?, at)?;
             let csn = csn_before(self.csn, from.number()?, at)?;
             let len = from.number()?;
             let bytes = from.bytes(len)?;
-            full[usize::from(slot / 64)] |= 1 << (slot % 64);
+            full.insert(slot);
             next = slot + 1;
             visit(slot, SlotState::Row { csn, bytes });
         }
         next = 0;
         for _ in 0..gone {
             let at = from.at();
-            let slot = slot_after(next, from.number()?, at)?;
-            if full[usize::from(slot / 64)] & 1 << (slot % 64) != 0 {
+            let slot = slot_after(self.size, next, from.number()?, at)?;
+            if full.contains(slot) {
                 return Err(wrong("a slot that is full and empty", at));
             }
             next = slot + 1;
@@ -285,9 +344,9 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn parse_piece(page_csn: Csn, payload: &[u8]) -> Result<Piece<'_>, FormatError> {
+fn parse_piece(size: ChunkSize, page_csn: Csn, payload: &[u8]) -> Result<Piece<'_>, FormatError> {
     let mut from = Reader::new(payload);
-    let slot = slot_after(0, from.number()?, 0)?;
+    let slot = slot_after(size, 0, from.number()?, 0)?;
     let csn = csn_before(page_csn, from.number()?, from.at())?;
     let at = from.at();
     let (total, offset) = (from.number()?, from.number()?);

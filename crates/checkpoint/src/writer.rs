@@ -44,6 +44,13 @@ impl Ledger {
         }
     }
 
+    /// The same with numbers from `next` on.
+    pub(crate) fn beginning_at(epoch: Epoch, next: u32) -> Ledger {
+        let ledger = Ledger::new(epoch);
+        ledger.state.lock().next = next;
+        ledger
+    }
+
     /// The epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch

@@ -113,7 +113,7 @@ impl Server {
             taken_at_micros: csn.0 as i64 * 1_000,
             tables: vec![TableInfo {
                 table: TableId(1),
-                rid_end: CHUNKS * 1024,
+                rid_end: CHUNKS * 64,
             }],
             indexes: Vec::new(),
             starts: Vec::new(),

@@ -56,7 +56,7 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
         taken_at_micros: 1,
         tables: vec![TableInfo {
             table: TableId(1),
-            rid_end: 3 * 1024,
+            rid_end: 3 * 64,
         }],
         indexes: Vec::new(),
         starts: Vec::new(),

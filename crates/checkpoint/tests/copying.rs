@@ -59,7 +59,7 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
         taken_at_micros: 1,
         tables: vec![TableInfo {
             table: TableId(1),
-            rid_end: CHUNKS * 1024,
+            rid_end: CHUNKS * 64,
         }],
         indexes: Vec::new(),
         starts: Vec::new(),

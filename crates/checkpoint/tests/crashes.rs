@@ -383,7 +383,7 @@ impl World {
         self.tried.insert(csn);
         let table = TableInfo {
             table: TableId(1),
-            rid_end: CHUNKS * 1024,
+            rid_end: CHUNKS * 64,
         };
         let new = NewCheckpoint {
             csn,

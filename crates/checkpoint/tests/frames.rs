@@ -5,8 +5,9 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, IndexInfo, KeptRecord, LeafWriter,
-    Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo, frame,
+    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, IndexInfo, KeptRecord,
+    LeafWriter, Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo,
+    frame,
 };
 use logstead_home::{LogHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
@@ -59,10 +60,10 @@ fn pages_are_as_documented() {
     let mut chunks = ChunkWriter::new().with_page_bytes(40);
     chunks.begin(key(16_384, 258), Extent::Whole, Csn(1_000));
     chunks.row(0, Csn(999), b"first", &mut writer).unwrap();
-    chunks.row(300, Csn(1), b"", &mut writer).unwrap();
+    chunks.row(30, Csn(1), b"", &mut writer).unwrap();
     chunks
         .row(
-            1_023,
+            63,
             Csn(700),
             b"a row that is too large for the page: in two pieces",
             &mut writer,
@@ -71,7 +72,7 @@ fn pages_are_as_documented() {
     let whole = chunks.finish(&mut writer).unwrap().to_vec();
     chunks.begin(key(16_384, 258), Extent::Delta, Csn(2_000));
     chunks.row(5, Csn(1_500), b"new", &mut writer).unwrap();
-    chunks.gone(300).unwrap();
+    chunks.gone(30).unwrap();
     chunks.gone(0).unwrap();
     let delta = chunks.finish(&mut writer).unwrap().to_vec();
     rig::keep(writer.finish().unwrap());
@@ -91,6 +92,35 @@ fn pages_are_as_documented() {
         include_str!("golden/delta.txt"),
         &object(&home, &delta[0]),
     );
+}
+
+/// Those of formats 1 and 2: read in their size, by nobody else.
+#[test]
+fn pages_of_old_chunks_are_read_in_their_size() {
+    let home = home();
+    let base = stored(&home, 1, &bytes(include_str!("golden/base_1024.txt")));
+    let delta = stored(&home, 2, &bytes(include_str!("golden/delta_1024.txt")));
+    let piece = stored(&home, 3, &bytes(include_str!("golden/piece_1024.txt")));
+    let key = key(16_384, 258);
+    let read = |size: ChunkSize, chain: &Chain| {
+        let mut rows = Vec::new();
+        let mut reader = PageReader::new(Arc::clone(&home));
+        let read = reader.chunk_of(size, &key, chain, |slot, csn, row| {
+            rows.push((slot, csn, row.to_vec()));
+        });
+        read.map(|()| rows)
+    };
+    let mut chain = Chain::whole(&[base]).unwrap();
+    let old = read(ChunkSize::Of1024, &chain).unwrap();
+    let expected = [(0, Csn(999), b"first".to_vec()), (300, Csn(1), Vec::new())];
+    assert_eq!(old, expected);
+    assert!(read(ChunkSize::Of64, &chain).is_err());
+    chain.push(&[delta]);
+    let old = read(ChunkSize::Of1024, &chain).unwrap();
+    assert_eq!(old, [(5, Csn(1_500), b"new".to_vec())]);
+    // The last piece of two.
+    chain.push(&[piece]);
+    assert!(read(ChunkSize::Of1024, &chain).is_err());
 }
 
 #[test]
@@ -176,6 +206,7 @@ fn nodes_are_as_documented() {
 fn record() -> Record {
     Record {
         database: DatabaseId(0x0123_4567_89ab_cdef),
+        chunk_size: ChunkSize::Of1024,
         csn: Csn(1_000),
         epoch: Epoch(3),
         taken_at_micros: -1,
@@ -223,6 +254,14 @@ fn with_indexes() -> Record {
     Record {
         indexes: vec![info(5, 6, 0), info(16_384, 16_390, 0x0102_0304_0506_0708)],
         ..record()
+    }
+}
+
+/// In the format of today.
+fn today(record: Record) -> Record {
+    Record {
+        chunk_size: ChunkSize::Of64,
+        ..record
     }
 }
 
@@ -291,7 +330,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
         says(&read, version, frame::FORMAT_VERSION);
     }
     // A record by its frame's version, and by its own, which is the payload's first byte.
-    let good = with_indexes().encode(OBJECT).unwrap();
+    let good = today(with_indexes()).encode(OBJECT).unwrap();
     let database = record().database;
     let error = Record::decode(&newer(&good, version), database, OBJECT).unwrap_err();
     says(&error, version, frame::FORMAT_VERSION);
@@ -324,6 +363,20 @@ fn records_with_indexes_are_as_documented() {
     assert_eq!(read.index(TableId(5), IndexId(16_390)), None);
 }
 
+/// Whoever has no indexes has the same format.
+#[test]
+fn records_of_today_are_as_documented() {
+    let record = today(with_indexes());
+    let bytes = record.encode(OBJECT).unwrap();
+    compare("record3", include_str!("golden/record3.txt"), &bytes);
+    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    assert_eq!(read, record);
+    let none = today(self::record());
+    let bytes = none.encode(OBJECT).unwrap();
+    let read = Record::decode(&bytes, record.database, OBJECT).unwrap();
+    assert_eq!(read, none);
+}
+
 /// What a later server has written is refused by its number.
 #[test]
 fn a_record_of_a_newer_format_is_refused() {
@@ -332,7 +385,7 @@ fn a_record_of_a_newer_format_is_refused() {
     let mut buffer = Vec::new();
     let frame = frame::decode(&bytes, &mut buffer).unwrap();
     let mut payload = frame.payload.to_vec();
-    for (format, newer) in [(0, false), (2, false), (3, true), (99, true)] {
+    for (format, newer) in [(0, false), (2, false), (3, false), (4, true), (99, true)] {
         payload[0] = format;
         let mut encoder = frame::Encoder::new();
         let bytes = encoder

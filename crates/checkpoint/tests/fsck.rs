@@ -111,7 +111,7 @@ fn report(home: &Arc<dyn LogHome>, newest: &Checkpoint) -> Report {
 
 #[test]
 fn a_whole_home_is_clean_and_counted() {
-    let (home, newest) = two_checkpoints(3 * 1024);
+    let (home, newest) = two_checkpoints(3 * 64);
     let found = report(&home, &newest);
     assert!(found.is_clean(), "{:#?}", found.damage);
     let counts = (
@@ -135,7 +135,7 @@ fn a_whole_home_is_clean_and_counted() {
 
 #[test]
 fn damage_to_any_byte_is_found_and_its_object_named() {
-    let (home, newest) = two_checkpoints(3 * 1024);
+    let (home, newest) = two_checkpoints(3 * 64);
     for (index, info) in home.objects().unwrap().iter().enumerate() {
         for at in 0..info.size_bytes as usize {
             let bad = flipped(&home, index, at, (at % 8) as u8);
@@ -151,7 +151,7 @@ fn damage_to_any_byte_is_found_and_its_object_named() {
 
 #[test]
 fn what_can_be_read_is_checked_in_spite_of_damage() {
-    let (home, newest) = two_checkpoints(3 * 1024);
+    let (home, newest) = two_checkpoints(3 * 64);
     let record = Record::read(&*home, DATABASE, newest.object, newest.crc).unwrap();
     let root = record.root.unwrap();
     let objects = home.objects().unwrap();
@@ -169,7 +169,7 @@ fn what_can_be_read_is_checked_in_spite_of_damage() {
 
 #[test]
 fn missing_and_shorter_objects_are_named() {
-    let (home, newest) = two_checkpoints(3 * 1024);
+    let (home, newest) = two_checkpoints(3 * 64);
     for info in home.objects().unwrap() {
         let bad = rig::home();
         for other in home.objects().unwrap() {
@@ -193,14 +193,14 @@ fn missing_and_shorter_objects_are_named() {
 #[test]
 fn records_that_do_not_fit_their_pages_are_found() {
     // Rows behind the table's end, in both checkpoints.
-    let (home, newest) = two_checkpoints(2 * 1024);
+    let (home, newest) = two_checkpoints(2 * 64);
     let found = report(&home, &newest);
     assert!(
         found.damage[0].contains("table 1 chunk 2: 2 rows behind the table's end"),
         "{:#?}",
         found.damage
     );
-    let (home, newest) = two_checkpoints(3 * 1024);
+    let (home, newest) = two_checkpoints(3 * 64);
     type Spoil = fn(&mut Record);
     let spoil: [(&str, Spoil); 6] = [
         ("an index that the record does not name", |record| {

@@ -18,10 +18,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use logstead_checkpoint::{Directory, Record as CheckpointRecord};
+use logstead_checkpoint::{Directory, Record as CheckpointRecord, Upgrading, upgrade};
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::LogHome;
-use logstead_types::{Csn, DatabaseId, Rid, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, Rid, TableId};
 use logstead_wal::manifest::Checkpoint;
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
 use logstead_wal::{Allowance, LaneConfig, Records};
@@ -39,6 +39,8 @@ pub use logstead_wal::recovery::Report as RecoveryReport;
 const BATCH_BYTES: usize = 128 << 10;
 /// Batches that wait for a thread.
 const BATCHES_QUEUED: usize = 3;
+/// How often it is told how far a checkpoint of an older format has been made anew.
+const UPGRADE_TOLD: Duration = Duration::from_secs(5);
 /// More threads than this would wait for the one that deals out.
 const THREADS_MAX: usize = 32;
 /// So many wait for pages at a time, however few cores there are.
@@ -136,6 +138,8 @@ struct Replay<'scope, 'e, 's> {
     beyond: Beyond,
     waited: Duration,
     home: &'s Arc<dyn LogHome>,
+    /// Of a checkpoint that was made anew.
+    upgraded_bytes: u64,
 }
 
 /// Which part applies a row: all rows of a chunk have the same one.
@@ -243,6 +247,45 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
 }
 
 impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
+    fn upgrade(
+        &mut self,
+        database: DatabaseId,
+        epoch: Epoch,
+        at: &Checkpoint,
+    ) -> Result<Option<Checkpoint>, RecoveryError> {
+        let clock = self.clock;
+        let mut told = clock.monotonic();
+        let progress = |so_far: &Upgrading| {
+            let now = clock.monotonic();
+            if now.since(told) >= UPGRADE_TOLD {
+                told = now;
+                tracing::info!(
+                    "making a checkpoint of an older format anew: {} of {} bytes, {} rows",
+                    so_far.bytes,
+                    so_far.bytes_of,
+                    so_far.rows
+                );
+            }
+        };
+        let upgraded = upgrade(self.home, database, at, epoch, progress);
+        let csn = at.csn;
+        let upgraded = upgraded.map_err(|source| {
+            let error = ReplayError::Page { csn, source };
+            RecoveryError::Refused(error.into())
+        })?;
+        let Some(upgraded) = upgraded else {
+            return Ok(None);
+        };
+        self.upgraded_bytes = upgraded.read.bytes;
+        tracing::info!(
+            "the checkpoint at CSN {csn} was of an older format: made anew, {} rows, {} bytes read, {} written",
+            upgraded.read.rows,
+            upgraded.read.bytes,
+            upgraded.written
+        );
+        Ok(Some(upgraded.checkpoint))
+    }
+
     fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
         self.load(database, at)
     }
@@ -355,10 +398,12 @@ pub(crate) fn open(
             beyond: Beyond::default(),
             waited: Duration::ZERO,
             home: &home,
+            upgraded_bytes: 0,
         };
         match recovery::open_with(&home, &env, &log, parts > 1, &mut replay) {
             Ok(mut recovered) => {
                 recovered.report.took.waited_for_tables = replay.waited;
+                recovered.report.upgraded_bytes = replay.upgraded_bytes;
                 (
                     recovered.report.checkpoint_pages,
                     recovered.report.checkpoint_bytes,

@@ -1,4 +1,4 @@
-//! Row slots by rid, in chunks of 1,024.
+//! Row slots by rid, in chunks of 64.
 //!
 //! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a chunk is found with
 //! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
@@ -343,15 +343,15 @@ mod tests {
     #[test]
     fn every_rid_has_its_own_place() {
         assert_eq!(place(Rid(0)), (0, 0, 0));
-        assert_eq!(place(Rid(1023)), (0, 0, 1023));
-        assert_eq!(place(Rid(1024)), (1, 0, 0));
-        assert_eq!(place(Rid(2048)), (1, 1, 0));
-        assert_eq!(place(Rid(3 * 1024)), (2, 0, 0));
+        assert_eq!(place(Rid(63)), (0, 0, 63));
+        assert_eq!(place(Rid(64)), (1, 0, 0));
+        assert_eq!(place(Rid(128)), (1, 1, 0));
+        assert_eq!(place(Rid(3 * 64)), (2, 0, 0));
         assert_eq!(place(Rid(RID_MAX - 1)).0, BUCKETS - 1);
         let rows = Rows::new(TableId(1), &UNLIMITED);
-        assert!(rows.slot(Rid(5000)).is_none());
+        assert!(rows.slot(Rid(300)).is_none());
         assert!(rows.slot(Rid(u64::MAX)).is_none());
-        rows.slot_or_new(Rid(5000));
-        assert!(rows.slot(Rid(5001)).is_some());
+        rows.slot_or_new(Rid(300));
+        assert!(rows.slot(Rid(301)).is_some());
     }
 }

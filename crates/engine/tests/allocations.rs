@@ -163,7 +163,7 @@ fn reads_allocate_nothing_and_writes_little() {
     assert_eq!(read, 0.0, "a read-only transaction with a point read");
     // A version and the transaction's state, and now and then a bag of the epoch collector.
     assert!(update <= 2.1, "{update} per update");
-    // The same, a page now and then, and a chunk of slots each 1,024 rows.
+    // The same, a page now and then, and a chunk of slots each 64 rows.
     assert!(insert <= 2.5, "{insert} per insert");
 }
 

@@ -156,7 +156,7 @@ mod tests {
     /// A checkpoint looks at more slots than anybody writes: it gives the turn away now and then only, so that others do something
     /// in the middle of it.
     fn meet() {
-        if thread::current().name() == Some(WRITER) || thread_rng().gen_range(0..300) == 0 {
+        if thread::current().name() == Some(WRITER) || thread_rng().gen_range(0..20) == 0 {
             thread::yield_now();
         }
     }
@@ -223,9 +223,9 @@ mod tests {
                     let body = move || {
                         for round in 0..4 {
                             let id = n * 100 + round * 3;
-                            let own = [0, 400, 800, 1023][(n + round) as usize % 4];
+                            let own = [0, 20, 50, 63][(n + round) as usize % 4];
                             write(&chunk, &horizon, id, own, ROW, true);
-                            write(&chunk, &horizon, id + 1, 600, ROW, round % 2 == 0);
+                            write(&chunk, &horizon, id + 1, 40, ROW, round % 2 == 0);
                             if round % 2 == 1 {
                                 write(&chunk, &horizon, id + 2, own, Kind::Tombstone, true);
                             }

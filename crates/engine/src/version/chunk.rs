@@ -1,4 +1,4 @@
-//! A chunk: 1,024 row slots, in a shell that stays while slots and versions come and go.
+//! A chunk: 64 row slots, in a shell that stays while slots and versions come and go.
 //!
 //! The shell holds what must outlast an eviction: what checkpoints know of the chunk, who has shared locks, who wrote there. Its slots and
 //! their versions hang on one pointer; while that is null the chunk is *absent*.
@@ -21,8 +21,8 @@ use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
 use crate::tree::interleave::point;
 
-/// Slots of a chunk: the unit of checkpointing and eviction.
-pub(crate) const CHUNK_SLOTS: usize = 1024;
+/// Slots of a chunk: the unit of checkpointing and eviction, and of pages.
+pub(crate) const CHUNK_SLOTS: usize = logstead_checkpoint::CHUNK_SLOTS as usize;
 /// What a chunk takes while it is absent.
 pub(crate) const SHELL_BYTES: usize = footprint(size_of::<Chunk>());
 /// What its slots take without versions.
@@ -93,28 +93,30 @@ impl Slots {
 
 /// Some of a chunk's slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SlotSet([u64; CHUNK_SLOTS / 64]);
+pub(crate) struct SlotSet(u64);
+
+const _: () = assert!(CHUNK_SLOTS == u64::BITS as usize);
 
 impl SlotSet {
     /// Puts a slot in.
     #[inline]
     pub(crate) fn insert(&mut self, slot: usize) {
-        self.0[slot / 64] |= 1 << (slot % 64);
+        self.0 |= 1 << slot;
     }
 
     /// Is the slot in?
     #[inline]
     pub(crate) fn contains(&self, slot: usize) -> bool {
-        self.0[slot / 64] & 1 << (slot % 64) != 0
+        self.0 & 1 << slot != 0
     }
 
     /// Is none in?
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.0 == 0
     }
 }
 
-/// 1,024 row slots.
+/// 64 row slots.
 #[repr(C)]
 pub(crate) struct Chunk {
     /// Null while it is absent (V7).
@@ -140,7 +142,7 @@ pub(crate) struct Chunk {
     pub(super) evicted_bytes: AtomicU64,
     /// Slots with a row in the newest checkpoint, a bit each; means nothing while the chunk has not been there in this life. Written by
     /// whoever takes checkpoints, while it is WRITING, and before slots come.
-    saved: [AtomicU64; CHUNK_SLOTS / 64],
+    saved: AtomicU64,
 }
 
 impl Chunk {
@@ -159,7 +161,7 @@ impl Chunk {
             memory,
             evicted_bytes: AtomicU64::new(0),
             page: AtomicU64::new(NO_LANE),
-            saved: [const { AtomicU64::new(0) }; CHUNK_SLOTS / 64],
+            saved: AtomicU64::new(0),
         }
     }
 
@@ -297,7 +299,7 @@ impl Chunk {
                 return None;
             }
             if state & EVICTING != 0 {
-                // A thousand slots are looked at, nothing more.
+                // Its slots are looked at, nothing more.
                 std::thread::yield_now();
                 continue;
             }
@@ -329,18 +331,12 @@ impl Chunk {
 
     /// The slots that have a row in the newest checkpoint.
     pub(crate) fn saved(&self) -> SlotSet {
-        let mut set = SlotSet::default();
-        for (word, saved) in set.0.iter_mut().zip(&self.saved) {
-            *word = saved.load(Ordering::Relaxed);
-        }
-        set
+        SlotSet(self.saved.load(Ordering::Relaxed))
     }
 
     /// A checkpoint that has a row for these slots is the newest now.
     pub(crate) fn set_saved(&self, set: &SlotSet) {
-        for (saved, word) in self.saved.iter().zip(set.0) {
-            saved.store(word, Ordering::Relaxed);
-        }
+        self.saved.store(set.0, Ordering::Relaxed);
     }
 
     /// Who wrote here. Read after what is to be covered.

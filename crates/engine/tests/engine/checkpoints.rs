@@ -273,16 +273,16 @@ fn a_start_reads_the_checkpoint_and_the_log_behind_it_alone() {
 #[test]
 fn a_changed_row_does_not_rewrite_its_chunk() {
     let place = Place::new();
-    place.fill(TABLES[0], 2_048);
+    place.fill(TABLES[0], 128);
     let whole = place.checkpoint();
     assert_eq!((whole.pages, whole.delta_pages), (2, 0), "{whole:?}");
-    place.change(TABLES[0], Rid(1_500), Some(&row(1, 20)));
-    place.change(TABLES[0], Rid(1_501), None);
+    place.change(TABLES[0], Rid(100), Some(&row(1, 20)));
+    place.change(TABLES[0], Rid(101), None);
     let one = place.checkpoint();
     assert_eq!((one.pages, one.delta_pages, one.rows), (0, 1, 1), "{one:?}");
     // Half of the chunk is more than a quarter of it.
     let mut txn = place.worker.begin(Isolation::ReadCommitted);
-    for rid in 0..512 {
+    for rid in 0..32 {
         let (table, guard) = (place.table(TABLES[0]), Guard::pin());
         let version = txn
             .read(&table, Rid(rid), &guard)
@@ -306,20 +306,21 @@ fn a_changed_row_does_not_rewrite_its_chunk() {
 #[test]
 fn compaction_moves_deltas_and_rewrites_no_chunks() {
     const CHUNKS: u64 = 12;
-    const DELTAS: i64 = 15;
+    // Each chunk gets four of them.
+    const ROUNDS: u64 = 12;
     let place = Place::new();
-    place.fill(TABLES[0], CHUNKS as i64 * 1_024);
+    place.fill(TABLES[0], CHUNKS as i64 * 64);
     assert_eq!(place.checkpoint().pages, CHUNKS);
     let mut moved = 0;
-    for round in 0..DELTAS {
-        for chunk in 0..CHUNKS {
-            let rid = Rid(chunk * 1_024 + 7 * round as u64);
-            place.change(TABLES[0], rid, Some(&row(-round, 20)));
+    for round in 0..ROUNDS {
+        for chunk in (round % 3..CHUNKS).step_by(3) {
+            let rid = Rid(chunk * 64 + 5 * round);
+            place.change(TABLES[0], rid, Some(&row(-(round as i64), 20)));
         }
         let report = place.checkpoint();
         assert_eq!(
             (report.pages, report.delta_pages, report.rows),
-            (0, CHUNKS, CHUNKS),
+            (0, CHUNKS / 3, CHUNKS / 3),
             "{round}: {report:?}"
         );
         assert!(report.objects_in_use < 12, "{report:?}");
@@ -422,9 +423,9 @@ fn a_checkpoint_among_old_snapshots_and_running_writers() {
             .is_none()
     );
     drop((guard, old));
-    // Nothing was committed in the chunk since but what ran then.
+    // Nothing was committed in the two chunks since but what ran then.
     let next = place.checkpoint();
-    assert_eq!((next.rows, next.delta_pages), (2, 1), "{next:?}");
+    assert_eq!((next.rows, next.delta_pages), (2, 2), "{next:?}");
     let before = place.rows();
     let (place, report) = place.restarted();
     assert_eq!(report.entries, 0);
@@ -659,7 +660,7 @@ fn a_database_larger_than_memory_starts_and_serves() {
         let (engine, report) = Engine::open(little, Arc::clone(&home), env).expect("opens");
         assert_eq!(report.checkpoint_pages, 3, "those of the rows in the log");
         let counts = engine.chunk_counts();
-        assert_eq!((counts.all, counts.present), (20, 3));
+        assert_eq!((counts.all, counts.present), (313, 3));
         // What comes in the background leaves room.
         engine.bring_all(|| true).expect("can be read");
         let counts = engine.chunk_counts();
@@ -696,9 +697,9 @@ fn a_database_larger_than_memory_starts_and_serves() {
 /// served, and nothing is changed by that.
 #[test]
 fn a_damaged_page_is_told_to_who_needs_it() {
-    const CHUNK: u64 = 1024;
+    const CHUNK: u64 = 64;
     let place = Place::new();
-    place.fill(TABLES[0], 3_000);
+    place.fill(TABLES[0], 180);
     place.checkpoint();
     let objects = place.home.objects().expect("listed");
     let largest = objects

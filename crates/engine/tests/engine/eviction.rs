@@ -17,7 +17,7 @@ use crate::world::{block_on, column, commit, number, row};
 
 pub(crate) const TABLE: TableId = TableId(20_000);
 /// Rows of a chunk.
-const CHUNK: i64 = 1024;
+const CHUNK: i64 = 64;
 
 /// Random numbers of one seed.
 pub(crate) struct Dice(u64);

@@ -203,8 +203,8 @@ fn a_load_without_room_is_refused() {
     let (_, home) = home();
     let place = open(&home, 24 << 20);
     let mut txn = place.begin();
-    for key in 0..1024 {
-        let row = noise(key, 3_000);
+    for key in 0..64 {
+        let row = noise(key, 56_000);
         txn.insert(&place.table, &row).expect("there is room");
     }
     commit(txn);

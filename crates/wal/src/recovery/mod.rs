@@ -76,6 +76,18 @@ pub struct LaneReport {
 
 /// Who receives the survivors.
 pub trait Survivors {
+    /// Called first, if the manifest names a checkpoint, when nobody else can write any more: gives another checkpoint that says the same, to be named
+    /// in its place, if it is to be stored in another way. `epoch` is the one that wrote last. What it names is durable.
+    fn upgrade(
+        &mut self,
+        database: DatabaseId,
+        epoch: Epoch,
+        at: &Checkpoint,
+    ) -> Result<Option<Checkpoint>, RecoveryError> {
+        let _as_it_is = (database, epoch, at);
+        Ok(None)
+    }
+
     /// The log begins at this checkpoint of the database: what survived below its CSN is in it, and is not handed over. Called before anything is
     /// taken, unless the log begins at its beginning. Who knows nothing of checkpoints refuses.
     fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
@@ -113,6 +125,8 @@ impl Survivors for OneByOne<'_, '_> {
 /// How long recovery took, part by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
+    /// Making a checkpoint of an older format anew, before anything else.
+    pub upgrading: Duration,
     /// Reading the lanes, judging, and handing over survivors, which go on together.
     pub reading: Duration,
     /// Of that: nothing could be handed over because lanes were still being read.
@@ -157,6 +171,8 @@ pub struct Report {
     pub checkpoint_pages: u64,
     /// Bytes of those pages.
     pub checkpoint_bytes: u64,
+    /// Bytes of pages that were made anew because the checkpoint was of an older format. Told by who makes them.
+    pub upgraded_bytes: u64,
     /// Entries found that are in the checkpoint.
     pub entries_in_checkpoint: u64,
     /// Entries found and not handed over: none of them was acknowledged.
@@ -244,7 +260,7 @@ fn open_held(
         ahead,
         beside: false,
     };
-    let found = match lease {
+    let mut found = match lease {
         Some(lease) => Some((lease.manifest(), None)),
         None => read_manifest(home.as_ref())?.map(|(manifest, tag)| (manifest, Some(tag))),
     };
@@ -253,6 +269,20 @@ fn open_held(
         for origin in &manifest.lanes {
             home.fence(origin.lane, origin.first_segment, &name)?;
         }
+    }
+    let mut upgrading = Duration::ZERO;
+    if let Some((manifest, tag)) = &mut found
+        && let Some(at) = &manifest.checkpoint
+        && let Some(checkpoint) = survivors.upgrade(manifest.database, manifest.epoch, at)?
+    {
+        manifest.checkpoint = Some(checkpoint.clone());
+        match lease {
+            Some(lease) => {
+                lease.update(|manifest| manifest.checkpoint = Some(checkpoint.clone()))?;
+            }
+            None => *tag = Some(write_manifest(home.as_ref(), *tag, manifest)?),
+        }
+        upgrading = watch.lap();
     }
     let (manifest, tag, mut replayed) = match found {
         Some((manifest, tag)) => {
@@ -267,6 +297,7 @@ fn open_held(
     };
     // Epochs are counted from 1: nothing was ever opened.
     let created = manifest.epoch == Epoch(0);
+    replayed.report.took.upgrading = upgrading;
     replayed.report.took.reading = watch.lap();
     survivors.finish()?;
     replayed.report.took.finishing = watch.lap();

@@ -23,6 +23,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         chunks_in_memory INT8, entries INT8, large_entries INT8, bytes INT8,
         blocks INT8, entries_in_checkpoint INT8, entries_dropped INT8, reading_ms FLOAT8, waited_for_lanes_ms FLOAT8,
         waited_for_tables_ms FLOAT8, finishing_ms FLOAT8, tails_ms FLOAT8, mark_ms FLOAT8, opening_ms FLOAT8,
+        upgraded_bytes INT8, upgrading_ms FLOAT8,
     }
     12922 logstead_restore_points = restore_points {
         name TEXT, taken_at TIMESTAMPTZ, csn INT8, objects INT8, bytes INT8,
@@ -125,5 +126,7 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         ms(took.tails),
         ms(took.mark),
         ms(took.opening),
+        count(report.upgraded_bytes),
+        ms(took.upgrading),
     ]])
 }

@@ -1,0 +1,315 @@
+//! Making the newest checkpoint anew when a server starts that divides rows otherwise: pages of chunks with 1,024 slots, of formats 1 and 2,
+//! become pages of chunks with [`CHUNK_SLOTS`].
+//!
+//! It says the same: CSN, epoch, time, tables, indexes, places in the log and kept records are those of the old record; tiles of indexes stay where they are. So
+//! the log behind it is replayed as before, and the manifest names the new record, instead of the old one, by one compare and swap, which is the caller's.
+//! Until then nothing has changed: a crash leaves the old one in force, and what was stored is removed by the next attempt, or as orphans by the life that follows.
+//!
+//! Invariants:
+//! - *Numbers.* Objects are of the epoch that wrote last, which has no server any more, and have counters from [`COUNTER_MIN`] on, which no server
+//!   reaches, above all that are there. So they are orphans like others if no record names them ([`crate::publish`]), and in a branch they are the branch's own.
+//!   An attempt of a server that was shut out may come up late under the same numbers: with the same bytes, for they follow from the old record alone, or the
+//!   home refuses one of the two.
+//! - *Memory.* One chunk's rows, old ([`ONE_PASS_BYTES`]) or new, and what a directory may cache. A chunk that is larger is read once for each of
+//!   the chunks that it becomes.
+//! - *Damage.* A page that cannot be read is an error that names it, and nothing is published: who has the old server can still use the rest.
+//!
+//! Records that are kept or pinned stay as they are: they are read in their own size ([`PageReader::chunk_of`]), copied as they are, and made anew
+//! when a server starts on what was restored, or branched, from them.
+//!
+//! Does not: change a manifest, or know who else may write.
+
+use crate::chunk::{ChunkWriter, Extent};
+use crate::directory::{Directory, LiveChanges};
+use crate::error::CheckpointError;
+use crate::place::{Chain, PageKey, PageRef};
+use crate::read::{PageReader, damaged};
+use crate::record::{ObjectUse, Record};
+use crate::rows::{CHUNK_SLOTS, ChunkSize};
+use crate::writer::{Ledger, ObjectWriter};
+use logstead_home::{LogHome, ObjectId};
+use logstead_types::{Csn, DatabaseId, Epoch, TableId};
+use logstead_wal::FormatError;
+use logstead_wal::manifest::Checkpoint;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Counters of objects that are made here begin with this one.
+pub(crate) const COUNTER_MIN: u32 = 1 << 31;
+/// Rows of an old chunk that are kept at once.
+const ONE_PASS_BYTES: usize = 16 << 20;
+/// Changes that the new directory gets at once.
+const BATCH: usize = 2_048;
+/// What the nodes of either directory may take.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upgrading {
+    /// Chunks read, in their old size.
+    pub chunks: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Bytes of pages that are through.
+    pub bytes: u64,
+    /// Of about so many.
+    pub bytes_of: u64,
+}
+
+/// A checkpoint that was made anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgraded {
+    /// What the manifest is to name instead of the old one.
+    pub checkpoint: Checkpoint,
+    /// What was read.
+    pub read: Upgrading,
+    /// Bytes written.
+    pub written: u64,
+}
+
+/// Stores the newest checkpoint of a database in the format of today; `None`: it is. To be called with the right to write, before the log is replayed;
+/// `epoch` is the one that wrote last, as the manifest has it. `progress` is called for each chunk.
+pub fn upgrade(
+    home: &Arc<dyn LogHome>,
+    database: DatabaseId,
+    newest: &Checkpoint,
+    epoch: Epoch,
+    progress: impl FnMut(&Upgrading),
+) -> Result<Option<Upgraded>, CheckpointError> {
+    let record = Record::read(&**home, database, newest.object, newest.crc)?;
+    if record.chunk_size == ChunkSize::Of64 {
+        return Ok(None);
+    }
+    let first = clear(&**home, &record, epoch)?;
+    let ledger = Arc::new(Ledger::beginning_at(epoch, first));
+    let writer = ObjectWriter::new(Arc::clone(home), Arc::clone(&ledger), None);
+    upgrade_with(home, newest, &record, writer, progress).map(Some)
+}
+
+/// The same of what [`Record::read`] gave, with a writer whose numbers nobody has used.
+pub(crate) fn upgrade_with(
+    home: &Arc<dyn LogHome>,
+    newest: &Checkpoint,
+    record: &Record,
+    writer: ObjectWriter<'_>,
+    mut progress: impl FnMut(&Upgrading),
+) -> Result<Upgraded, CheckpointError> {
+    let mut work = Work {
+        csn: record.csn,
+        reader: PageReader::new(Arc::clone(home)),
+        chunks: ChunkWriter::new(),
+        writer,
+        found: Found::default(),
+        directory: Directory::with_cache(Arc::clone(home), None, CACHE_BYTES),
+        changes: Vec::new(),
+        live: LiveChanges::new(),
+        read: Upgrading {
+            bytes_of: record.bytes().0,
+            ..Upgrading::default()
+        },
+    };
+    let old = Directory::with_cache(Arc::clone(home), record.root, CACHE_BYTES);
+    for entry in old.scan(None) {
+        let (key, chain) = entry?;
+        work.read.bytes += chain.len_bytes();
+        match key {
+            PageKey::Rows { table, chunk } => work.divide(&key, (table, chunk), &chain)?,
+            key @ PageKey::Leaf { .. } => work.changes.push((key, Some(chain))),
+        }
+        progress(&work.read);
+        if work.changes.len() >= BATCH {
+            work.apply()?;
+        }
+    }
+    work.apply()?;
+    let Work {
+        writer,
+        directory,
+        live,
+        read,
+        ..
+    } = work;
+    let mut stored = writer.finish()?;
+    let record = Record {
+        chunk_size: ChunkSize::Of64,
+        root: directory.root(),
+        objects: objects(record, &live, &stored.written().objects)?,
+        ..record.clone()
+    };
+    let object = stored.number_of_record()?;
+    let bytes = record.encode(object)?;
+    home.put_object(object, &bytes)?;
+    // What it names is the caller's from here on: he knows whether it was published.
+    let written = stored.written().bytes + bytes.len() as u64;
+    stored.into_numbers();
+    Ok(Upgraded {
+        checkpoint: Checkpoint {
+            object,
+            crc: crc32c::crc32c(&bytes),
+            ..newest.clone()
+        },
+        read,
+        written,
+    })
+}
+
+/// Removes what an attempt that was cut short has left: it takes room that is needed, and nobody has named it. Gives the first counter that was not used.
+fn clear(home: &dyn LogHome, record: &Record, epoch: Epoch) -> Result<u32, CheckpointError> {
+    let mut first = COUNTER_MIN;
+    for info in home.objects()? {
+        let id = info.id;
+        if id.epoch() != epoch || id.counter() < COUNTER_MIN {
+            continue;
+        }
+        let next = id.counter().checked_add(1);
+        first = first.max(next.ok_or(CheckpointError::Misuse("no object numbers are left"))?);
+        let is_kept = record.kept.iter().any(|kept| kept.object == id);
+        if record.object(id).is_none() && !is_kept {
+            home.remove_object(id)?;
+        }
+    }
+    Ok(first)
+}
+
+/// What the new record needs of each object: of old ones the tiles, of new ones what the new directory leads to.
+fn objects(
+    old: &Record,
+    live: &LiveChanges,
+    written: &[(ObjectId, u64)],
+) -> Result<Vec<ObjectUse>, CheckpointError> {
+    let mut sizes: BTreeMap<ObjectId, u64> = old
+        .objects
+        .iter()
+        .map(|used| (used.object, used.size_bytes))
+        .collect();
+    sizes.extend(written.iter().copied());
+    let needed = live.iter().filter(|(_, live)| **live != 0);
+    needed
+        .map(|(&object, &live)| {
+            let size_bytes = sizes.get(&object).copied();
+            let live_bytes = u64::try_from(live).ok();
+            match (size_bytes, live_bytes) {
+                (Some(size_bytes), Some(live_bytes)) if live_bytes <= size_bytes => Ok(ObjectUse {
+                    object,
+                    size_bytes,
+                    live_bytes,
+                }),
+                _ => Err(CheckpointError::Misuse(
+                    "a page in an object that the old record does not name",
+                )),
+            }
+        })
+        .collect()
+}
+
+/// Rows of one chunk, by slot.
+#[derive(Default)]
+struct Found {
+    rows: BTreeMap<u16, (Csn, Range<usize>)>,
+    bytes: Vec<u8>,
+}
+
+struct Work<'w> {
+    csn: Csn,
+    reader: PageReader,
+    chunks: ChunkWriter,
+    writer: ObjectWriter<'w>,
+    found: Found,
+    directory: Directory,
+    changes: Vec<(PageKey, Option<Chain>)>,
+    live: LiveChanges,
+    read: Upgrading,
+}
+
+impl Work<'_> {
+    /// Writes the chunks that an old one becomes.
+    fn divide(
+        &mut self,
+        key: &PageKey,
+        (table, chunk): (TableId, u64),
+        chain: &Chain,
+    ) -> Result<(), CheckpointError> {
+        self.read.chunks += 1;
+        let slots = ChunkSize::Of1024.slots();
+        let bad = |why| damaged(format!("a page of {key}"), &chain.base(), why);
+        let new = u64::from(slots / CHUNK_SLOTS);
+        let beyond = || bad(FormatError::new("a chunk that no table has", 0));
+        let first = chunk.checked_mul(new).ok_or_else(beyond)?;
+        first.checked_add(new).ok_or_else(beyond)?;
+        if self.find(key, chain, 0..slots, ONE_PASS_BYTES)? {
+            return self.write(table, first);
+        }
+        for from in (0..slots).step_by(CHUNK_SLOTS.into()) {
+            self.find(key, chain, from..from + CHUNK_SLOTS, usize::MAX)?;
+            self.write(table, first)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of some slots of an old chunk. False: they are more than so many bytes, and are not read.
+    fn find(
+        &mut self,
+        key: &PageKey,
+        chain: &Chain,
+        slots: Range<u16>,
+        bytes_max: usize,
+    ) -> Result<bool, CheckpointError> {
+        let Found { rows, bytes } = &mut self.found;
+        rows.clear();
+        bytes.clear();
+        let (csn, mut fits, mut is_newer) = (self.csn, true, false);
+        let visit = |slot: u16, written: Csn, row: &[u8]| {
+            fits &= bytes.len() + row.len() <= bytes_max;
+            is_newer |= written >= csn;
+            if fits && slots.contains(&slot) {
+                let start = bytes.len();
+                bytes.extend_from_slice(row);
+                rows.insert(slot, (written, start..bytes.len()));
+            }
+        };
+        self.reader.chunk_of(ChunkSize::Of1024, key, chain, visit)?;
+        if is_newer {
+            let why = FormatError::new("a row that is newer than its checkpoint", 0);
+            return Err(damaged(format!("a page of {key}"), &chain.base(), why));
+        }
+        Ok(fits)
+    }
+
+    /// Writes what was found, of the chunk whose first slot is that of the new chunk `first`.
+    fn write(&mut self, table: TableId, first: u64) -> Result<(), CheckpointError> {
+        let Found { rows, bytes } = &self.found;
+        self.read.rows += rows.len() as u64;
+        let mut rows = rows.iter().peekable();
+        while let Some((slot, _)) = rows.peek() {
+            let number = **slot / CHUNK_SLOTS;
+            let chunk = first + u64::from(number);
+            let key = PageKey::Rows { table, chunk };
+            self.chunks.begin(key.clone(), Extent::Whole, self.csn);
+            while let Some((slot, (csn, row))) =
+                rows.next_if(|(slot, _)| **slot / CHUNK_SLOTS == number)
+            {
+                let row = &bytes[row.clone()];
+                self.chunks
+                    .row(slot % CHUNK_SLOTS, *csn, row, &mut self.writer)?;
+            }
+            let pages: &[PageRef] = self.chunks.finish(&mut self.writer)?;
+            self.changes.push((key, Chain::whole(pages)));
+        }
+        Ok(())
+    }
+
+    /// Puts what was written behind what the new directory has.
+    fn apply(&mut self) -> Result<(), CheckpointError> {
+        let nothing = BTreeSet::new();
+        let applied = self
+            .directory
+            .apply(&self.changes, &nothing, self.csn, &mut self.writer)?;
+        self.directory = applied.directory;
+        for (object, bytes) in applied.live {
+            *self.live.entry(object).or_default() += bytes;
+        }
+        self.changes.clear();
+        Ok(())
+    }
+}
