@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from faultproxy import FaultProxy
 from harness import LogsteadServer
-from objectserver import ObjectServer, home
+from objectserver import IMPATIENT, ObjectServer, home
 from objectstores import start as start_store
 from test_checkpoints import assert_clean, one
 
@@ -235,6 +237,84 @@ def test_a_branch_in_an_object_store(kind, tmp_path):
                 assert restored.execute("SELECT count(*), min(v) FROM t") == [(106, "x")]
             finally:
                 restored.kill()
+            parent.stop()
+            assert_clean(url, environment)
+        finally:
+            branch.kill()
+            parent.kill()
+
+
+@pytest.mark.slow
+def test_a_branch_in_three_stores(tmp_path, seed):
+    """A majority of three stores keeps parent and branch; whichever is away, the branch is made and listed, both go on, start again, and the branch is dropped."""
+    with contextlib.ExitStack() as stack:
+        stores = [stack.enter_context(start_store("dev-bucket", tmp_path / f"store{number}")) for number in range(3)]
+        proxies = [stack.enter_context(FaultProxy(f"{store.host}:{store.port}", seed + number)) for number, store in enumerate(stores)]
+        url = ",".join(home(store, proxy=proxy, **IMPATIENT) for store, proxy in zip(stores, proxies))
+        environment = stores[0].environment
+        parent = ObjectServer(tmp_path / "parent", url, environment, "--ack", "majority", *OFTEN)
+        branch = ObjectServer(tmp_path / "branch", url, environment, "--ack", "majority", "--branch", "trial", *OFTEN)
+        try:
+            parent.start()
+            parent.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT g, 'v' || g FROM generate_series(0, 99) AS g", "CHECKPOINT")
+            rows = values(parent)
+            proxies[0].cut("reset")
+            refused = tool("branch", "create", "trial", url, environment=environment, check=False)
+            assert refused.returncode == 1 and "ack = all" in refused.stderr, refused.stderr
+            made = tool("branch", "create", "--ack", "majority", "trial", url, environment=environment)
+            assert 'branch "trial" begins with the state of' in made.stdout, made.stdout
+            assert "branch trial (made)" in tool("branch", "list", url, environment=environment).stdout
+            # The two that the branch began with.
+            branch.start()
+            assert values(branch) == rows
+            # Who was away for a while is a member again with the next start.
+            proxies[0].mend()
+            for server in (parent, branch):
+                server.restart_after_kill()
+            proxies[1].cut("reset")
+            diverge(parent, branch, rows)
+            before = (values(parent), values(branch))
+            proxies[1].mend()
+            proxies[2].cut("reset")
+            for server in (parent, branch):
+                server.restart_after_kill()
+            assert (values(parent), values(branch)) == before
+            proxies[2].mend()
+            for number in range(3):
+                for server in (parent, branch):
+                    server.execute(f"INSERT INTO t VALUES ({3000 + number}, 'both')", "CHECKPOINT")
+            before = (values(parent), values(branch))
+            branch.stop()
+            parent.stop()
+            assert_clean(url, environment)
+            assert "DAMAGED" not in tool("fsck", url, "--branch", "trial", environment=environment).stdout
+            parent.start()
+            branch.start()
+            assert (values(parent), values(branch)) == before
+            branch.stop()
+            # What is read of a list is a majority's, and where one member has lost something it is another's.
+            for key in stores[0].keys("log/objects/"):
+                assert stores[0].request("DELETE", key)[0] in (200, 204)
+            assert_clean(url, environment)
+            verified = tool("log", "verify", url, environment=environment).stdout
+            assert "the log is good" in verified and "several copies" not in verified, verified
+            proxies[2].cut("reset")
+            assert_clean(url, environment)
+            copy = home(stores[1], "copy")
+            assert "a new copy" in tool("backup", url, copy, environment=environment).stdout
+            restored = ObjectServer(tmp_path / "restored", copy, environment, *OFTEN)
+            try:
+                restored.start()
+                assert values(restored) == before[0]
+            finally:
+                restored.kill()
+            refused = tool("branch", "drop", "trial", url, environment=environment, check=False)
+            assert refused.returncode == 1 and "ack = all" in refused.stderr, refused.stderr
+            tool("branch", "drop", "--ack", "majority", "trial", url, environment=environment)
+            assert "trial" not in tool("branch", "list", url, environment=environment).stdout
+            proxies[2].mend()
+            parent.execute("UPDATE t SET v = 'x'", "CHECKPOINT")
+            assert one(parent, "logstead_checkpoints")["last_collection_error"] is None
             parent.stop()
             assert_clean(url, environment)
         finally:

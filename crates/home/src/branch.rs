@@ -49,39 +49,6 @@ impl ObjectSource for Arc<dyn LogHome> {
     }
 }
 
-/// Several sources of the same objects: each object is read from the first that has it.
-pub(crate) struct Several(pub(crate) Vec<Arc<dyn ObjectSource>>);
-
-impl ObjectSource for Several {
-    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        let mut last = crate::immutable::missing(id);
-        for source in &self.0 {
-            match source.read_object(id, offset, into) {
-                Ok(got) => return Ok(got),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    fn read_object_copy(
-        &self,
-        copy: usize,
-        id: ObjectId,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<usize, HomeError> {
-        match self.0.get(copy) {
-            Some(source) => source.read_object(id, offset, into),
-            None => Err(crate::immutable::missing(id)),
-        }
-    }
-
-    fn copies(&self) -> usize {
-        self.0.len()
-    }
-}
-
 /// A branch's objects and its parent's, to be read: where a branch of a branch begins.
 pub struct BranchObjects {
     /// Its own.

@@ -40,7 +40,9 @@ pub use memory::{MemoryHome, Presence};
 pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
 pub use open::{Beside, HomeOptions, open, open_beside, open_objects, open_read_only, url_below};
 pub use prices::{Listed, Price, PriceList};
-pub use replicated::{Ack, Opener, ReplicatedHome, ReplicatedOptions, Source, named_in_record};
+pub use replicated::{
+    Ack, Opener, Purpose, ReplicatedHome, ReplicatedOptions, Source, named_in_record,
+};
 pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};
 

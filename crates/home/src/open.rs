@@ -17,11 +17,10 @@
 //! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing. Credentials
 //! are never part of a URL, so errors and logs may show it.
 
-use crate::branch::Several;
-use crate::bucket::{self, Bucket, BucketError, Outcome, probe};
+use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnly, probe};
 use crate::{
     Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
-    ObjectOptions, ObjectSource, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
+    ObjectOptions, ObjectSource, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
 use logstead_env::Env;
 use std::ffi::OsString;
@@ -51,6 +50,8 @@ pub struct HomeOptions {
     pub objects: ObjectOptions,
     /// Of a list of homes: when an append is durable.
     pub ack: Ack,
+    /// The place was named for this log, by a number that was drawn: see [`Purpose::NewPlace`].
+    pub new_place: bool,
 }
 
 /// A URL in its parts.
@@ -193,25 +194,28 @@ fn list_of(urls: &str) -> Option<Vec<&str>> {
     (list.len() > 1 && each).then_some(list)
 }
 
+/// The homes of a list as one; `open` opens each of them.
 fn open_list(
     urls: &[&str],
     env: &Env,
-    options: &HomeOptions,
+    (ack, purpose): (Ack, Purpose),
+    open: impl Fn(&str, &Env) -> Result<Arc<dyn LogHome>, HomeError> + Clone + Send + 'static,
 ) -> Result<Arc<dyn LogHome>, HomeError> {
     let source = |url: &&str| {
-        let (whole, env, options) = ((*url).to_owned(), env.clone(), options.clone());
+        let (whole, env, open) = ((*url).to_owned(), env.clone(), open.clone());
         Source {
             url: whole.clone(),
-            open: Box::new(move || open(&whole, &env, &options)),
+            open: Box::new(move || open(&whole, &env)),
         }
     };
     let default = ReplicatedOptions::default();
     let replicated = ReplicatedOptions {
-        ack: options.ack,
-        patience: match options.ack {
-            Ack::Majority => default.patience,
+        ack,
+        purpose,
+        patience: match (ack, purpose) {
             // Nothing is won by giving one up that is slow: without it there is no log.
-            Ack::All => ALL_PATIENCE,
+            (Ack::All, Purpose::Log | Purpose::NewPlace) => ALL_PATIENCE,
+            (Ack::Majority, _) | (_, Purpose::Reading) => default.patience,
         },
         ..default
     };
@@ -222,7 +226,13 @@ fn open_list(
 /// Opens (or makes) the home that `url` names, for writing.
 pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHome>, HomeError> {
     if let Some(urls) = list_of(url) {
-        return open_list(&urls, env, options);
+        let purpose = match options.new_place {
+            true => Purpose::NewPlace,
+            false => Purpose::Log,
+        };
+        let each = options.clone();
+        let open = move |url: &str, env: &Env| open(url, env, &each);
+        return open_list(&urls, env, (options.ack, purpose), open);
     }
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
@@ -258,7 +268,7 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
 }
 
 /// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server meanwhile; a bucket may
-/// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read.
+/// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read. Of a list a majority must be there.
 pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
     open_to_read(url, env, LocalHome::open_read_only)
 }
@@ -273,10 +283,11 @@ fn open_to_read(
     env: &Env,
     local: fn(PathBuf, &Env) -> Result<LocalHome, HomeError>,
 ) -> Result<Arc<dyn LogHome>, HomeError> {
-    let parts = Url::parse(url);
-    if list_of(url).is_some() {
-        return Err(parts.wrong("a list of homes cannot be opened for reading only"));
+    if let Some(urls) = list_of(url) {
+        let open = move |url: &str, env: &Env| open_to_read(url, env, local);
+        return open_list(&urls, env, (Ack::All, Purpose::Reading), open);
     }
+    let parts = Url::parse(url);
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
         None => Ok(Arc::new(local(PathBuf::from(url), env)?)),
@@ -297,6 +308,7 @@ fn open_to_read(
                     Err(error) => Err(error),
                 }
             })??;
+            let bucket = Arc::new(ReadOnly(bucket));
             let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
             Ok(Arc::new(home))
         }
@@ -335,27 +347,10 @@ pub type Beside = (Arc<dyn ObjectSource>, Option<Vec<u8>>);
 /// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing `name` as it is now. Changes nothing, and takes
 /// no lock.
 pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<Beside, HomeError> {
-    if let Some(urls) = list_of(url) {
-        let sources: Vec<Arc<dyn ObjectSource>> = urls
-            .iter()
-            .filter_map(|url| match open_objects(url, env, name) {
-                Ok((source, _)) => Some(source),
-                // Others have the same.
-                Err(error) => {
-                    warn!("objects of {url} are read elsewhere: {error}");
-                    None
-                }
-            })
-            .collect();
-        // What a single copy says may be out of date.
-        let all = open_list(&urls, env, &HomeOptions::default())?;
-        let named = all.get(name)?.map(|(bytes, _)| bytes);
-        return Ok((Arc::new(Several(sources)), named));
-    }
     let parts = Url::parse(url);
     let dir = match parts.scheme.as_deref() {
         None => PathBuf::from(url),
-        Some("file") => parts.path()?,
+        Some("file") if list_of(url).is_none() => parts.path()?,
         _ => {
             let home = open_read_only(url, env)?;
             let named = home.get(name)?.map(|(bytes, _)| bytes);

@@ -3,7 +3,7 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, ReplicatedHome,
+    Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, Purpose, ReplicatedHome,
     ReplicatedOptions, SimulatedHome, Source, conformance,
 };
 use logstead_types::LaneId;
@@ -602,4 +602,134 @@ fn a_steady_state_costs_one_write_per_child() {
     for (child, before) in children.iter().zip(before) {
         assert_eq!(child.requests() - before, 10);
     }
+}
+
+fn opened_for(
+    homes: &[MemoryHome],
+    ack: Ack,
+    purpose: Purpose,
+) -> Result<ReplicatedHome, HomeError> {
+    let options = ReplicatedOptions {
+        purpose,
+        ..options(ack)
+    };
+    open_with(homes, options)
+}
+
+/// What lies in each child under the name that the register's records have.
+fn records(children: &[MemoryHome]) -> Vec<Option<(Vec<u8>, logstead_home::Tag)>> {
+    let record = |child: &MemoryHome| child.get("manifest").expect("reads");
+    children.iter().map(record).collect()
+}
+
+/// Also beside a server, with any one member away, and without what members that were away have not heard of.
+#[test]
+fn reading_takes_a_majority_and_changes_nothing() {
+    let children = memories(3);
+    let away = |child: Option<usize>| {
+        for (index, memory) in children.iter().enumerate() {
+            memory.set_presence(match child == Some(index) {
+                true => Presence::Refusing,
+                false => Presence::Here,
+            });
+        }
+    };
+    let reader = || opened_for(&children, Ack::All, Purpose::Reading);
+    assert!(matches!(reader(), Err(HomeError::Missing(_))), "no log yet");
+    assert!(records(&children).iter().all(Option::is_none));
+
+    let home = open(&children, Ack::Majority).expect("opens");
+    home.open_lane(LANE, 0).expect("opens");
+    let tag = home.put_if_absent("thing", b"old").expect("puts");
+    let first = append(&home, 1);
+    // From here on the third has nothing of what is acknowledged.
+    away(Some(2));
+    home.put_object(ObjectId(9), b"object").expect("puts");
+    home.compare_and_swap("thing", tag, b"new").expect("swaps");
+    let second = append(&home, 2);
+    assert!(is_durable(&first.1) && is_durable(&second.1));
+    away(None);
+    let before = records(&children);
+    for gone in [None, Some(0), Some(1), Some(2)] {
+        away(gone);
+        let read = reader().expect("a majority is there");
+        let (thing, tag) = read.get("thing").expect("reads").expect("is there");
+        assert_eq!(thing, b"new", "without {gone:?}");
+        assert_eq!(read.segments(LANE).expect("lists").len(), 1);
+        for (at, fill) in [(first.0, 1), (second.0, 2)] {
+            let mut into = Buffer::zeroed(4096);
+            assert_eq!(read.read(LANE, at, &mut into).expect("reads"), 4096);
+            assert_eq!(into.as_slice()[0], fill, "without {gone:?}");
+        }
+        let mut object = [0; 6];
+        read.read_object(ObjectId(9), 0, &mut object)
+            .expect("reads");
+        assert_eq!(&object, b"object");
+        assert!(read.compare_and_swap("thing", tag, b"newer").is_err());
+        assert!(read.put_if_absent("other", b"").is_err());
+        away(None);
+        assert_eq!(records(&children), before, "without {gone:?}");
+    }
+    children[0].set_presence(Presence::Refusing);
+    children[1].set_presence(Presence::Refusing);
+    assert!(reader().is_err(), "the third alone does not say");
+}
+
+/// A change that one member alone has heard of: what is read was chosen, or follows from what was.
+#[test]
+fn reading_does_not_complete_what_is_under_way() {
+    let children = memories(3);
+    let home = open(&children, Ack::Majority).expect("opens");
+    let tag = home.put_if_absent("thing", b"old").expect("puts");
+    for child in &children[1..] {
+        child.set_presence(Presence::Refusing);
+    }
+    assert!(home.compare_and_swap("thing", tag, b"new").is_err());
+    for child in &children[1..] {
+        child.set_presence(Presence::Here);
+    }
+    let before = records(&children);
+    for (gone, value) in [(0, "old"), (1, "new"), (2, "new")] {
+        children[gone].set_presence(Presence::Refusing);
+        let read = opened_for(&children, Ack::All, Purpose::Reading).expect("opens");
+        let (thing, _) = read.get("thing").expect("reads").expect("is there");
+        assert_eq!(thing, value.as_bytes(), "without {gone}");
+        children[gone].set_presence(Presence::Here);
+        assert_eq!(records(&children), before);
+    }
+}
+
+#[test]
+fn a_place_of_its_own_begins_with_most_of_its_homes() {
+    let children = memories(3);
+    children[0].set_presence(Presence::Refusing);
+    assert!(refused(&children, Ack::Majority).contains("needs all of its homes"));
+    assert!(opened_for(&children, Ack::All, Purpose::NewPlace).is_err());
+    let two_away = memories(3);
+    for child in &two_away[..2] {
+        child.set_presence(Presence::Refusing);
+    }
+    assert!(opened_for(&two_away, Ack::Majority, Purpose::NewPlace).is_err());
+
+    let home = opened_for(&children, Ack::Majority, Purpose::NewPlace).expect("opens");
+    home.put_if_absent("thing", b"x").expect("puts");
+    home.put_object(ObjectId(9), b"object").expect("puts");
+    drop(home);
+    children[0].set_presence(Presence::Here);
+    // Until a start has completed the first, both others are needed.
+    children[1].set_presence(Presence::Refusing);
+    assert!(refused(&children, Ack::Majority).contains("a majority of the log's homes"));
+    children[1].set_presence(Presence::Here);
+    let home = open(&children, Ack::Majority).expect("opens");
+    assert_eq!(home.get("thing").expect("reads").expect("is there").0, b"x");
+    assert_eq!(state_of(&home, 0), "not counted yet");
+    home.copies_completed().expect("completes");
+    assert_eq!(state_of(&home, 0), "member");
+    drop(home);
+    children[1].set_presence(Presence::Refusing);
+    let home = open(&children, Ack::Majority).expect("opens");
+    let mut object = [0; 6];
+    home.read_object_copy(0, ObjectId(9), 0, &mut object)
+        .expect("was copied");
+    assert_eq!(&object, b"object");
 }

@@ -2,6 +2,7 @@
 //!
 //! Both are the same thing: what is restored is a backup of the backup.
 
+use crate::branch::home_options;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{Backup, BackupError, backup};
@@ -18,21 +19,23 @@ pub(crate) fn commands() -> [Command; 2] {
     [
         Command::new("backup")
             .about("Copies a database to another home; repeated, it copies what has changed")
+            .arg(crate::branch::ack())
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
         Command::new("restore")
             .about("Makes a database out of a backup, or, with --at or --point, out of a restore point of a database")
             .arg(crate::branch::at())
             .arg(crate::branch::point())
+            .arg(crate::branch::ack())
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
     ]
 }
 
-fn copy(from: &str, to: &str) -> Result<Backup, BackupError> {
+fn copy(from: &str, to: &str, options: &HomeOptions) -> Result<Backup, BackupError> {
     let env = Env::real();
     let from = logstead_home::open_beside(from, &env)?;
-    let to = logstead_home::open(to, &env, &HomeOptions::default())?;
+    let to = logstead_home::open(to, &env, options)?;
     backup(&from, to.as_ref(), &env)
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         return ExitCode::from(EXIT_USAGE);
     };
     crate::serve::start_logging("warn");
-    match copy(from, to) {
+    match copy(from, to, &home_options(arguments)) {
         Ok(done) => {
             let text = format!(
                 "{to}: database {}, {} objects and {} bytes copied, {} objects were there; {} transactions behind the checkpoint; {}\n",

@@ -10,7 +10,7 @@ use logstead_checkpoint::{
 };
 use logstead_env::Env;
 use logstead_home::{
-    BranchHome, BranchObjects, HomeError, HomeOptions, LogHome, ObjectSource, open_objects,
+    Ack, BranchHome, BranchObjects, HomeError, HomeOptions, LogHome, ObjectSource, open_objects,
     url_below,
 };
 use logstead_sql::value::datetime::parse_timestamptz;
@@ -41,6 +41,7 @@ pub(crate) fn command() -> Command {
                 .about("Makes a branch at the newest checkpoint, or at a restore point")
                 .arg(at())
                 .arg(point())
+                .arg(ack())
                 .arg(name())
                 .arg(url()),
         )
@@ -52,6 +53,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("drop")
                 .about("Removes a branch that no server serves")
+                .arg(ack())
                 .arg(name())
                 .arg(url()),
         )
@@ -72,6 +74,24 @@ pub(crate) fn point() -> Arg {
         .long("point")
         .value_name("NAME")
         .help("The restore point of this name")
+}
+
+/// What is enough where several homes are written to.
+pub(crate) fn ack() -> Arg {
+    Arg::new("ack")
+        .long("ack")
+        .value_name("VALUE")
+        .default_value("all")
+        .value_parser(|text: &str| text.parse::<Ack>())
+        .help("Where homes are lists that are written to: which of them must answer, all or a majority. What is not reached now is completed by the next start of a server there that reaches it")
+}
+
+/// The options of homes that are written to.
+pub(crate) fn home_options(arguments: &ArgMatches) -> HomeOptions {
+    HomeOptions {
+        ack: arguments.get_one("ack").copied().unwrap_or_default(),
+        ..HomeOptions::default()
+    }
 }
 
 /// Which point is meant; the newest checkpoint, if none is.
@@ -153,9 +173,10 @@ pub(crate) fn open_branch(
 fn parent_of(
     url: &str,
     path: &str,
+    options: &HomeOptions,
     env: &Env,
 ) -> Result<(Arc<dyn LogHome>, String, String), BranchError> {
-    let open = |url: &str| logstead_home::open(url, env, &HomeOptions::default());
+    let open = |url: &str| logstead_home::open(url, env, options);
     let Some((parents, name)) = path.rsplit_once('/') else {
         // Not made: a home that is not there has no branches.
         open_objects(url, env, PINS)?;
@@ -169,12 +190,29 @@ fn parent_of(
     Ok((home, down.url, name.to_owned()))
 }
 
-fn create(url: &str, path: &str, which: &Which, env: &Env) -> Result<String, BranchError> {
-    let (parent, url, name) = parent_of(url, path, env)?;
-    let open = |pin: &Pin| {
-        let options = HomeOptions::default();
-        logstead_home::open(&own_url(&url, pin)?, env, &options)
+/// Opens the home of a branch that is being made or dropped. Its place has a number of its own.
+fn open_own(
+    parent: &str,
+    pin: &Pin,
+    options: &HomeOptions,
+    env: &Env,
+) -> Result<Arc<dyn LogHome>, HomeError> {
+    let options = HomeOptions {
+        new_place: true,
+        ..options.clone()
     };
+    logstead_home::open(&own_url(parent, pin)?, env, &options)
+}
+
+fn create(
+    url: &str,
+    path: &str,
+    which: &Which,
+    options: &HomeOptions,
+    env: &Env,
+) -> Result<String, BranchError> {
+    let (parent, url, name) = parent_of(url, path, options, env)?;
+    let open = |pin: &Pin| open_own(&url, pin, options, env);
     let made = create_branch(&parent, &name, which, env, open)?;
     let point = Point::unnamed(made.record);
     Ok(format!(
@@ -184,12 +222,9 @@ fn create(url: &str, path: &str, which: &Which, env: &Env) -> Result<String, Bra
     ))
 }
 
-fn drop_it(url: &str, path: &str, env: &Env) -> Result<String, BranchError> {
-    let (parent, url, name) = parent_of(url, path, env)?;
-    let open = |pin: &Pin| {
-        let options = HomeOptions::default();
-        logstead_home::open(&own_url(&url, pin)?, env, &options)
-    };
+fn drop_it(url: &str, path: &str, options: &HomeOptions, env: &Env) -> Result<String, BranchError> {
+    let (parent, url, name) = parent_of(url, path, options, env)?;
+    let open = |pin: &Pin| open_own(&url, pin, options, env);
     drop_branch(&parent, &name, env, open)?;
     Ok(format!("branch \"{path}\" is dropped\n"))
 }
@@ -252,11 +287,12 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(name) = arguments.get_one::<String>("NAME") else {
         return ExitCode::from(EXIT_USAGE);
     };
+    let options = home_options(arguments);
     if command == "drop" {
-        return told(drop_it(url, name, &env));
+        return told(drop_it(url, name, &options, &env));
     }
     match which(arguments) {
-        Ok(which) => told(create(url, name, &which, &env)),
+        Ok(which) => told(create(url, name, &which, &options, &env)),
         Err(message) => fail(EXIT_USAGE, &message),
     }
 }
@@ -266,9 +302,15 @@ pub(crate) fn is_of_point(arguments: &ArgMatches) -> bool {
     arguments.contains_id("at") || arguments.contains_id("point")
 }
 
-fn restore(url: &str, new: &str, which: &Which, env: &Env) -> Result<String, BranchError> {
+fn restore(
+    url: &str,
+    new: &str,
+    which: &Which,
+    options: &HomeOptions,
+    env: &Env,
+) -> Result<String, BranchError> {
     let from = logstead_home::open_beside(url, env)?;
-    let to = logstead_home::open(new, env, &HomeOptions::default())?;
+    let to = logstead_home::open(new, env, options)?;
     let restored = restore_point(&from, which, to.as_ref(), env)?;
     Ok(format!(
         "{new}: database {} with the state of {} (CSN {}); {} objects and {} bytes copied, {} objects were there\n",
@@ -289,7 +331,10 @@ pub(crate) fn run_restore(arguments: &ArgMatches) -> ExitCode {
     };
     serve::start_logging("warn");
     match which(arguments) {
-        Ok(which) => told(restore(from, to, &which, &Env::real())),
+        Ok(which) => {
+            let options = home_options(arguments);
+            told(restore(from, to, &which, &options, &Env::real()))
+        }
         Err(message) => fail(EXIT_USAGE, &message),
     }
 }

@@ -4,8 +4,8 @@
 //! lock, and none is needed: what is read there is a log as a crash at some moment of the reading would have left it, lane by lane.
 //! A server at work meanwhile shows as entries that "do not count", whose predecessors in other lanes came later than those were read.
 //!
-//! Of a replicated home each copy is read by itself, by its own URL: its record holds the manifest as this copy knows it. One that was away
-//! lacks what the others have.
+//! A list of homes is read as one, by a majority of its members. One copy of several can be read by its own URL too: its record holds the manifest as this copy
+//! knows it. One that was away lacks what the others have.
 
 use crate::entry::{Body, Entries};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestError};

@@ -12,6 +12,7 @@ pub mod memory;
 #[cfg(feature = "cloud")]
 mod meter;
 pub mod probe;
+mod read_only;
 #[cfg(feature = "cloud")]
 mod url;
 
@@ -19,6 +20,8 @@ mod url;
 pub use client::{open, open_with};
 #[cfg(feature = "cloud")]
 pub use url::{BucketUrl, Service};
+
+pub use read_only::ReadOnly;
 
 use bytes::Bytes;
 use std::fmt;

@@ -34,6 +34,10 @@
 //! be unique, whatever `needed` is, and a majority is the only rule by which two servers with different members in reach cannot both
 //! decide. So a start with `all` after the loss of a child needs a majority of the members, and not only R = 1.
 //!
+//! **Reading beside a server** ([`Purpose::Reading`]) fences nobody, so it finds what was acknowledged before it began to read, and perhaps more: R members, each as far
+//! as it goes, as above. Named things are the newest that a majority of the members has accepted. That follows from everything that was chosen before, and what
+//! it names was stored before it was proposed; it may be a change that is being made, or that nobody completes any more.
+//!
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members itself.
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
@@ -67,11 +71,26 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+/// What a replicated home is opened for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Everything. A new log begins with every home of the list.
+    #[default]
+    Log,
+    /// The same, in a place whose name was drawn for it. Nobody else can have a log there, and none of its homes can have had one before: with `majority` a new
+    /// log begins with those that answer, if they are most of the list. The others become members like any home that is added to a list.
+    NewPlace,
+    /// Reading: nothing is changed, whatever `ack` says, and a majority of the members must answer.
+    Reading,
+}
+
 /// How a replicated home is made.
 #[derive(Clone, Debug)]
 pub struct ReplicatedOptions {
     /// When an append is durable.
     pub ack: Ack,
+    /// What may be done with it.
+    pub purpose: Purpose,
     /// Threads wait for the children. Without them (tests in virtual time) the caller does.
     pub threads: bool,
     /// A child that has been given more than this in one lane and has not stored it is left out, where a majority does without.
@@ -84,6 +103,7 @@ impl Default for ReplicatedOptions {
     fn default() -> ReplicatedOptions {
         ReplicatedOptions {
             ack: Ack::All,
+            purpose: Purpose::Log,
             threads: true,
             lag_bytes_max: 16 << 20,
             patience: Duration::from_secs(10),

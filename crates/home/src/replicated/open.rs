@@ -13,7 +13,7 @@ use super::objects::ReadOrder;
 use super::quorum::{Record, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
 use super::state::{Ack, Kept, Member, State};
-use super::{Inner, ReplicatedHome, ReplicatedOptions};
+use super::{Inner, Purpose, ReplicatedHome, ReplicatedOptions};
 use crate::{Facts, HomeError, LogHome, Tag};
 use logstead_env::Env;
 use logstead_types::LaneId;
@@ -106,6 +106,10 @@ fn wrong(url: &str, what: impl Into<String>) -> HomeError {
     }
 }
 
+fn no_log_in(url: &str) -> HomeError {
+    HomeError::Missing(format!("a Logstead log in {url}"))
+}
+
 /// Errors that another try does not cure, and that are about what was asked for.
 fn is_final(error: &HomeError) -> bool {
     matches!(
@@ -121,8 +125,13 @@ fn is_final(error: &HomeError) -> bool {
 /// The record of a child; one that has none and no log becomes a child with an empty record.
 ///
 /// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that kind: such a child
-/// is out of reach like one that does not answer, and a majority does without.
-fn record_of(home: &dyn LogHome, url: &str, member: u64) -> Result<Kept, HomeError> {
+/// is out of reach like one that does not answer, and a majority does without. Whoever only reads does without one that has no record, too.
+fn record_of(
+    home: &dyn LogHome,
+    url: &str,
+    member: u64,
+    purpose: Purpose,
+) -> Result<Kept, HomeError> {
     let damaged = |why: &str| {
         let what = format!("read the record of {url} as one of several homes");
         let why = format!(
@@ -153,6 +162,9 @@ fn record_of(home: &dyn LogHome, url: &str, member: u64) -> Result<Kept, HomeErr
     };
     if let Some(kept) = read()? {
         return Ok(kept);
+    }
+    if purpose == Purpose::Reading {
+        return Err(no_log_in(url));
     }
     if !home.lanes()?.is_empty() {
         return Err(damaged("it is gone, and the lanes of a log are there"));
@@ -210,7 +222,7 @@ fn common_facts(homes: &[Option<Facts>], urls: &[String], ack: Ack) -> Result<Fa
 }
 
 impl ReplicatedHome {
-    /// Opens the children, and joins them. With `all` every child must be there; else a majority of the members.
+    /// Opens the children, and joins them. With `all` every child must be there, unless nothing is to be changed; else a majority of the members.
     pub fn open(
         sources: Vec<Source>,
         env: &Env,
@@ -229,6 +241,7 @@ impl ReplicatedHome {
             .collect();
         // On its own thread each: opened, limited, its record read or made.
         let opened: Arc<Mutex<BTreeMap<usize, Arc<dyn LogHome>>>> = Arc::default();
+        let purpose = options.purpose;
         // Also the slow ones: who is left out now stays so.
         let waits = Waits {
             patience: options.patience,
@@ -244,12 +257,13 @@ impl ReplicatedHome {
                     let what = "it cannot be one of several homes: its segments have no fixed size";
                     return Err(wrong(&url, what));
                 }
-                let kept = record_of(home.as_ref(), &url, member)?;
+                let kept = record_of(home.as_ref(), &url, member, purpose)?;
                 opened.lock().insert(index, home);
                 Ok(kept)
             }))
         });
         let mut kept: Vec<Option<Kept>> = Vec::new();
+        let mut empty = 0;
         for (index, answer) in answers.into_iter().enumerate() {
             let answer = answer.unwrap_or_else(|| Err(no_answer("opening it")));
             match answer {
@@ -260,7 +274,7 @@ impl ReplicatedHome {
                     kept.push(Some(record));
                 }
                 Err(error) if is_final(&error) => return Err(error),
-                Err(error) if options.ack == Ack::All => {
+                Err(error) if options.ack == Ack::All && purpose != Purpose::Reading => {
                     let what = format!(
                         "with ack = all every one of its homes must answer, and {} does not: {error}",
                         urls[index]
@@ -268,10 +282,14 @@ impl ReplicatedHome {
                     return Err(wrong(&list, what));
                 }
                 Err(error) => {
+                    empty += usize::from(matches!(error, HomeError::Missing(_)));
                     children[index].take_down(error.to_string());
                     kept.push(None);
                 }
             }
+        }
+        if purpose == Purpose::Reading && 2 * empty > kept.len() {
+            return Err(no_log_in(&list));
         }
         let facts: Vec<Option<Facts>> = children
             .iter()
@@ -292,15 +310,12 @@ impl ReplicatedHome {
             .into_iter()
             .map(|kept| kept.map(|k| k.record))
             .collect();
-        enough_members(&records, &ids, &urls)?;
-        let mut register = Register::new(
-            children.clone(),
-            &ids,
-            env.clone(),
-            options.patience,
-            options.threads,
-        );
-        let state = first_state(&mut register, &ids, &urls, env, options.ack)?;
+        enough_members(&records, &ids, &urls, purpose)?;
+        let mut register = Register::new(children.clone(), &ids, env.clone(), &options);
+        let state = match purpose {
+            Purpose::Reading => register.get()?.ok_or_else(|| no_log_in(&list))?,
+            _ => first_state(&mut register, &ids, &urls, env, options.ack)?,
+        };
         let membership = Membership {
             ids,
             ack: state.ack,
@@ -351,6 +366,7 @@ fn enough_members(
     records: &[Option<Record<State>>],
     ids: &[u64],
     urls: &[String],
+    purpose: Purpose,
 ) -> Result<(), HomeError> {
     let list = urls.join(",");
     let accepted = |index: usize| records[index].as_ref()?.accepted.as_ref();
@@ -358,11 +374,15 @@ fn enough_members(
         .filter_map(accepted)
         .max_by_key(|(ballot, _)| *ballot);
     let Some((_, newest)) = newest else {
-        if ids.contains(&0) {
-            let what = "a new log needs all of its homes, and not all of them answer";
-            return Err(wrong(&list, what));
-        }
-        return Ok(());
+        let there = ids.iter().filter(|id| **id != 0).count();
+        let what = match purpose {
+            Purpose::Reading => return Err(no_log_in(&list)),
+            Purpose::NewPlace if 2 * there > ids.len() => return Ok(()),
+            Purpose::NewPlace => "a new log needs most of its homes, and too few of them answer",
+            Purpose::Log if there == ids.len() => return Ok(()),
+            Purpose::Log => "a new log needs all of its homes, and not all of them answer",
+        };
+        return Err(wrong(&list, what));
     };
     for (index, url) in urls.iter().enumerate() {
         if accepted(index).is_some_and(|(_, state)| state.home != newest.home) {
@@ -381,7 +401,7 @@ fn enough_members(
     Ok(())
 }
 
-/// The register's value; makes the first, or ends a change of the list that somebody began.
+/// The register's value; makes the first, of the children that are there, or ends a change of the list that somebody began.
 fn first_state(
     register: &mut Register,
     ids: &[u64],
@@ -389,7 +409,8 @@ fn first_state(
     env: &Env,
     ack: Ack,
 ) -> Result<State, HomeError> {
-    let members = ids.iter().zip(urls).map(|(&id, url)| Member {
+    let there = ids.iter().zip(urls).filter(|(id, _)| **id != 0);
+    let members = there.map(|(&id, url)| Member {
         id,
         complete: true,
         url: url.clone(),

@@ -3,9 +3,10 @@
 //! The children's records lie under the name `manifest`, where a home of one child has its manifest: so neither is taken for
 //! the other. One proposal at a time; requests that an earlier one has left open are heard when they are answered.
 
-use super::child::{Child, no_answer};
-use super::quorum::{Action, Event, Outcome, Proposer, Rules, Voters, is_quorum};
+use super::child::{Answers, Child, no_answer};
+use super::quorum::{Action, Ballot, Event, Outcome, Proposer, Record, Rules, Voters, is_quorum};
 use super::state::{Kept, Member, Named, State};
+use super::{Purpose, ReplicatedOptions};
 use crate::{HomeError, Tag};
 use logstead_env::Env;
 use std::cell::Cell;
@@ -30,6 +31,7 @@ pub(super) struct Register {
     env: Env,
     patience: Duration,
     threads: bool,
+    purpose: Purpose,
     /// The member that each child is, and the tag of its record as last read or written.
     seen: Vec<(u64, Option<Tag>)>,
     proposer: Proposer<State>,
@@ -57,6 +59,7 @@ pub(super) fn sets_of(state: &State, ids: &[u64]) -> Vec<Voters> {
 
 struct Change<'c> {
     ids: Vec<u64>,
+    purpose: Purpose,
     change: &'c dyn Fn(Option<&State>) -> Option<State>,
 }
 
@@ -64,8 +67,11 @@ impl Rules<State> for Change<'_> {
     fn voters(&self, value: Option<&State>) -> Vec<Voters> {
         match value {
             Some(state) => sets_of(state, &self.ids),
-            // The first value takes them all: so no child comes into two homes.
-            None => (0..self.ids.len()).map(|child| vec![Some(child)]).collect(),
+            // The first value takes them all: so no child comes into two homes. In a place of its own there is no other home to come into.
+            None => (0..self.ids.len())
+                .filter(|&child| self.purpose != Purpose::NewPlace || self.ids[child] != 0)
+                .map(|child| vec![Some(child)])
+                .collect(),
         }
     }
 
@@ -80,8 +86,7 @@ impl Register {
         children: Vec<Arc<Child>>,
         ids: &[u64],
         env: Env,
-        patience: Duration,
-        threads: bool,
+        options: &ReplicatedOptions,
     ) -> Register {
         let (tell, told) = mpsc::channel();
         Register {
@@ -90,8 +95,9 @@ impl Register {
             lease_tags: Vec::new(),
             children,
             env,
-            patience,
-            threads,
+            patience: options.patience,
+            threads: options.threads,
+            purpose: options.purpose,
             tell,
             told,
         }
@@ -186,8 +192,16 @@ impl Register {
         &mut self,
         change: &dyn Fn(Option<&State>) -> Option<State>,
     ) -> Result<Option<State>, HomeError> {
-        let ids = self.ids();
-        let rules = Change { ids, change };
+        if self.purpose == Purpose::Reading {
+            return Err(HomeError::Unsupported(
+                "changes: it was opened for reading only",
+            ));
+        }
+        let rules = Change {
+            ids: self.ids(),
+            purpose: self.purpose,
+            change,
+        };
         let begun = self.env.clock.monotonic();
         loop {
             match self.attempt(&rules) {
@@ -205,7 +219,8 @@ impl Register {
         }
     }
 
-    /// The value. One read per child where they agree; else the newest is made to be chosen first.
+    /// The value. One read per child where they agree; else the newest is made to be chosen first, or, where nothing may be changed, it is
+    /// the value if a quorum has answered.
     pub(super) fn get(&mut self) -> Result<Option<State>, HomeError> {
         let ids = self.ids();
         let answers = super::child::ask_each(
@@ -231,6 +246,12 @@ impl Register {
         );
         if let Some(state) = agreed(&answers, &ids) {
             return Ok(Some(state));
+        }
+        if self.purpose == Purpose::Reading {
+            return match newest(&answers, &ids) {
+                Some(state) => Ok(Some(state)),
+                None => Err(no_answer("asking a majority of the log's homes")),
+            };
         }
         self.propose(&|_| None)
     }
@@ -304,12 +325,27 @@ impl Register {
 }
 
 /// The newest accepted value, if a quorum of its voters has it at the same ballot.
-fn agreed(answers: &super::child::Answers<Kept>, ids: &[u64]) -> Option<State> {
+fn agreed(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
+    newest_if(answers, ids, |record, ballot| {
+        record.accepted_at() == ballot
+    })
+}
+
+/// The newest accepted value, if a quorum of its voters has answered: it is at least as new as any that was chosen before they were asked.
+fn newest(answers: &Answers<Kept>, ids: &[u64]) -> Option<State> {
+    newest_if(answers, ids, |_, _| true)
+}
+
+fn newest_if(
+    answers: &Answers<Kept>,
+    ids: &[u64],
+    counts: impl Fn(&Record<State>, Ballot) -> bool,
+) -> Option<State> {
     let records = || answers.iter().flatten().flatten().map(|kept| &kept.record);
     let newest = records().max_by_key(|record| record.accepted_at())?;
     let (ballot, state) = newest.accepted.as_ref()?;
     let has = |child: usize| match &answers[child] {
-        Some(Ok(kept)) => kept.record.accepted_at() == *ballot,
+        Some(Ok(kept)) => counts(&kept.record, *ballot),
         _ => false,
     };
     is_quorum(&sets_of(state, ids), &has).then(|| state.clone())
