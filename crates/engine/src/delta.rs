@@ -54,6 +54,46 @@ pub fn diff(old: RowRef<'_>, new: RowRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// The columns that `delta` changes, in order. Never trusts it; after an error there are no more.
+pub fn columns(delta: &[u8]) -> Result<impl Iterator<Item = Result<usize, RowError>>, RowError> {
+    let Some((_, mut rest)) = delta.split_first_chunk::<2>() else {
+        return Err(RowError::new("delta shorter than its header"));
+    };
+    let columns = take_varint(&mut rest)?;
+    if columns > COLUMNS_MAX as u64 {
+        return Err(RowError::new("delta with too many columns"));
+    }
+    let mut next = 0u64;
+    let mut step = move || {
+        let changed = next.checked_add(take_varint(&mut rest)?);
+        let changed = changed.filter(|changed| *changed < columns);
+        let changed = changed.ok_or(RowError::new("delta names a column that does not exist"))?;
+        let length = take_varint(&mut rest)?.saturating_sub(1);
+        let after = usize::try_from(length).ok().and_then(|at| rest.get(at..));
+        rest = after.ok_or(RowError::new("delta ends inside a column"))?;
+        next = changed + 1;
+        Ok((changed as usize, rest.is_empty()))
+    };
+    let mut ended = rest.is_empty();
+    Ok(std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let stepped = step();
+        ended = !matches!(stepped, Ok((_, false)));
+        Some(stepped.map(|(column, _)| column))
+    }))
+}
+
+/// How many columns the row has that `delta` makes.
+pub fn column_count(delta: &[u8]) -> Result<usize, RowError> {
+    let Some((_, mut rest)) = delta.split_first_chunk::<2>() else {
+        return Err(RowError::new("delta shorter than its header"));
+    };
+    let columns = take_varint(&mut rest)?;
+    usize::try_from(columns).map_err(|_| RowError::new("delta with too many columns"))
+}
+
 /// Builds in `builder` the row that `delta` makes of `old`, and gives its bytes. Never trusts `delta`.
 pub fn apply<'b>(
     old: RowRef<'_>,

@@ -131,6 +131,7 @@ mod garbage;
 mod index;
 mod load;
 mod memory;
+mod pending;
 mod precommit;
 mod replay;
 pub mod row;

@@ -4,6 +4,9 @@
 //! changed in one that is absent; a newer one has the same rows of it. If the objects are gone while they are read, because a newer one was published, they are read
 //! again from that.
 //!
+//! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its tail over its pages
+//! ([`crate::pending`]), whole.
+//!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
 //! damaged is told by object, offset and chunk, and not served; other chunks are.
 //!
@@ -28,6 +31,7 @@ use crate::engine::Engine;
 use crate::evict::{InLoad, Room};
 use crate::fault::{Loader, Wanted};
 use crate::memory::{Charge, Memory};
+use crate::pending::{Tail, Unfit};
 use crate::row::RowRef;
 use crate::rows::Rows;
 use crate::version::{CHUNK_BYTES, SlotSet, UnsharedSlots};
@@ -95,6 +99,16 @@ pub(crate) fn read_chunk(
     }
 }
 
+/// A chunk that is to be read.
+struct Asked<'l> {
+    /// What comes over its pages.
+    tail: Option<&'l Tail>,
+    /// What it took when it was evicted.
+    known: Option<u64>,
+    /// Whoever asks waits for room.
+    waits: bool,
+}
+
 /// What a load may take.
 struct Allowed<'l> {
     /// What it has been given and not used yet.
@@ -154,6 +168,26 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
+        self.load(rows, number, true, reader)
+    }
+
+    /// The same for who takes checkpoints, which others wait for who wait for room: so he does not, and what he brings may take the reserve.
+    pub(crate) fn load_for_checkpoint(
+        &self,
+        rows: &Rows,
+        number: u64,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
+        self.load(rows, number, false, reader)
+    }
+
+    fn load(
+        &self,
+        rows: &Rows,
+        number: u64,
+        waits: bool,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
         let Some(chunk) = rows.chunk(number) else {
             return Ok(());
         };
@@ -170,8 +204,15 @@ impl ChunkLoader {
                 std::thread::yield_now();
                 continue;
             };
+            // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
+            let tail = rows.tails.get(number);
             let stored = self.newest.get();
-            match self.read(&stored, rows, number, chunk.evicted_bytes(), reader) {
+            let asked = Asked {
+                tail: tail.as_deref(),
+                known: chunk.evicted_bytes(),
+                waits,
+            };
+            match self.read(&stored, rows, number, &asked, reader) {
                 Ok((filled, _))
                     if chunk
                         .saved_before()
@@ -208,15 +249,17 @@ impl ChunkLoader {
         stored: &Stored,
         rows: &Rows,
         number: u64,
-        known: Option<u64>,
+        asked: &Asked<'_>,
         reader: &mut PageReader,
     ) -> Result<(Filled, Allowed<'_>), FaultError> {
+        let Asked { tail, known, waits } = *asked;
         let key = PageKey::Rows {
             table: rows.table,
             chunk: number,
         };
         let chain = stored.directory.get(&key)?;
-        let packed = chain.as_ref().map_or(0, Chain::len_bytes);
+        let kept = tail.map_or(0, Tail::len_bytes);
+        let packed = chain.as_ref().map_or(0, Chain::len_bytes) + kept;
         let (mut bytes, least) = match known {
             Some(bytes) => (bytes, bytes),
             None => {
@@ -226,7 +269,7 @@ impl ChunkLoader {
             }
         };
         loop {
-            let mut allowed = self.allow(bytes, least)?;
+            let mut allowed = self.allow(bytes, least, waits)?;
             let (mut fits, mut taken) = (true, 0);
             let goes_on = |bytes| {
                 taken = bytes;
@@ -234,8 +277,14 @@ impl ChunkLoader {
                 fits
             };
             let (chain, csn) = (chain.as_ref(), stored.csn);
-            let filled = read_chunk(reader, &key, chain, csn, self.memory, goes_on)
+            let mut filled = read_chunk(reader, &key, chain, csn, self.memory, goes_on)
                 .map_err(|why| unreadable(why, &key, chain))?;
+            if fits && let Some(tail) = tail {
+                tail.apply(&mut filled.slots)
+                    .map_err(|why| unfit(&why, &key, chain))?;
+                taken = filled.slots.bytes();
+                fits = allowed.took(taken);
+            }
             if fits {
                 return Ok((filled, allowed));
             }
@@ -246,10 +295,11 @@ impl ChunkLoader {
         }
     }
 
-    /// Blocks until there is room for a load of `bytes`, at least `least`.
-    fn allow(&self, bytes: u64, least: u64) -> Result<Allowed<'_>, FaultError> {
+    /// Blocks until there is room for a load of `bytes`, at least `least`, if it `waits`.
+    fn allow(&self, bytes: u64, least: u64, waits: bool) -> Result<Allowed<'_>, FaultError> {
         let granted = match self.room.take(bytes, false) {
             Some(charge) => Ok(charge),
+            None if !waits => Err(self.memory.exhausted()),
             None => self
                 .room
                 .want_here(bytes.min(self.room.limit(false)), false),
@@ -292,6 +342,18 @@ fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultErr
     }
 }
 
+fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultError {
+    let at = chain.map(Chain::base);
+    let place = at.map(|at| format!("object {}, offset {}", at.object, at.offset));
+    FaultError::Damaged(format!(
+        "the log's entry with CSN {} does not fit row {} of {key} ({}): {}",
+        why.csn,
+        why.rid,
+        place.unwrap_or_default(),
+        why.source
+    ))
+}
+
 /// Brings in whatever is absent.
 pub(crate) struct Loads {
     pub(crate) chunks: Arc<ChunkLoader>,
@@ -307,7 +369,7 @@ impl Loader for Loads {
             }
             Wanted::Leaf { index, low } => {
                 let pages = &self.pages;
-                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES)?;
+                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, true)?;
                 pages.load_leaf(index.rows.table, index, low, &mut pages.reader())
             }
             // Who waits for room asks for it himself, and keeps it.
@@ -331,6 +393,19 @@ impl Engine {
         let mut tables = self.tables();
         tables.sort_unstable_by_key(|table| table.id());
         let mut reader = inner.chunks.reader();
+        // First what the next checkpoint waits for.
+        for table in &tables {
+            let mut next = 0;
+            while let Some(number) = table.rows.tails.next(next) {
+                if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
+                    break;
+                }
+                match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
+                    Ok(()) | Err(FaultError::Damaged(_)) => next = number + 1,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         for table in tables {
             for number in 0..table.rows.chunk_end() {
                 if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
@@ -386,6 +461,8 @@ pub struct ChunkCounts {
     pub all: u64,
     /// How many of them are in memory.
     pub present: u64,
+    /// How many of the others were changed by the log behind the checkpoint that this life began with: they come in with its records.
+    pub with_tails: u64,
 }
 
 impl Engine {
@@ -396,6 +473,7 @@ impl Engine {
             let (all, present) = table.rows.chunk_counts();
             counts.all += all;
             counts.present += present;
+            counts.with_tails += table.rows.tails.count() as u64;
         }
         counts
     }

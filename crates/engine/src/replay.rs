@@ -1,8 +1,9 @@
 //! Bringing tables back from the newest checkpoint and the log behind it.
 //!
 //! Of the checkpoint nothing is read but its record: the chunks that it has are there, and absent. Survivors of the log are dealt out by chunk to parts,
-//! in CSN order, each with a thread of its own ([`part`]) that reads a chunk's pages when it meets its first record: a row's records stay in CSN
-//! order behind its page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data.
+//! in CSN order, each with a thread of its own ([`part`]) that keeps what concerns a chunk of the checkpoint for who brings that in
+//! ([`crate::pending`]): a row's records stay in CSN order behind its page, whatever the threads do. So a start takes time for the log behind the
+//! checkpoint, not for the data, nor for how many chunks the log has touched.
 //! Nobody else can reach a chunk until all records are
 //! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free. The other chunks come when somebody
 //! needs them ([`crate::fault`]), and in the background as long as there is room ([`Engine::bring_all`]).
@@ -202,11 +203,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             let table = self.shared.table(info.table);
             table.rows.expect(info.rid_end);
             // Touched or not: that is known from here on.
-            table.add_touched([]);
-        }
-        if self.parts > 1 && directory.root().is_some() {
-            // However short the log is: each of its rows may have to be read first.
-            self.start_threads()?;
+            table.rows.tails.add_touched([]);
         }
         self.shared.set_loaded(Stored {
             csn,
@@ -408,6 +405,10 @@ pub(crate) fn open(
                     recovered.report.checkpoint_pages,
                     recovered.report.checkpoint_bytes,
                 ) = shared.pages_read();
+                (
+                    recovered.report.tails_kept,
+                    recovered.report.tail_bytes_kept,
+                ) = shared.tails_kept();
                 Ok((
                     recovered,
                     shared.loaded().map(|stored| stored.directory.clone()),

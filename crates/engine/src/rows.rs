@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::absent::AbsentChunk;
 use crate::memory::{Charge, Memory, footprint};
+use crate::pending::{Tail, Tails};
 use crate::version::{
     Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet, UnsharedSlots, VersionRef,
 };
@@ -35,6 +36,8 @@ pub(crate) struct Rows {
     some_free: AtomicBool,
     /// Nothing of it, nor of its indexes, is ever evicted.
     stays: AtomicBool,
+    /// What the log behind the checkpoint says of chunks that are still absent.
+    pub(crate) tails: Tails,
     /// Where it all is counted.
     memory: &'static Memory,
 }
@@ -83,6 +86,7 @@ impl Rows {
             }),
             some_free: AtomicBool::new(false),
             stays: AtomicBool::new(false),
+            tails: Tails::default(),
         }
     }
 
@@ -188,7 +192,19 @@ impl Rows {
         chunk
     }
 
-    /// Brings a chunk back that was absent, with its rows in the newest checkpoint, `saved` of its slots. If somebody else has, nothing happens.
+    /// Replay: keeps what the log says of the `number`-th chunk, which the checkpoint has, until somebody brings that in.
+    pub(crate) fn keep_tail(&self, number: u64, tail: Tail) {
+        let Some(last) = tail.rid_end().0.checked_sub(1) else {
+            return;
+        };
+        let chunk = self.chunk_or_absent(number);
+        self.claim_rid(Rid(last));
+        self.tails.keep(number, tail);
+        chunk.set_changed();
+    }
+
+    /// Brings a chunk back that was absent: its rows in the newest checkpoint, which has `saved` of its slots, with the log's tail over them, if there
+    /// is one. If somebody else has, nothing happens.
     pub(crate) fn bring(
         &self,
         number: u64,
@@ -199,17 +215,19 @@ impl Rows {
         let Some(chunk) = self.chunk(number) else {
             return;
         };
-        if chunk.bring(absence, slots, saved).is_err() || !chunk.take_unlisted() {
+        let filled = slots.filled();
+        let bring = || chunk.bring(absence, slots, saved).is_ok();
+        if !self.tails.bring(number, bring) || !chunk.take_unlisted() {
             return;
         }
-        // Nobody has got a rid of it in this life, so what the checkpoint has no row for is free.
+        // Nobody has got a rid of it in this life, so what holds no row now is free.
         let first = number * CHUNK_SLOTS as u64;
         let end = self
             .fresh_from
             .load(Ordering::Relaxed)
             .saturating_sub(first);
         let end = end.min(CHUNK_SLOTS as u64) as usize;
-        let empty = (0..end).rev().filter(|slot| !saved.contains(*slot));
+        let empty = (0..end).rev().filter(|slot| !filled.contains(*slot));
         let mut free = self.free_rids.lock();
         free.rids.extend(empty.map(|slot| Rid(first + slot as u64)));
         free.settle();

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::{IndexId, Rid, TableId};
-use parking_lot::{Mutex, RwLock};
+use logstead_types::{IndexId, TableId};
+use parking_lot::RwLock;
 
 use crate::index::Index;
 use crate::memory::Memory;
@@ -23,8 +23,6 @@ pub struct Table {
     pub(crate) locks: TableLocks,
     pub(crate) row_locks: RowLocks,
     uses_reserve: AtomicBool,
-    /// The rows that the log behind the checkpoint has touched, in any order; nothing once the start is through.
-    touched: Mutex<Option<Vec<Rid>>>,
     dropped: AtomicBool,
 }
 
@@ -54,7 +52,6 @@ impl Table {
             attached: AtomicU64::new(0),
             locks: TableLocks::new(workers),
             uses_reserve: AtomicBool::new(false),
-            touched: Mutex::new(None),
             dropped: AtomicBool::new(false),
             row_locks: RowLocks::default(),
         }
@@ -80,26 +77,6 @@ impl Table {
     #[inline]
     pub(crate) fn uses_reserve(&self) -> bool {
         self.uses_reserve.load(Ordering::Relaxed)
-    }
-
-    /// The rows that the log behind the checkpoint has touched. Nothing if that is not known: the table is new, or the start is through.
-    pub(crate) fn touched_by_tail(&self) -> Option<Vec<Rid>> {
-        self.touched.lock().clone()
-    }
-
-    /// Is the start not through yet?
-    pub(crate) fn is_starting(&self) -> bool {
-        self.touched.lock().is_some()
-    }
-
-    /// At the start: the log behind the checkpoint has touched these as well.
-    pub(crate) fn add_touched(&self, rids: impl IntoIterator<Item = Rid>) {
-        self.touched.lock().get_or_insert_default().extend(rids);
-    }
-
-    /// The start is through.
-    pub(crate) fn forget_tail(&self) {
-        *self.touched.lock() = None;
     }
 
     pub(crate) fn mark_dropped(&self) {

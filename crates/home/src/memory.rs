@@ -59,6 +59,8 @@ struct State {
     failing: bool,
     paused: bool,
     appends: u64,
+    /// Requests for bytes of objects, and those bytes.
+    object_reads: (u64, u64),
     waiting: VecDeque<Waiting>,
     before_rewrite: Option<Hook>,
 }
@@ -96,6 +98,7 @@ impl MemoryHome {
             failing: false,
             paused: false,
             appends: 0,
+            object_reads: (0, 0),
             waiting: VecDeque::new(),
             before_rewrite: None,
         };
@@ -124,6 +127,11 @@ impl MemoryHome {
         for listener in listeners {
             listener();
         }
+    }
+
+    /// How often bytes of objects were read so far, and how many.
+    pub fn object_reads(&self) -> (u64, u64) {
+        self.state.lock().object_reads
     }
 
     /// Goes away, or comes back. Appends given to a silent home count as waiting ([`MemoryHome::complete`]).
@@ -606,7 +614,11 @@ impl LogHome for MemoryHome {
         self.here()?;
         let found = self.state.lock().objects.get(&id).cloned();
         let bytes = found.ok_or_else(|| immutable::missing(id))?;
-        Ok(immutable::copy_from(&bytes, offset, into))
+        let read = immutable::copy_from(&bytes, offset, into);
+        let mut state = self.state.lock();
+        let (requests, bytes) = state.object_reads;
+        state.object_reads = (requests + 1, bytes + read as u64);
+        Ok(read)
     }
 
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {

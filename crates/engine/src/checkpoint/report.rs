@@ -5,6 +5,8 @@ use std::time::Duration;
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, Epoch};
 
+use crate::absent::FaultError;
+
 /// Why a checkpoint was not taken. The one before stays in force, and nothing that it needs is gone.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -26,6 +28,9 @@ pub enum CheckpointError {
     /// The home failed, or what it holds is damaged.
     #[error(transparent)]
     Pages(logstead_checkpoint::CheckpointError),
+    /// What the log behind the checkpoint before has changed cannot be brought in, which the first one of a life needs.
+    #[error("a checkpoint needs all that the log has changed in memory: {0}")]
+    Fault(#[from] FaultError),
 }
 
 impl CheckpointError {
@@ -35,9 +40,10 @@ impl CheckpointError {
             CheckpointError::Stopped
             | CheckpointError::LogFailed(_)
             | CheckpointError::Overtaken => true,
-            CheckpointError::Busy | CheckpointError::DiskFull(_) | CheckpointError::Pages(_) => {
-                false
-            }
+            CheckpointError::Busy
+            | CheckpointError::DiskFull(_)
+            | CheckpointError::Pages(_)
+            | CheckpointError::Fault(_) => false,
         }
     }
 }

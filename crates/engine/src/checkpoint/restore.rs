@@ -6,8 +6,11 @@
 //! Invariant: **after any crash every row has its entry in every index**, while an index may have more entries than that. Let r be a row that is there after recovery.
 //! - If the tail has not touched r, the checkpoint holds it, in the same version, and so do the tiles of each index that it lists
 //!   ([`super::tiles`]): the index has its entry, as stored or, once it is brought in, in memory.
-//! - If the tail has touched r, its entry is put in here, for the version it has now; there is no other one. The list of touched rows is made where
-//!   records are applied, so nothing is applied that is not in it.
+//! - If the tail has touched r, and its chunk is in memory, its entry is put in here, for the version it has now; there is no other one. The list of
+//!   touched rows is made where records are applied, so nothing is applied that is not in it.
+//! - If the tail has touched r, and its chunk is absent, the chunk has r's records ([`crate::pending`]). If none of them may change the columns
+//!   that keys are made of, r has the key now that it had when it was inserted: by the tail, and then its entry is put in here, made of
+//!   that record; or before, and then it is in the tiles. If one may, the chunk is brought in.
 //! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows by whoever asks. So is
 //!   one whose stored leaves cannot be read.
 //!
@@ -22,12 +25,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
-use logstead_types::{IndexId, Rid};
+use logstead_types::IndexId;
+use logstead_wal::Record;
 
 use super::pages::Pages;
 use crate::absent::FaultError;
+use crate::delta;
 use crate::engine::Engine;
 use crate::index::{Index, KeyExtractor};
+use crate::pending::Noted;
+use crate::row::RowError;
 use crate::table::Table;
 use crate::tree::NotLeaves;
 use crate::version::{Guard, Kind};
@@ -92,11 +99,14 @@ impl Engine {
         let stored = {
             let base = inner.checkpoints.base.lock();
             let starting = &inner.checkpoints.starting;
-            starting.fetch_or(table.is_starting(), Ordering::SeqCst);
+            starting.fetch_or(table.rows.tails.is_starting(), Ordering::SeqCst);
             base.as_ref()
                 .and_then(|base| base.stored_index(table.id(), id, extractor.keys()))
         };
-        let (Some(stored), Some(touched)) = (stored, table.touched_by_tail()) else {
+        if stored.is_some() {
+            self.bring_with_other_keys(table, extractor.columns())?;
+        }
+        let (Some(stored), Some(noted)) = (stored, table.rows.tails.noted()) else {
             return Ok(RestoredIndex::NotStored);
         };
         let lows = stored
@@ -104,7 +114,7 @@ impl Engine {
             .tiles(table.id(), id, Vec::new())
             .map(|tile| Ok::<_, Failed>(tile?.0));
         let restored = Index::restored(id, unique, extractor, table.rows.clone(), lows)
-            .and_then(|index| self.put_touched(table, index, &touched));
+            .and_then(|index| self.put_touched(table, index, &noted));
         match restored {
             Ok(index) => {
                 index.set_complete();
@@ -124,8 +134,28 @@ impl Engine {
         let starting = &self.inner().checkpoints.starting;
         starting.store(false, Ordering::SeqCst);
         for table in self.inner().tables.read().values() {
-            table.forget_tail();
+            table.rows.tails.end_start();
         }
+    }
+
+    /// Brings in the chunks with rows whose keys, made of `columns`, the log may have changed: what they are is not known before.
+    fn bring_with_other_keys(
+        &self,
+        table: &Arc<Table>,
+        columns: Option<&[usize]>,
+    ) -> Result<(), FaultError> {
+        let noted = table.rows.tails.noted().unwrap_or_default();
+        let chunks = &self.inner().chunks;
+        let mut reader = chunks.reader();
+        for (number, tail) in &noted.tails {
+            if tail
+                .records()
+                .any(|(_, record)| changes_key(&record, columns))
+            {
+                chunks.load_chunk(&table.rows, *number, &mut reader)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts in the entries of touched rows.
@@ -133,9 +163,10 @@ impl Engine {
         &self,
         table: &Arc<Table>,
         index: Index,
-        touched: &[Rid],
+        noted: &Noted,
     ) -> Result<Index, Failed> {
         let pages = &self.inner().pages;
+        let touched = noted.touched.as_deref().unwrap_or_default();
         let mut reader = pages.reader();
         let mut entries: Vec<Vec<u8>> = Vec::new();
         for batch in touched.chunks(BATCH_ENTRIES) {
@@ -162,8 +193,38 @@ impl Engine {
                 insert(table, &index, entry, pages, &mut reader)?;
             }
         }
+        entries.clear();
+        for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
+            let mut entry = Vec::new();
+            if let Record::Insert { row, rid, .. } = record
+                && index.key(row, &mut entry).has_entry()
+            {
+                Index::complete(&mut entry, rid);
+                entries.push(entry);
+            }
+        }
+        entries.sort_unstable();
+        for entry in &entries {
+            insert(table, &index, entry, pages, &mut reader)?;
+        }
         Ok(index)
     }
+}
+
+/// May a record give a row another key than it had before, if keys are made of `columns`? An insert brings its key.
+fn changes_key(record: &Record<'_>, columns: Option<&[usize]>) -> bool {
+    let Record::Update { delta, .. } = record else {
+        return false;
+    };
+    let Some(columns) = columns else {
+        return true;
+    };
+    // A column that the new row does not have may have been cut off.
+    let is_cut = |count: usize| columns.iter().any(|column| *column >= count);
+    let is_in = |column: Result<usize, RowError>| column.is_ok_and(|at| columns.contains(&at));
+    // What cannot be read was refused when it was kept.
+    delta::column_count(delta).is_ok_and(is_cut)
+        || delta::columns(delta).is_ok_and(|mut changed| changed.any(is_in))
 }
 
 fn insert(

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logstead_checkpoint::{
-    Chain, ChunkWriter, Extent, NewCheckpoint, ObjectWriter, PageKey, TableInfo,
+    Chain, ChunkWriter, Extent, NewCheckpoint, ObjectWriter, PageKey, PageReader, TableInfo,
 };
 use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
@@ -60,6 +60,8 @@ pub struct Checkpoint {
     pub(super) writer: Option<ObjectWriter<'static>>,
     pages: ChunkWriter,
     row: Vec<u8>,
+    /// Brings in what the log behind the checkpoint before has changed, in the first one of a life.
+    loads: Option<PageReader>,
     changes: Vec<Change>,
     published: bool,
     pub(super) report: CheckpointReport,
@@ -123,6 +125,7 @@ impl Engine {
             writer: Some(writer),
             pages: ChunkWriter::new(),
             row: Vec::new(),
+            loads: None,
             changes: Vec::new(),
             published: false,
             lap,
@@ -182,6 +185,12 @@ impl Checkpoint {
             let Some((chunk, _)) = table.rows.slot(Rid(number * CHUNK_SLOTS as u64)) else {
                 continue;
             };
+            if table.rows.tails.get(number).is_some() {
+                // What is written is what is in memory.
+                let chunks = &self.engine.inner().chunks;
+                let reader = self.loads.get_or_insert_with(|| chunks.reader());
+                chunks.load_for_checkpoint(&table.rows, number, reader)?;
+            }
             let is_moved = self.moves.contains(table.id(), number);
             let Some(changed) = chunk.begin_writing(is_moved) else {
                 continue;

@@ -77,6 +77,12 @@ pub trait KeyExtractor: Send + Sync {
         1
     }
 
+    /// The columns that a row's key is made of, if it follows from their values alone and a column that a row does not have counts as NULL. Nothing if
+    /// that is not so, or not known. A start looks at a row that the log has changed only if one of them was.
+    fn columns(&self) -> Option<&[usize]> {
+        None
+    }
+
     /// What the maker of the index wants to find again by [`Index::definition`].
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
         None

@@ -1,9 +1,14 @@
-//! Applying the records of one share of the rows, on one thread, to chunks as the checkpoint has them.
+//! The records of one share of the rows, on one thread: applied to chunks that the checkpoint does not have, and kept for those that it has.
 //!
-//! Invariants: all records of a chunk go to one part, in CSN order, which reads the chunk's pages before the first; so what comes out
-//! does not hang on how threads run, and a part has its chunks to itself until it is through: what it replaces is freed at once.
+//! What concerns a chunk of the checkpoint is kept until somebody brings that in ([`crate::pending`]), as long as all that is kept takes no more than
+//! a part of the budget ([`KEPT_PART`]). Beyond that the chunk's pages are read, and what was kept of it and comes later is applied: a log that is
+//! long for its data takes the memory of the rows that it has changed, and not more.
+//!
+//! Invariants: all records of a chunk go to one part, in CSN order; so what comes out does not hang on how threads run, but for which
+//! chunks are read, and a part has its chunks to itself until it is through: what it replaces is freed at once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,14 +20,17 @@ use logstead_wal::{Record, Records};
 use parking_lot::Mutex;
 
 use crate::checkpoint::Stored;
-use crate::delta;
 use crate::error::ReplayError;
 use crate::load::{Unreadable, read_chunk};
 use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
-use crate::row::{RowBuilder, RowError, RowRef};
+use crate::pending::{self, Tail};
+use crate::row::{RowBuilder, RowError};
 use crate::rows::RID_MAX;
 use crate::table::Table;
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedSlots, version_bytes};
+
+/// What is kept of the log takes at most this part of the memory budget.
+const KEPT_PART: u64 = 8;
 
 pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
 
@@ -44,11 +52,21 @@ pub(super) struct Shared {
     /// What was read of them.
     pages: AtomicU64,
     page_bytes: AtomicU64,
+    /// What kept records take in memory.
+    kept_bytes: AtomicU64,
+    kept_bytes_max: u64,
+    /// Chunks of which records are kept, and their bytes.
+    tails: AtomicU64,
+    tail_bytes: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn new(workers: usize, memory: &'static Memory, home: Arc<dyn LogHome>) -> Shared {
         Shared {
+            kept_bytes: AtomicU64::new(0),
+            tails: AtomicU64::new(0),
+            tail_bytes: AtomicU64::new(0),
+            kept_bytes_max: memory.budget_bytes() / KEPT_PART,
             workers,
             memory,
             home,
@@ -68,6 +86,13 @@ impl Shared {
         Arc::clone(self.tables.lock().entry(id).or_insert_with(make))
     }
 
+    /// Does the checkpoint have this chunk? Asked before chunks are given to their tables.
+    fn has_stored(&self, id: TableId, number: u64) -> bool {
+        let tables = self.tables.lock();
+        let table = tables.get(&id);
+        table.is_some_and(|table| table.rows.chunk(number).is_some())
+    }
+
     /// The log begins at this checkpoint: known before any record is.
     pub(super) fn set_loaded(&self, stored: Stored) {
         let set = self.loaded.set(stored);
@@ -82,6 +107,12 @@ impl Shared {
     pub(super) fn pages_read(&self) -> (u64, u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (read(&self.pages), read(&self.page_bytes))
+    }
+
+    /// Chunks that are to come in with records of the log, and the bytes of these.
+    pub(super) fn tails_kept(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.tails), read(&self.tail_bytes))
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -177,11 +208,30 @@ struct Filling {
     touched: SlotSet,
 }
 
+impl Filling {
+    /// The log changes something in a slot.
+    fn touch(&mut self, slot: usize) {
+        self.touched.insert(slot);
+        self.slot_end = self.slot_end.max(slot + 1);
+        self.changed = true;
+    }
+
+    /// Applies what was kept.
+    fn put_over(&mut self, tail: &Tail) -> Result<(), pending::Unfit> {
+        for (_, record) in tail.records() {
+            self.touch((record.rid().0 % CHUNK_SLOTS as u64) as usize);
+        }
+        tail.apply(&mut self.slots)
+    }
+}
+
 /// One thread's share of the rows.
 pub(super) struct Part<'s> {
     shared: &'s Shared,
     /// By table and number in the table.
     chunks: HashMap<(TableId, u64), Filling, FixedState>,
+    /// What is kept of chunks that are not read.
+    tails: HashMap<(TableId, u64), Tail, FixedState>,
     reader: PageReader,
     builder: RowBuilder,
     /// Bytes that may be taken before the next look at the account.
@@ -195,6 +245,7 @@ impl<'s> Part<'s> {
         Part {
             shared,
             chunks: HashMap::default(),
+            tails: HashMap::default(),
             reader: PageReader::new(Arc::clone(&shared.home)),
             builder: RowBuilder::new(),
             allowance: 0,
@@ -217,6 +268,9 @@ impl<'s> Part<'s> {
                 continue;
             }
             let (table, rid) = (record.table(), record.rid());
+            if self.keep(csn, &record)? {
+                continue;
+            }
             self.chunk_of(&record)?;
             self.apply_record(csn, &record)
                 .map_err(|source| ReplayError::Row {
@@ -227,6 +281,33 @@ impl<'s> Part<'s> {
                 })?;
         }
         Ok(())
+    }
+
+    /// Keeps a record if its chunk is in the checkpoint and need not be read now.
+    fn keep(&mut self, csn: Csn, record: &Record<'_>) -> Result<bool, ReplayError> {
+        let shared = self.shared;
+        let key = (record.table(), record.rid().0 / CHUNK_SLOTS as u64);
+        if self.chunks.contains_key(&key)
+            || shared.kept_bytes.load(Ordering::Relaxed) >= shared.kept_bytes_max
+        {
+            return Ok(false);
+        }
+        let tail = match self.tails.entry(key) {
+            Entry::Occupied(tail) => tail.into_mut(),
+            // Only those of the checkpoint are there before the end.
+            Entry::Vacant(_) if !shared.has_stored(key.0, key.1) => return Ok(false),
+            Entry::Vacant(none) => none.insert(Tail::new(shared.memory)),
+        };
+        let before = tail.memory_bytes();
+        tail.push(csn, record).map_err(|source| ReplayError::Row {
+            csn,
+            table: record.table(),
+            rid: record.rid(),
+            source,
+        })?;
+        let more = tail.memory_bytes() - before;
+        shared.kept_bytes.fetch_add(more, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// A chunk as the checkpoint has it; empty, if that does not have it.
@@ -242,8 +323,7 @@ impl<'s> Part<'s> {
         let Some(stored) = shared.loaded() else {
             return Ok(filling);
         };
-        // Only those of the checkpoint are there before the end.
-        if shared.table(table).rows.chunk(number).is_none() {
+        if !shared.has_stored(table, number) {
             return Ok(filling);
         }
         let key = PageKey::Rows {
@@ -274,7 +354,17 @@ impl<'s> Part<'s> {
     fn chunk_of(&mut self, record: &Record<'_>) -> Result<(), ReplayError> {
         let key = (record.table(), record.rid().0 / CHUNK_SLOTS as u64);
         if record.rid().0 < RID_MAX && !self.chunks.contains_key(&key) {
-            let filling = self.load(key.0, key.1)?;
+            let mut filling = self.load(key.0, key.1)?;
+            if let Some(tail) = self.tails.remove(&key) {
+                filling.put_over(&tail).map_err(|unfit| ReplayError::Row {
+                    csn: unfit.csn,
+                    table: key.0,
+                    rid: unfit.rid,
+                    source: unfit.source,
+                })?;
+                let less = tail.memory_bytes();
+                self.shared.kept_bytes.fetch_sub(less, Ordering::Relaxed);
+            }
             self.chunks.insert(key, filling);
         }
         Ok(())
@@ -287,25 +377,8 @@ impl<'s> Part<'s> {
         let Some(filling) = self.chunks.get_mut(&key) else {
             return Err(RowError::new("row number out of range"));
         };
-        filling.touched.insert(slot);
-        filling.slot_end = filling.slot_end.max(slot + 1);
-        filling.changed = true;
-        let slots = &mut filling.slots;
-        match record {
-            Record::Insert { row, .. } => {
-                let row = RowRef::parse(row)?;
-                slots.replace(slot, csn, Some(row.bytes()));
-            }
-            Record::Update { delta: changes, .. } => {
-                let old = slots
-                    .row(slot)
-                    .ok_or(RowError::new("an update of a row that does not exist"))?;
-                let row = delta::apply(RowRef::new(old), changes, &mut self.builder)?;
-                slots.replace(slot, csn, Some(row));
-            }
-            Record::Delete { .. } => slots.replace(slot, csn, None),
-        }
-        Ok(())
+        filling.touch(slot);
+        pending::apply(&mut filling.slots, csn, record, &mut self.builder)
     }
 
     /// There is no more: gives the chunks to their tables, and tells what did not fit.
@@ -322,11 +395,18 @@ impl<'s> Part<'s> {
             }
             let rid = |slot| Rid(number * CHUNK_SLOTS as u64 + slot as u64);
             let slots = (0..CHUNK_SLOTS).filter(|slot| filling.touched.contains(*slot));
-            table.add_touched(slots.map(rid));
+            table.rows.tails.add_touched(slots.map(rid));
             let slot = filling.slot_end.saturating_sub(1) as u64;
             table
                 .rows
                 .claim_rid(Rid(number * CHUNK_SLOTS as u64 + slot));
+        }
+        for ((id, number), tail) in self.tails.drain() {
+            shared.tails.fetch_add(1, Ordering::Relaxed);
+            shared
+                .tail_bytes
+                .fetch_add(tail.len_bytes(), Ordering::Relaxed);
+            shared.table(id).rows.keep_tail(number, tail);
         }
         self.beyond
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use logstead_types::Csn;
 
 use super::chunk::Slots;
-use super::{Fresh, Kind, LENGTH, Version, free};
+use super::{Fresh, Kind, LENGTH, SlotSet, Version, free};
 use crate::memory::Memory;
 use crate::row_lock::RowLock;
 
@@ -48,6 +48,18 @@ impl UnsharedSlots {
     /// What was put in takes so much, if nothing was replaced.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes as u64
+    }
+
+    /// The slots with a row.
+    pub(crate) fn filled(&self) -> SlotSet {
+        let mut filled = SlotSet::default();
+        let slots = self.slots.iter().flat_map(|slots| slots.0.iter());
+        for (slot, head) in slots.enumerate() {
+            if !head.load(Ordering::Relaxed).is_null() {
+                filled.insert(slot);
+            }
+        }
+        filled
     }
 
     /// The row in a slot.

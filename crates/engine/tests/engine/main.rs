@@ -20,6 +20,7 @@ mod row_lock_stress;
 mod row_locks;
 mod schedules;
 mod serializable;
+mod starts;
 mod stored_indexes;
 mod stress;
 mod surplus;

@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use logstead_engine::{
     Absent, Checkpoint, Engine, EngineOptions, FaultError, Guard, Index, IndexCursor, Isolation,
-    KeyExtractor, KeyKind, LogHome, MemoryHome, Present, RestoredIndex, Rid, RowBuilder, RowRef,
-    ScanCursor, Table, Txn, Worker, WriteError,
+    KeyExtractor, KeyKind, LogHome, MemoryHome, Present, RecoveryReport, RestoredIndex, Rid,
+    RowBuilder, RowRef, ScanCursor, Table, Txn, VersionId, Worker, WriteError,
 };
 use logstead_env::Env;
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use crate::world::{block_on, commit, number};
 
-const TABLE: TableId = TableId(30_000);
-const UNIQUE: IndexId = IndexId(30_001);
-const PLAIN: IndexId = IndexId(30_002);
+pub(crate) const TABLE: TableId = TableId(30_000);
+pub(crate) const UNIQUE: IndexId = IndexId(30_001);
+pub(crate) const PLAIN: IndexId = IndexId(30_002);
 const LONG: IndexId = IndexId(30_003);
 const PARTIAL: IndexId = IndexId(30_004);
 
 /// Random numbers of one seed.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,8 +35,8 @@ impl Dice {
 
 /// A key of one column and much filling: few entries fill a leaf.
 #[derive(Clone, Copy)]
-struct Padded {
-    column: usize,
+pub(crate) struct Padded {
+    pub(crate) column: usize,
     before: usize,
     behind: usize,
     partial: bool,
@@ -63,9 +63,13 @@ impl KeyExtractor for Padded {
     fn keys(&self) -> u64 {
         self.keys
     }
+
+    fn columns(&self) -> Option<&[usize]> {
+        Some(std::slice::from_ref(&self.column))
+    }
 }
 
-const KINDS: [(IndexId, bool, Padded); 4] = {
+pub(crate) const KINDS: [(IndexId, bool, Padded); 4] = {
     let padded = Padded {
         column: 0,
         before: 0,
@@ -105,41 +109,44 @@ const KINDS: [(IndexId, bool, Padded); 4] = {
     ]
 };
 
-struct Place {
-    memory: MemoryHome,
-    home: Arc<dyn LogHome>,
-    engine: Engine,
-    worker: Worker,
-    table: Arc<Table>,
+pub(crate) struct Place {
+    pub(crate) memory: MemoryHome,
+    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) engine: Engine,
+    pub(crate) worker: Worker,
+    pub(crate) table: Arc<Table>,
     /// How many were not built from rows.
-    restored: usize,
+    pub(crate) restored: usize,
+    pub(crate) report: RecoveryReport,
 }
 
-fn open(home: &Arc<dyn LogHome>) -> Engine {
+fn open(home: &Arc<dyn LogHome>) -> (Engine, RecoveryReport) {
     let (env, _) = Env::simulated(1);
     let options = EngineOptions {
         workers: 1,
         fault_threads: 0,
         ..EngineOptions::default()
     };
-    let (engine, _) = Engine::open(options, Arc::clone(home), env).expect("opens");
-    engine.bring_all(|| true).expect("everything can be read");
-    engine
+    Engine::open(options, Arc::clone(home), env).expect("opens")
 }
 
 impl Place {
-    fn new() -> Place {
-        let memory = MemoryHome::new(1 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
-        Place::over(memory, home, &KINDS)
+    pub(crate) fn new() -> Place {
+        Place::with(&KINDS)
     }
 
-    fn over(
+    pub(crate) fn with(kinds: &[(IndexId, bool, Padded)]) -> Place {
+        let memory = MemoryHome::new(1 << 20);
+        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        Place::over(memory, home, kinds)
+    }
+
+    pub(crate) fn over(
         memory: MemoryHome,
         home: Arc<dyn LogHome>,
         kinds: &[(IndexId, bool, Padded)],
     ) -> Place {
-        let engine = open(&home);
+        let (engine, report) = open(&home);
         let table = engine.create_table(TABLE);
         let worker = engine.worker(WorkerId(0));
         let mut place = Place {
@@ -149,6 +156,7 @@ impl Place {
             worker,
             table,
             restored: 0,
+            report,
         };
         for kind in kinds {
             place.restored += usize::from(place.bring(kind));
@@ -174,7 +182,7 @@ impl Place {
         false
     }
 
-    fn stop(self) -> (MemoryHome, Arc<dyn LogHome>) {
+    pub(crate) fn stop(self) -> (MemoryHome, Arc<dyn LogHome>) {
         let Place {
             memory,
             home,
@@ -187,34 +195,45 @@ impl Place {
         (memory, home)
     }
 
-    fn restarted(self) -> Place {
+    pub(crate) fn restarted(self) -> Place {
         let (memory, home) = self.stop();
         Place::over(memory, home, &KINDS)
     }
 
-    fn flush(&self) {
+    pub(crate) fn flush(&self) {
         block_on(self.engine.flush_all_and_wait()).expect("flushed");
     }
 
-    fn index(&self, id: IndexId) -> Arc<Index> {
+    pub(crate) fn index(&self, id: IndexId) -> Arc<Index> {
         self.table.index(id).expect("there")
     }
 
-    fn begin(&self) -> Txn {
+    pub(crate) fn begin(&self) -> Txn {
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         txn.begin_statement();
         txn
     }
 
     /// Every row is found through every index, in its order and once; nothing else is.
-    fn verify(&self, model: &Model) {
+    pub(crate) fn verify(&self, model: &Model) {
         let mut txn = self.begin();
         let mut rows = Model::new();
         {
-            let guard = Guard::pin();
             let mut scan = ScanCursor::new(&self.table);
-            while let Some(row) = txn.scan_next(&mut scan, &guard).expect_present() {
-                rows.insert(row.rid, values(row.bytes));
+            loop {
+                let next = {
+                    let guard = Guard::pin();
+                    let next = txn.scan_next(&mut scan, &guard);
+                    next.map(|row| row.map(|row| (row.rid, values(row.bytes))))
+                };
+                match next {
+                    Ok(Some((rid, values))) => rows.insert(rid, values),
+                    Ok(None) => break,
+                    Err(absent) => {
+                        block_on(absent.wait(&mut txn)).expect("brought in");
+                        None
+                    }
+                };
             }
         }
         assert_eq!(&rows, model);
@@ -249,7 +268,7 @@ impl Place {
     }
 
     /// Waits for what is absent, and tries again.
-    fn retry<T>(
+    pub(crate) fn retry<T>(
         &self,
         txn: &mut Txn,
         mut attempt: impl FnMut(&mut Txn) -> Result<T, WriteError>,
@@ -264,8 +283,21 @@ impl Place {
         }
     }
 
+    pub(crate) fn version(&self, txn: &mut Txn, rid: Rid) -> VersionId {
+        loop {
+            let absent = {
+                let guard = Guard::pin();
+                match txn.read(&self.table, rid, &guard) {
+                    Ok(row) => break row.expect("there").version,
+                    Err(absent) => absent,
+                }
+            };
+            block_on(absent.wait(txn)).expect("brought in");
+        }
+    }
+
     /// A transaction of a few random changes.
-    fn step(&self, dice: &mut Dice, model: &mut Model) {
+    pub(crate) fn step(&self, dice: &mut Dice, model: &mut Model) {
         let mut txn = self.begin();
         let mut own = model.clone();
         for _ in 0..1 + dice.roll(6) {
@@ -276,10 +308,7 @@ impl Place {
             match (victim.copied(), dice.roll(4)) {
                 (Some(rid), change @ (0..=2)) => {
                     let old = own[&rid];
-                    let guard = Guard::pin();
-                    let version = txn.read(&self.table, rid, &guard).expect_present();
-                    let version = version.expect("there").version;
-                    drop(guard);
+                    let version = self.version(&mut txn, rid);
                     if change == 2 {
                         self.retry(&mut txn, |txn| txn.delete(&self.table, rid, version))
                             .expect("deleted");
@@ -336,9 +365,9 @@ impl Place {
 /// Keys that rows may have: few enough to meet one that is taken now and then.
 const KEYS: u64 = 900;
 
-type Model = BTreeMap<Rid, (i64, i64)>;
+pub(crate) type Model = BTreeMap<Rid, (i64, i64)>;
 
-fn row(k: i64, v: i64) -> Vec<u8> {
+pub(crate) fn row(k: i64, v: i64) -> Vec<u8> {
     let mut row = RowBuilder::new();
     row.start(1, 2);
     row.push(Some(&number(k)));
@@ -346,7 +375,7 @@ fn row(k: i64, v: i64) -> Vec<u8> {
     row.finish().to_vec()
 }
 
-fn values(row: RowRef<'_>) -> (i64, i64) {
+pub(crate) fn values(row: RowRef<'_>) -> (i64, i64) {
     let value = |at| {
         let bytes: [u8; 8] = row.column(at).expect("there").try_into().expect("eight");
         (u64::from_be_bytes(bytes) ^ (1 << 63)) as i64
@@ -439,7 +468,7 @@ fn t11_every_row_is_in_every_index_after_any_crash() {
 }
 
 /// Rows with keys from `from` to below `to`.
-fn fill(place: &Place, from: i64, to: i64) -> Model {
+pub(crate) fn fill(place: &Place, from: i64, to: i64) -> Model {
     let mut model = Model::new();
     let mut txn = place.begin();
     for k in from..to {
@@ -489,7 +518,7 @@ fn only_indexes_that_the_checkpoint_has_whole_are_restored() {
         RestoredIndex::NotStored
     ));
     let (memory, home) = place.stop();
-    let engine = open(&home);
+    let (engine, report) = open(&home);
     let place = Place {
         table: engine.create_table(TABLE),
         worker: engine.worker(WorkerId(0)),
@@ -497,6 +526,7 @@ fn only_indexes_that_the_checkpoint_has_whole_are_restored() {
         memory,
         home,
         restored: 0,
+        report,
     };
     let other_keys = Padded { keys: 8, ..padded };
     for kind in [

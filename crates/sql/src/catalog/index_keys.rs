@@ -126,6 +126,8 @@ pub(crate) struct RowKeys {
     predicate: Option<Expr>,
     /// The columns that expressions read.
     read: Vec<StoredColumn>,
+    /// All columns that a key is made of, unless rows that lack one have another value there than NULL.
+    positions: Option<Vec<usize>>,
 }
 
 impl RowKeys {
@@ -173,6 +175,10 @@ impl RowKeys {
         }
         positions.sort_unstable();
         positions.dedup();
+        let reads_null = |position: usize| {
+            let column = relation.columns.get(position);
+            column.is_some_and(|column| column.missing == Datum::Null)
+        };
         let plain = bound.predicate.is_none()
             && parts.iter().all(|p| matches!(p.source, Source::Column(..)));
         let read = if plain {
@@ -187,6 +193,10 @@ impl RowKeys {
             parts,
             predicate: bound.predicate,
             read,
+            positions: positions
+                .iter()
+                .all(|p| reads_null(*p))
+                .then_some(positions),
         })
     }
 
@@ -340,6 +350,10 @@ impl KeyExtractor for RowKeys {
 
     fn keys(&self) -> u64 {
         self.number()
+    }
+
+    fn columns(&self) -> Option<&[usize]> {
+        self.positions.as_deref()
     }
 
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {

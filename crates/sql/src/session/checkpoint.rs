@@ -16,7 +16,7 @@ use super::run::{Limits, guarded};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::func::RestorePointRequest;
-use logstead_engine::{CheckpointError, Engine, PagesError, RestorePointError};
+use logstead_engine::{CheckpointError, Engine, FaultError, PagesError, RestorePointError};
 use logstead_env::Env;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -95,9 +95,11 @@ fn checkpoint_error(error: &CheckpointError) -> SqlError {
         CheckpointError::LogFailed(_)
         | CheckpointError::Overtaken
         | CheckpointError::Pages(PagesError::Home(_) | PagesError::Overtaken) => SqlState::IO_ERROR,
-        CheckpointError::Pages(PagesError::Damaged(_) | PagesError::Pins(_)) => {
-            SqlState::DATA_CORRUPTED
-        }
+        CheckpointError::Pages(PagesError::Damaged(_) | PagesError::Pins(_))
+        | CheckpointError::Fault(FaultError::Damaged(_)) => SqlState::DATA_CORRUPTED,
+        CheckpointError::Fault(FaultError::Unreachable(_)) => SqlState::IO_ERROR,
+        CheckpointError::Fault(FaultError::OutOfMemory(_)) => SqlState::OUT_OF_MEMORY,
+        CheckpointError::Fault(FaultError::Closing) => SqlState::ADMIN_SHUTDOWN,
         CheckpointError::Busy | CheckpointError::Pages(PagesError::Misuse(_)) => {
             SqlState::INTERNAL_ERROR
         }

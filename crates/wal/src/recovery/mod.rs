@@ -173,6 +173,10 @@ pub struct Report {
     pub checkpoint_bytes: u64,
     /// Bytes of pages that were made anew because the checkpoint was of an older format. Told by who makes them.
     pub upgraded_bytes: u64,
+    /// Chunks of the checkpoint that the log has changed and that were not read: their records are kept until they are. Told by who keeps them.
+    pub tails_kept: u64,
+    /// Bytes of those records.
+    pub tail_bytes_kept: u64,
     /// Entries found that are in the checkpoint.
     pub entries_in_checkpoint: u64,
     /// Entries found and not handed over: none of them was acknowledged.

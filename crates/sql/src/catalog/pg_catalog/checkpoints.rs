@@ -20,7 +20,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     }
     12921 logstead_recovery = recovery {
         created BOOL, checkpoint_csn INT8, checkpoint_pages INT8, checkpoint_bytes INT8, chunks INT8,
-        chunks_in_memory INT8, entries INT8, large_entries INT8, bytes INT8,
+        chunks_in_memory INT8, chunks_with_tails INT8, chunks_with_tails_at_start INT8, tail_bytes_at_start INT8, entries INT8, large_entries INT8, bytes INT8,
         blocks INT8, entries_in_checkpoint INT8, entries_dropped INT8, reading_ms FLOAT8, waited_for_lanes_ms FLOAT8,
         waited_for_tables_ms FLOAT8, finishing_ms FLOAT8, tails_ms FLOAT8, mark_ms FLOAT8, opening_ms FLOAT8,
         upgraded_bytes INT8, upgrading_ms FLOAT8,
@@ -113,6 +113,9 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         count(report.checkpoint_bytes),
         chunks.map(|chunks| count(chunks.all)),
         chunks.map(|chunks| count(chunks.present)),
+        chunks.map(|chunks| count(chunks.with_tails)),
+        count(report.tails_kept),
+        count(report.tail_bytes_kept),
         count(report.entries),
         count(report.sides),
         count(report.bytes),
