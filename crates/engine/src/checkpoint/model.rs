@@ -34,12 +34,12 @@ const ROW: Kind = Kind::Row {
     keys_changed: false,
 };
 /// The slots that are written: the first to be frozen, one in the middle, and the last.
-const SLOTS: [usize; 4] = [0, 1, 500, 1023];
+const SLOTS: [usize; 4] = [0, 1, 31, 63];
 /// Those who do little at a time: each of their steps may be the last before somebody else's.
 const QUICK: &str = "quick";
 
 fn meet() {
-    if thread::current().name() == Some(QUICK) || thread_rng().gen_range(0..100) == 0 {
+    if thread::current().name() == Some(QUICK) || thread_rng().gen_range(0..8) == 0 {
         thread::yield_now();
     }
 }
