@@ -320,3 +320,64 @@ def test_a_branch_in_three_stores(tmp_path, seed):
         finally:
             branch.kill()
             parent.kill()
+
+
+@pytest.mark.parametrize("kind", ("file", "dev-bucket"))
+def test_a_backup_of_a_branch(kind, tmp_path):
+    """It is a database of its own, with what the branch reads of its parent: taken beside both servers, incremental, and whole when the branch is gone."""
+    with contextlib.ExitStack() as stack:
+        if kind == "file":
+            url, environment = str(tmp_path / "data"), {}
+            parent = at_data(tmp_path / "parent", tmp_path / "data", *OFTEN)
+            branch = at_data(tmp_path / "branch", tmp_path / "data", "--branch", "trial", *OFTEN)
+        else:
+            store = stack.enter_context(start_store(kind, tmp_path))
+            url, environment = home(store), store.environment
+            parent = ObjectServer(tmp_path / "parent", url, environment, *OFTEN)
+            branch = ObjectServer(tmp_path / "branch", url, environment, "--branch", "trial", *OFTEN)
+        target = tmp_path / "copy"
+        try:
+            parent.start()
+            parent.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT g, 'v' || g FROM generate_series(0, 9999) AS g", "CHECKPOINT")
+            rows = values(parent)
+            parent.stop()
+            tool("branch", "create", "trial", url, environment=environment)
+            branch.start()
+            parent.start()
+            # Most of it is the parent's still.
+            branch.execute("UPDATE t SET v = 'branch' WHERE id < 5", "CHECKPOINT", "INSERT INTO t VALUES (-1, 'tail')")
+            parent.execute("DELETE FROM t WHERE id >= 100", "CHECKPOINT")
+            said = tool("backup", "--branch", "trial", url, str(target), environment=environment).stdout
+            assert "a new copy" in said, said
+            held = [(-1, "tail"), *((id, "branch" if id < 5 else v) for id, v in rows)]
+            assert values(branch) == held
+            # Both go on; what the copy has of them already is not copied again.
+            parent.execute("UPDATE t SET v = 'parent'", "CHECKPOINT")
+            branch.execute("SELECT logstead_create_restore_point('here')", "DELETE FROM t WHERE id = 9999", "CHECKPOINT")
+            said = tool("backup", "--branch", "trial", url, str(target), environment=environment).stdout
+            assert "copy before" in said and int(said.split(" objects were there")[0].split()[-1]) > 0, said
+            assert "restore point" in tool("branch", "list", "--branch", "trial", url, environment=environment).stdout
+            point = tmp_path / "point"
+            tool("restore", "--branch", "trial", "--point", "here", url, str(point), environment=environment)
+            other = tool("backup", url, str(target), environment=environment, check=False)
+            assert other.returncode == 1 and "of another database" in other.stderr, other.stderr
+            unknown = tool("backup", "--branch", "other", url, str(tmp_path / "x"), environment=environment, check=False)
+            assert unknown.returncode == 1 and 'branch "other" does not exist' in unknown.stderr, unknown.stderr
+            branch.stop()
+            parent.stop()
+            tool("branch", "drop", "trial", url, environment=environment)
+            for place, expected in ((target, held[:-1]), (point, held)):
+                assert_clean(str(place))
+                server = at_data(tmp_path / f"server-{place.name}", place).start()
+                try:
+                    assert values(server) == expected
+                    server.execute("INSERT INTO t VALUES (20000, 'its own')", "CHECKPOINT")
+                    server.restart_after_kill()
+                    assert values(server) == [*expected, (20000, "its own")]
+                finally:
+                    server.kill()
+            parent.start()
+            assert parent.execute("SELECT count(*), min(v) FROM t") == [(100, "parent")]
+        finally:
+            branch.kill()
+            parent.kill()

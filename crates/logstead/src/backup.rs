@@ -2,12 +2,11 @@
 //!
 //! Both are the same thing: what is restored is a backup of the backup.
 
-use crate::branch::home_options;
+use crate::branch::{ack, at, home_options, of_branch, open_source, point};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{Backup, BackupError, backup};
 use logstead_env::Env;
-use logstead_home::HomeOptions;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,24 +18,28 @@ pub(crate) fn commands() -> [Command; 2] {
     [
         Command::new("backup")
             .about("Copies a database to another home; repeated, it copies what has changed")
-            .arg(crate::branch::ack())
+            .arg(of_branch("Copies this branch of the home, with what it needs of its parent"))
+            .arg(ack())
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
         Command::new("restore")
             .about("Makes a database out of a backup, or, with --at or --point, out of a restore point of a database")
-            .arg(crate::branch::at())
-            .arg(crate::branch::point())
-            .arg(crate::branch::ack())
+            .arg(at())
+            .arg(point())
+            .arg(of_branch("Restores this branch of the home, or one of its restore points"))
+            .arg(ack())
             .arg(url("URL", from))
             .arg(url("NEWURL", to)),
     ]
 }
 
-fn copy(from: &str, to: &str, options: &HomeOptions) -> Result<Backup, BackupError> {
+fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<Backup, String> {
     let env = Env::real();
-    let from = logstead_home::open_beside(from, &env)?;
-    let to = logstead_home::open(to, &env, options)?;
-    backup(&from, to.as_ref(), &env)
+    let from = open_source(from, arguments, &env).map_err(|error| error.to_string())?;
+    logstead_home::open(to, &env, &home_options(arguments))
+        .map_err(BackupError::from)
+        .and_then(|to| backup(&from, to.as_ref(), &env))
+        .map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
@@ -45,7 +48,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         return ExitCode::from(EXIT_USAGE);
     };
     crate::serve::start_logging("warn");
-    match copy(from, to, &home_options(arguments)) {
+    match copy(from, to, arguments) {
         Ok(done) => {
             let text = format!(
                 "{to}: database {}, {} objects and {} bytes copied, {} objects were there; {} transactions behind the checkpoint; {}\n",
@@ -64,6 +67,6 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+        Err(error) => fail(EXIT_FAILURE, &error),
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("list")
                 .about("Lists branches and restore points")
+                .arg(of_branch("Those of this branch"))
                 .arg(url()),
         )
         .subcommand(
@@ -74,6 +75,14 @@ pub(crate) fn point() -> Arg {
         .long("point")
         .value_name("NAME")
         .help("The restore point of this name")
+}
+
+/// Which branch of the home is meant, if not the home itself.
+pub(crate) fn of_branch(help: &'static str) -> Arg {
+    Arg::new("branch")
+        .long("branch")
+        .value_name("NAME")
+        .help(help)
 }
 
 /// What is enough where several homes are written to.
@@ -169,6 +178,19 @@ pub(crate) fn open_branch(
     Ok(Arc::new(BranchHome::new(open(&url)?, down.objects, last)))
 }
 
+/// The home that `URL` and `--branch` name, to be read beside a server that may be at work there.
+pub(crate) fn open_source(
+    url: &str,
+    arguments: &ArgMatches,
+    env: &Env,
+) -> Result<Arc<dyn LogHome>, BranchError> {
+    let open = |url: &str| logstead_home::open_beside(url, env);
+    match arguments.get_one::<String>("branch") {
+        Some(branch) => open_branch(url, branch, env, open),
+        None => Ok(open(url)?),
+    }
+}
+
 /// A parent that is to be changed: its home, and its URL.
 fn parent_of(
     url: &str,
@@ -229,8 +251,7 @@ fn drop_it(url: &str, path: &str, options: &HomeOptions, env: &Env) -> Result<St
     Ok(format!("branch \"{path}\" is dropped\n"))
 }
 
-fn list(url: &str, env: &Env) -> Result<String, BranchError> {
-    let home = logstead_home::open_beside(url, env)?;
+fn list(home: Arc<dyn LogHome>) -> Result<String, BranchError> {
     let manifest = manifest_of(home.as_ref())?;
     let mut text = String::new();
     for point in points(home.as_ref(), &manifest)? {
@@ -282,7 +303,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     };
     serve::start_logging("warn");
     if command == "list" {
-        return told(list(url, &env));
+        return told(open_source(url, arguments, &env).and_then(list));
     }
     let Some(name) = arguments.get_one::<String>("NAME") else {
         return ExitCode::from(EXIT_USAGE);
@@ -306,11 +327,11 @@ fn restore(
     url: &str,
     new: &str,
     which: &Which,
-    options: &HomeOptions,
-    env: &Env,
+    arguments: &ArgMatches,
 ) -> Result<String, BranchError> {
-    let from = logstead_home::open_beside(url, env)?;
-    let to = logstead_home::open(new, env, options)?;
+    let env = &Env::real();
+    let from = open_source(url, arguments, env)?;
+    let to = logstead_home::open(new, env, &home_options(arguments))?;
     let restored = restore_point(&from, which, to.as_ref(), env)?;
     Ok(format!(
         "{new}: database {} with the state of {} (CSN {}); {} objects and {} bytes copied, {} objects were there\n",
@@ -331,10 +352,7 @@ pub(crate) fn run_restore(arguments: &ArgMatches) -> ExitCode {
     };
     serve::start_logging("warn");
     match which(arguments) {
-        Ok(which) => {
-            let options = home_options(arguments);
-            told(restore(from, to, &which, &options, &Env::real()))
-        }
+        Ok(which) => told(restore(from, to, &which, arguments)),
         Err(message) => fail(EXIT_USAGE, &message),
     }
 }

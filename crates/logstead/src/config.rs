@@ -112,7 +112,7 @@ pub(crate) fn command_line() -> Command {
                 .hide(true),
         );
     }
-    serve = serve.arg(Arg::new("branch").long("branch").value_name("NAME").help(
+    serve = serve.arg(crate::branch::of_branch(
         "Serves this branch of the home, not the home itself; a branch of a branch is PARENT/NAME",
     ));
     for setting in server_settings() {
@@ -154,7 +154,7 @@ pub(crate) fn command_line() -> Command {
             Command::new("fsck")
                 .about("Checks everything that a home holds: the checkpoint's records, pages and references, and the log")
                 .arg(url())
-                .arg(Arg::new("branch").long("branch").value_name("NAME").help(
+                .arg(crate::branch::of_branch(
                     "Checks this branch of the home; what it needs of its parent is checked with it",
                 )),
         )
