@@ -64,6 +64,14 @@ impl Directory {
         }
     }
 
+    /// Another directory of the same home, whose nodes are cached together with those of this one.
+    pub fn at(&self, root: Option<PageRef>) -> Directory {
+        Directory {
+            nodes: Arc::clone(&self.nodes),
+            root,
+        }
+    }
+
     /// Its root; `None` if it is empty.
     pub fn root(&self) -> Option<PageRef> {
         self.root

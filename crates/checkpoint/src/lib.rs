@@ -29,6 +29,7 @@ mod directory;
 mod error;
 pub mod frame;
 mod fsck;
+mod holds;
 mod leaf;
 mod node;
 mod pins;
@@ -51,6 +52,7 @@ pub use copy::{Copied, copy_checkpoint, copy_objects};
 pub use directory::{Applied, Directory, LiveChanges, Scan};
 pub use error::{CheckpointError, Damage};
 pub use fsck::{Report, fsck};
+pub use holds::{Hold, Holds};
 pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use pins::{

@@ -6,14 +6,14 @@
 //! What is removed (T8), and why nothing is removed that is needed:
 //! - *Dropped*: records that were newest or kept, and that are neither any more; and the objects that they name. A server that takes over later begins with the record that
 //!   dropped them, or a newer one, and so never comes back to them.
-//! - *Unpinned*: records that were pinned ([`Pins`]) and are no more, likewise.
+//! - *Unpinned*: records that were pinned ([`Pins`]) and are no more, likewise; and those that this process has read ([`Holds`]) and reads no more.
 //! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a publication
 //!   failed, they are removed after the next one that succeeds, for only then is it known that the manifest names none of them. The [`Ledger`] has the numbers.
 //! - *Orphans*: objects of earlier epochs, found once by listing: what servers before left when they
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and later epochs are never
 //!   taken for orphans.
 //!
-//! And of all these only what no record names that stays: the newest one, those it keeps, and those that are pinned. The pins are read after the publication that dropped something and
+//! And of all these only what no record names that stays: the newest one, those it keeps, those that are pinned, and those that this process reads. The pins are read after the publication that dropped something and
 //! before anything is removed; whoever pins a record looks after that whether the manifest still leads to it. While a record that stays cannot be read, nothing is removed.
 //!
 //! While it is in doubt whether a publication succeeded, both checkpoints stay: what the new one needs is either needed by the one before or a
@@ -24,6 +24,7 @@
 use crate::compact::{self, Limits};
 use crate::directory::{Applied, Directory};
 use crate::error::CheckpointError;
+use crate::holds::Holds;
 use crate::pins::{BranchState, Pin, PinKind, Pins, Point};
 use crate::place::PageKey;
 use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
@@ -105,6 +106,8 @@ pub struct Publisher<H> {
     sizes: BTreeMap<ObjectId, (u64, u64)>,
     /// The pins when they were last looked at.
     pins: Pins,
+    /// What this process reads.
+    holds: Arc<Holds>,
     /// Records that were dropped or unpinned, and their checksums: what they name is to be looked at.
     dropped: BTreeMap<ObjectId, u32>,
     /// To be removed, unless somebody needs it.
@@ -132,7 +135,13 @@ impl<H: Head> Publisher<H> {
                 record: Record::read(&*home, database, *object, *crc)?,
             }),
         };
+        let holds = Arc::new(Holds::default());
+        if let Some(newest) = &newest {
+            let kept = newest.record.kept.iter().map(|kept| kept.object);
+            holds.add_whole(kept.chain([newest.object]));
+        }
         Ok(Publisher {
+            holds,
             home,
             head,
             database,
@@ -156,6 +165,11 @@ impl<H: Head> Publisher<H> {
     /// The numbers of this server's objects, for its [`ObjectWriter`](crate::ObjectWriter)s.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
+    }
+
+    /// Where records are held that this process reads.
+    pub fn holds(&self) -> &Arc<Holds> {
+        &self.holds
     }
 
     /// Where its checkpoints are named.
@@ -320,6 +334,7 @@ impl<H: Head> Publisher<H> {
                 .extend(before.filter(|(object, _)| !stays(*object)));
         }
         let new = self.newest.insert(new);
+        self.holds.add_whole([new.object]);
         self.garbage.extend(own);
         self.garbage.extend(self.ledger.take_doubtful());
         let record = &new.record;
@@ -346,7 +361,8 @@ impl<H: Head> Publisher<H> {
             self.has_listed = true;
         }
         let has_pins = self.pins.iter().next().is_some();
-        if self.garbage.is_empty() && self.dropped.is_empty() && !has_pins {
+        let has_holds = !self.holds.is_empty();
+        if self.garbage.is_empty() && self.dropped.is_empty() && !has_pins && !has_holds {
             return Ok(Collected::default());
         }
         self.judge()?;
@@ -380,10 +396,16 @@ impl<H: Head> Publisher<H> {
             .collect();
         let kept = self.newest.iter().flat_map(|newest| &newest.record.kept);
         stay.extend(kept.map(|kept| (kept.object, kept.crc)));
-        self.dropped.retain(|record, _| {
-            let newest = self.newest.as_ref();
-            !stay.contains_key(record) && newest.is_none_or(|newest| newest.object != *record)
-        });
+        let newest = self.newest.as_ref();
+        let newest = newest.map(|newest| (newest.object, newest.crc));
+        stay.extend(newest);
+        let released = self.holds.decide(&mut stay);
+        self.dropped.extend(released);
+        self.dropped.retain(|record, _| !stay.contains_key(record));
+        // What the newest names is known.
+        if let Some((object, _)) = newest {
+            stay.remove(&object);
+        }
         for (object, crc) in &stay {
             let read = self.names_of(*object, *crc);
             // A branch that is only being made looks again whether what it has pinned is there.
@@ -456,6 +478,8 @@ impl<H: Head> Publisher<H> {
         let before = std::mem::replace(&mut self.pins, pins);
         let record = |pin: &Pin| (pin.record.object, pin.record.crc);
         self.dropped.extend(before.iter().map(record));
+        let pinned = self.pins.iter().map(|pin| pin.record.object);
+        self.holds.add_whole(pinned);
         // Judged with the next collection.
         let pinned: BTreeSet<ObjectId> = self.pins.iter().map(|pin| pin.record.object).collect();
         self.dropped.retain(|object, _| !pinned.contains(object));

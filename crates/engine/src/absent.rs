@@ -9,11 +9,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use logstead_types::Rid;
+use logstead_types::{Rid, TableId};
 
 use crate::fault::{FaultWait, Wanted};
 use crate::index::Index;
 use crate::memory::OutOfMemory;
+use crate::past::Past;
 use crate::rows::Rows;
 use crate::txn::Txn;
 use crate::version::CHUNK_SLOTS;
@@ -59,11 +60,20 @@ impl Absent {
         }))
     }
 
+    /// What a past is made of, or the indexes of one of its tables.
+    #[cold]
+    pub(crate) fn past(past: &Arc<Past>, table: Option<TableId>) -> Absent {
+        Absent(Arc::new(Wanted::Past {
+            past: Arc::clone(past),
+            table,
+        }))
+    }
+
     /// Is it memory itself that is wanting? Who cannot wait for it fails with this.
     pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
         match &*self.0 {
             Wanted::Room { .. } => Some(txn.engine().memory().exhausted()),
-            Wanted::Chunk { .. } | Wanted::Leaf { .. } => None,
+            Wanted::Chunk { .. } | Wanted::Leaf { .. } | Wanted::Past { .. } => None,
         }
     }
 
@@ -124,6 +134,11 @@ pub enum FaultError {
     /// The home cannot be read (58030).
     #[error("{0}")]
     Unreachable(String),
+    /// A restore point whose pages are laid out as older servers did (0A000).
+    #[error(
+        "the restore point is in the format of an older server: it can be restored or branched from, but not read beside the present"
+    )]
+    Older,
     /// The memory budget is used up, and nothing can be evicted (53200).
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -24,6 +24,7 @@ use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, Loads};
 use crate::memory::{Account, Charge, Memory};
+use crate::past::Pasts;
 use crate::serializable::Certifier;
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
@@ -106,6 +107,8 @@ pub(crate) struct EngineInner {
     lease: Option<Arc<Lease>>,
     pub(crate) env: Env,
     pub(crate) checkpoints: Checkpoints,
+    /// Restore points that are read.
+    pub(crate) pasts: Pasts,
     /// The lanes' buffers.
     _buffers: Charge,
     account: Account,
@@ -196,6 +199,7 @@ impl Engine {
         }
         let room = Room::new(account.memory());
         let newest = base.shared();
+        let pasts = Pasts::new(base.place());
         let chunks = Arc::new(ChunkLoader::new(
             Arc::clone(&home),
             Arc::clone(&newest),
@@ -227,6 +231,7 @@ impl Engine {
             orphans: Mutex::default(),
             lease,
             env: env.clone(),
+            pasts,
             checkpoints: Checkpoints::new(
                 base,
                 options.checkpoint_bandwidth_bytes,

@@ -62,6 +62,9 @@ pub enum WriteError {
     /// The memory budget is used up (53200). Reads, deletes and rollback go on.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// The table is of the past, which nobody changes ([`Past`](crate::Past)).
+    #[error("the past cannot be changed")]
+    Past,
     /// The table has used up its row numbers.
     #[error("the table is full")]
     TableFull,

@@ -47,7 +47,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use logstead_env::{JoinHandle, abort_on_panic};
-use logstead_types::{IndexId, TableId};
+use logstead_types::{Csn, IndexId, TableId};
 
 use crate::checkpoint::Checkpointer;
 use crate::engine::{Engine, EngineInner};
@@ -55,6 +55,7 @@ use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, Kept};
 
+use room::Whose;
 pub(crate) use room::{InLoad, Room, Want};
 
 /// The thread begins above this part of the budget without its reserve.
@@ -104,11 +105,36 @@ struct Round {
     unsaved: bool,
 }
 
-/// The tables that may be evicted from, by number.
-fn tables(inner: &EngineInner) -> Vec<Arc<Table>> {
-    let mut tables: Vec<Arc<Table>> = inner.tables.read().values().cloned().collect();
-    tables.retain(|table| !table.rows.stays());
-    tables.sort_unstable_by_key(|table| table.id());
+/// A table that may be evicted from.
+struct Swept {
+    which: Whose,
+    table: Arc<Table>,
+    /// A checkpoint has what was committed below this.
+    saved_below: Csn,
+}
+
+/// The tables that may be evicted from, in their order.
+fn tables(inner: &EngineInner) -> Vec<Swept> {
+    let published = inner.newest.csn();
+    let mut tables: Vec<Swept> = Vec::new();
+    let mut add = |number, table: &Arc<Table>, saved_below| {
+        if !table.rows.stays() {
+            tables.push(Swept {
+                which: (number, table.id()),
+                table: Arc::clone(table),
+                saved_below,
+            });
+        }
+    };
+    for table in inner.tables.read().values() {
+        add(0, table, published);
+    }
+    for past in inner.pasts.all() {
+        for table in past.tables() {
+            add(past.number(), table, past.csn());
+        }
+    }
+    tables.sort_unstable_by_key(|swept| swept.which);
     tables
 }
 
@@ -121,16 +147,19 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
     if tables.is_empty() {
         return found;
     }
-    let total: u64 = tables.iter().map(|table| table.rows.chunk_end()).sum();
-    let mut at = tables.partition_point(|table| table.id() < hand.0);
+    let chunks = tables.iter().map(|swept| swept.table.rows.chunk_end());
+    let total: u64 = chunks.sum();
+    let mut at = tables.partition_point(|swept| swept.which < hand.0);
     let mut number = match tables.get(at) {
-        Some(table) if table.id() == hand.0 => hand.1,
+        Some(swept) if swept.which == hand.0 => hand.1,
         _ => 0,
     };
-    let published = inner.newest.csn();
     let mut left = total.saturating_mul(u64::from(rounds));
     while left > 0 && found.bytes < wanted {
-        let Some(table) = tables.get(at) else {
+        let Some(Swept {
+            table, saved_below, ..
+        }) = tables.get(at)
+        else {
             (at, number) = (0, 0);
             continue;
         };
@@ -147,7 +176,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
             && !(second_chance && chunk.take_touched())
         {
             // A guard each: what was evicted is not to be held back by who evicts.
-            match chunk.evict(published, &Guard::pin()) {
+            match chunk.evict(*saved_below, &Guard::pin()) {
                 Ok(bytes) => {
                     found.chunks += 1;
                     found.bytes += bytes as u64;
@@ -159,8 +188,8 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         number += 1;
     }
     *hand = match tables.get(at) {
-        Some(table) => (table.id(), number),
-        None => (TableId(0), 0),
+        Some(swept) => (swept.which, number),
+        None => ((0, TableId(0)), 0),
     };
     room.chunks_evicted
         .fetch_add(found.chunks, Ordering::Relaxed);
@@ -168,7 +197,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
 }
 
 /// The same for leaves of indexes: those that nobody has used since their tree's hand was there last.
-fn sweep_leaves(inner: &EngineInner, indexes: &[(TableId, Arc<Index>)], wanted: u64) -> Round {
+fn sweep_leaves(inner: &EngineInner, indexes: &[(Whose, Arc<Index>)], wanted: u64) -> Round {
     let room = &inner.room;
     let mut found = Round::default();
     let hand = &mut room.hands.lock().leaf;
@@ -191,7 +220,7 @@ fn sweep_leaves(inner: &EngineInner, indexes: &[(TableId, Arc<Index>)], wanted: 
     }
     *hand = match indexes.get(at) {
         Some((table, index)) => (*table, index.id()),
-        None => (TableId(0), IndexId(0)),
+        None => ((0, TableId(0)), IndexId(0)),
     };
     room.leaves_evicted
         .fetch_add(found.leaves, Ordering::Relaxed);
@@ -202,10 +231,10 @@ fn sweep_leaves(inner: &EngineInner, indexes: &[(TableId, Arc<Index>)], wanted: 
 fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
     let mut indexes = Vec::new();
     let mut in_leaves = 0;
-    for table in tables(inner) {
-        for index in table.indexes() {
+    for swept in tables(inner) {
+        for index in swept.table.indexes() {
             in_leaves += index.memory_bytes() as u64;
-            indexes.push((table.id(), index));
+            indexes.push((swept.which, index));
         }
     }
     indexes.sort_unstable_by_key(|(table, index)| (*table, index.id()));
@@ -348,6 +377,8 @@ fn run(engine: &Engine, always: bool) {
         }
         room.serve();
         let waited = room.some_wait();
+        let clock = inner.env.clock.as_ref();
+        inner.pasts.tidy(clock, waited || room.is_scarce());
         if !waited && !room.is_scarce() {
             idle = 0;
             continue;

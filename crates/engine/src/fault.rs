@@ -21,11 +21,13 @@ use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
 use logstead_env::{JoinHandle, abort_on_panic};
+use logstead_types::TableId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::evict::Want;
 use crate::index::Index;
+use crate::past::Past;
 use crate::rows::Rows;
 use crate::txn::Txn;
 
@@ -46,6 +48,13 @@ pub(crate) enum Wanted {
         /// The least key it may have.
         low: Box<[u8]>,
     },
+    /// What a past is made of.
+    Past {
+        /// Which.
+        past: Arc<Past>,
+        /// The indexes of this table too.
+        table: Option<TableId>,
+    },
     /// Nothing in particular: memory for a write.
     Room {
         /// How much.
@@ -61,6 +70,11 @@ impl fmt::Debug for Wanted {
             Wanted::Chunk { rows, number } => {
                 write!(f, "chunk {number} of table {}", rows.table)
             }
+            Wanted::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
+            Wanted::Past {
+                past,
+                table: Some(table),
+            } => write!(f, "the indexes of table {table} at CSN {}", past.csn()),
             Wanted::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
             Wanted::Leaf { index, low } => {
                 write!(
@@ -79,6 +93,7 @@ impl fmt::Debug for Wanted {
 enum Key {
     Chunk(usize, u64),
     Leaf(usize, Box<[u8]>),
+    Past(usize, Option<TableId>),
     Room,
 }
 
@@ -87,6 +102,7 @@ impl Wanted {
         match self {
             Wanted::Chunk { rows, number } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
             Wanted::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
+            Wanted::Past { past, table } => Key::Past(Arc::as_ptr(past).addr(), *table),
             Wanted::Room { .. } => Key::Room,
         }
     }

@@ -131,6 +131,7 @@ mod garbage;
 mod index;
 mod load;
 mod memory;
+mod past;
 mod pending;
 mod precommit;
 mod replay;
@@ -169,6 +170,7 @@ pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use load::{ChunkCounts, Warmup};
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::Retention;
+pub use logstead_checkpoint::Which;
 pub use logstead_commit::adapt::What;
 pub use logstead_commit::{
     Acknowledged, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, LaneStats, Latencies,
@@ -184,6 +186,7 @@ pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
 pub use logstead_wal::manifest::Holder as LeaseHolder;
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
+pub use past::Past;
 pub use precommit::{Receipt, TryCommitError};
 pub use replay::RecoveryReport;
 pub use row::{RowBuilder, RowError, RowRef};

@@ -206,7 +206,7 @@ impl ChunkLoader {
             };
             // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
             let tail = rows.tails.get(number);
-            let stored = self.newest.get();
+            let stored = self.newest.of(rows);
             let asked = Asked {
                 tail: tail.as_deref(),
                 known: chunk.evicted_bytes(),
@@ -219,7 +219,7 @@ impl ChunkLoader {
                         .is_some_and(|saved| saved != filled.saved) =>
                 {
                     // It has come, and perhaps gone, while it was read; or it is not what went.
-                    if !self.newest.is_after(&stored) && !chunk.is_present() {
+                    if !self.newest.is_after(rows, &stored) && !chunk.is_present() {
                         return Err(FaultError::Damaged(format!(
                             "chunk {number} of table {} is not stored as it was written",
                             rows.table
@@ -237,7 +237,7 @@ impl ChunkLoader {
                     return Err(error);
                 }
                 // Its objects may have been removed meanwhile.
-                Err(_) if self.newest.is_after(&stored) => {}
+                Err(_) if self.newest.is_after(rows, &stored) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -372,6 +372,7 @@ impl Loader for Loads {
                 let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, true)?;
                 pages.load_leaf(index.rows.table, index, low, &mut pages.reader())
             }
+            Wanted::Past { past, table } => past.load(*table),
             // Who waits for room asks for it himself, and keeps it.
             Wanted::Room { .. } => Ok(()),
         }

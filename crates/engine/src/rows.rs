@@ -11,6 +11,7 @@ use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
 use crate::absent::AbsentChunk;
+use crate::checkpoint::Stored;
 use crate::memory::{Charge, Memory, footprint};
 use crate::pending::{Tail, Tails};
 use crate::version::{
@@ -38,6 +39,8 @@ pub(crate) struct Rows {
     stays: AtomicBool,
     /// What the log behind the checkpoint says of chunks that are still absent.
     pub(crate) tails: Tails,
+    /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when somebody looks for it.
+    past: Option<Box<Stored>>,
     /// Where it all is counted.
     memory: &'static Memory,
 }
@@ -87,7 +90,27 @@ impl Rows {
             some_free: AtomicBool::new(false),
             stays: AtomicBool::new(false),
             tails: Tails::default(),
+            past: None,
         }
+    }
+
+    /// Those that a checkpoint has, below `rid_end`, to be read and never changed.
+    pub(crate) fn of_past(
+        table: TableId,
+        memory: &'static Memory,
+        stored: Stored,
+        rid_end: u64,
+    ) -> Rows {
+        let mut rows = Rows::new(table, memory);
+        rows.past = Some(Box::new(stored));
+        *rows.next_rid.get_mut() = rid_end.min(RID_MAX);
+        rows
+    }
+
+    /// The checkpoint that they are read from, if they are of the past.
+    #[inline]
+    pub(crate) fn past(&self) -> Option<&Stored> {
+        self.past.as_deref()
     }
 
     /// Whose memory they are.
@@ -264,7 +287,7 @@ impl Rows {
         guard: &'g Guard,
     ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
         let Some((chunk, slot)) = self.slot(rid) else {
-            return Ok(None);
+            return self.without_chunk(rid);
         };
         let absent = |NoSlots| AbsentChunk::of_rid(rid);
         chunk.head(slot, guard).map_err(absent)
@@ -277,10 +300,20 @@ impl Rows {
         guard: &'g Guard,
     ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
         let Some((chunk, slot)) = self.slot(rid) else {
-            return Ok(None);
+            return self.without_chunk(rid);
         };
         let absent = |NoSlots| AbsentChunk::of_rid(rid);
         chunk.peek(slot, guard).map_err(absent)
+    }
+
+    /// What is in a slot whose chunk was never made: nothing, or, of the past, what is to be read.
+    #[cold]
+    fn without_chunk<T>(&self, rid: Rid) -> Result<Option<T>, AbsentChunk> {
+        if self.past.is_none() || rid.0 >= self.rid_end() {
+            return Ok(None);
+        }
+        self.chunk_or_absent(rid.0 / CHUNK_SLOTS as u64);
+        Err(AbsentChunk::of_rid(rid))
     }
 
     /// A rid whose slot is empty.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_types::{IndexId, TableId};
 use parking_lot::RwLock;
 
+use crate::checkpoint::Stored;
 use crate::index::Index;
 use crate::memory::Memory;
 use crate::row_lock::RowLocks;
@@ -54,6 +55,19 @@ impl Table {
             uses_reserve: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             row_locks: RowLocks::default(),
+        }
+    }
+
+    /// A table of the past: where its rows are read from, and below which number they are.
+    pub(crate) fn of_past(
+        id: TableId,
+        workers: usize,
+        memory: &'static Memory,
+        (stored, rid_end): (Stored, u64),
+    ) -> Table {
+        Table {
+            rows: Arc::new(Rows::of_past(id, memory, stored, rid_end)),
+            ..Table::new(id, workers, memory)
         }
     }
 

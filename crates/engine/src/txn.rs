@@ -601,6 +601,9 @@ impl Txn {
         key: &[u8],
         guard: &Guard,
     ) {
+        if index.rows.past().is_some() {
+            return;
+        }
         let is_alone = match (index.rows.head(rid, guard), seen) {
             (Ok(Some(head)), Some(seen)) => {
                 head == seen

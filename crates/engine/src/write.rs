@@ -340,6 +340,9 @@ impl Txn {
         row_bytes: usize,
         more: usize,
     ) -> Result<(), WriteError> {
+        if table.rows.past().is_some() {
+            return Err(WriteError::Past);
+        }
         let growth = self
             .work
             .as_ref()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use logstead_checkpoint::{
     Applied, Chain, Directory, Finished, KeptRecord, Ledger, Limits, NewCheckpoint, ObjectId,
-    ObjectWriter, PageKey, Point, Publisher, Retention,
+    ObjectWriter, PageKey, Point, Publisher, Record, Retention,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
@@ -16,10 +16,13 @@ use logstead_wal::manifest::ManifestKeeper;
 use parking_lot::Mutex;
 
 use super::{CheckpointError, CheckpointReport, NOT_RESTORED};
+use crate::past::Place;
+use crate::rows::Rows;
 
 /// See the module's documentation.
 pub(crate) struct Base {
     home: Arc<dyn LogHome>,
+    database: DatabaseId,
     keeper: Arc<ManifestKeeper>,
     publisher: Publisher<Arc<ManifestKeeper>>,
     directory: Directory,
@@ -51,9 +54,28 @@ impl Newest {
         self.0.lock().csn
     }
 
-    /// Is that not the newest any more? Then its objects may be gone.
-    pub(crate) fn is_after(&self, stored: &Stored) -> bool {
+    /// Where the chunks of these rows, and the leaves of their indexes, are read from: the newest as of now, or, if they are of the past, what they were made from. The one place that
+    /// decides it.
+    pub(crate) fn of(&self, rows: &Rows) -> Stored {
+        rows.past().cloned().unwrap_or_else(|| self.get())
+    }
+
+    /// Is that, of these rows, not what is to be read any more? Then its objects may be gone. Those of the past stay.
+    pub(crate) fn is_after(&self, rows: &Rows, stored: &Stored) -> bool {
+        rows.past().is_none() && self.is_newer(stored)
+    }
+
+    fn is_newer(&self, stored: &Stored) -> bool {
         self.0.lock().publication != stored.publication
+    }
+
+    /// Another checkpoint of the same home; the nodes of directories are cached together.
+    pub(crate) fn beside(&self, record: &Record) -> Stored {
+        Stored {
+            publication: u64::MAX,
+            csn: record.csn,
+            directory: self.0.lock().directory.at(record.root),
+        }
     }
 }
 
@@ -114,6 +136,7 @@ impl Base {
         Ok(Base {
             newest: Arc::new(Newest(Mutex::new(stored))),
             home,
+            database,
             keeper,
             publisher,
             directory,
@@ -286,6 +309,16 @@ impl Base {
         self.publisher.look_at_pins()
     }
 
+    /// Where pasts are read from.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            home: self.home(),
+            database: self.database,
+            newest: self.shared(),
+            holds: Arc::clone(self.publisher.holds()),
+        }
+    }
+
     /// What can be gone back to, by CSN, with objects and bytes.
     pub(super) fn points(&self) -> Vec<(Point, Option<(u64, u64)>)> {
         self.publisher.points()
@@ -321,11 +354,11 @@ mod tests {
             directory: Directory::open(home, None),
         };
         let newest = Newest(Mutex::new(stored.clone()));
-        assert!(!newest.is_after(&stored));
+        assert!(!newest.is_newer(&stored));
         stored.publication = 1;
         *newest.0.lock() = stored.clone();
-        assert!(!newest.is_after(&stored));
+        assert!(!newest.is_newer(&stored));
         stored.publication = 0;
-        assert!(newest.is_after(&stored), "the same CSN, other objects");
+        assert!(newest.is_newer(&stored), "the same CSN, other objects");
     }
 }

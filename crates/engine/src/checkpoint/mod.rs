@@ -51,7 +51,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_checkpoint::{Pace, Retention};
+use logstead_checkpoint::{Pace, Point, Retention};
 use logstead_commit::{Awaits, LogFailed};
 use logstead_types::Csn;
 use parking_lot::Mutex;
@@ -84,8 +84,8 @@ pub(crate) struct Checkpoints {
     stats: Mutex<CheckpointStats>,
     bandwidth_bytes: AtomicU64,
     retention: Retention,
-    /// What can be gone back to.
-    points: Mutex<Vec<RestorePoint>>,
+    /// What can be gone back to: as it is told, and where it is, by CSN.
+    points: Mutex<(Vec<RestorePoint>, Vec<Point>)>,
     /// The one under way is to be given up.
     stopping: AtomicBool,
 }

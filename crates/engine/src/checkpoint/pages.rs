@@ -1,4 +1,4 @@
-//! Reading single pages of the newest checkpoint while the server runs: how what is absent comes back.
+//! Reading single pages of the newest checkpoint, or of the one that a past is read from ([`Newest::of`]), while the server runs: how what is absent comes back.
 //!
 //! A page that is looked for in the newest directory may be gone a moment later, because a newer checkpoint was published meanwhile and its
 //! objects were collected. So what cannot be read is looked for again, as long as there is a newer checkpoint each time. What then cannot be read
@@ -13,6 +13,7 @@ use logstead_types::TableId;
 use super::Newest;
 use crate::absent::FaultError;
 use crate::index::Index;
+use crate::rows::Rows;
 use crate::tree::{LoadError, StoredLeaf};
 
 /// The pages of the newest checkpoint.
@@ -45,17 +46,22 @@ impl Pages {
             low: low.to_vec(),
         };
         index
-            .load_leaf(low, || self.read_leaf(&key, reader))
+            .load_leaf(low, || self.read_leaf(&key, &index.rows, reader))
             .map_err(|error| match error {
                 LoadError::Read(error) => error,
                 LoadError::Unfit(why) => FaultError::Damaged(format!("{key}: {why}")),
             })
     }
 
-    fn read_leaf(&self, key: &PageKey, reader: &mut PageReader) -> Result<StoredLeaf, FaultError> {
+    fn read_leaf(
+        &self,
+        key: &PageKey,
+        rows: &Rows,
+        reader: &mut PageReader,
+    ) -> Result<StoredLeaf, FaultError> {
         let mut leaf = Leaf::default();
         loop {
-            let stored = self.newest.get();
+            let stored = self.newest.of(rows);
             let read = match stored.directory.get(key) {
                 Ok(Some(chain)) => reader.leaf(key, &chain, &mut leaf).map_err(Into::into),
                 Ok(None) => Err(FaultError::Damaged(format!(
@@ -73,7 +79,7 @@ impl Pages {
                     leaf.entries().for_each(|entry| found.entries.push(entry));
                     return Ok(found);
                 }
-                Err(_) if self.newest.is_after(&stored) => {}
+                Err(_) if self.newest.is_after(rows, &stored) => {}
                 Err(error) => return Err(error),
             }
         }

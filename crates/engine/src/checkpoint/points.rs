@@ -5,7 +5,9 @@
 //!
 //! What its caller knows is there: every transaction that was acknowledged before the call.
 
-use logstead_checkpoint::{PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, Which, pin_point};
+use logstead_checkpoint::{
+    PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, Point, Which, pin_point,
+};
 use logstead_types::Csn;
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::recovery::RecoveryError;
@@ -119,7 +121,7 @@ impl Engine {
     /// Everything that can be gone back to, by CSN: restore points made by hand or kept by time, and the newest checkpoint. Asks nobody: what others pin shows after the next
     /// checkpoint.
     pub fn restore_points(&self) -> Vec<RestorePoint> {
-        self.inner().checkpoints.points.lock().clone()
+        self.inner().checkpoints.points.lock().0.clone()
     }
 }
 
@@ -130,9 +132,22 @@ impl Checkpoints {
     }
 }
 
-/// One line for each name of a point.
-pub(super) fn listed(base: &Base) -> Vec<RestorePoint> {
-    let mut lines = Vec::new();
+impl Checkpoints {
+    /// The points that somebody may mean, by CSN: of those taken by a certain time the last one.
+    pub(crate) fn fitting(&self, which: &Which) -> Vec<Point> {
+        let mut points = self.points.lock().1.clone();
+        points.retain(|point| match which {
+            Which::Newest => point.is_newest,
+            Which::At(time) => point.record.taken_at_micros <= *time,
+            Which::Named(name) => point.names.contains(name),
+        });
+        points
+    }
+}
+
+/// One line for each name of a point, and the points.
+pub(super) fn listed(base: &Base) -> (Vec<RestorePoint>, Vec<Point>) {
+    let (mut lines, mut points) = (Vec::new(), Vec::new());
     for (point, size) in base.points() {
         let line = |name| RestorePoint {
             name,
@@ -144,6 +159,7 @@ pub(super) fn listed(base: &Base) -> Vec<RestorePoint> {
             lines.push(line(None));
         }
         lines.extend(point.names.iter().cloned().map(Some).map(line));
+        points.push(point);
     }
-    lines
+    (lines, points)
 }

@@ -439,9 +439,13 @@ impl Checkpoint {
         }
         self.report.took.publishing = self.lap();
         self.report.written = true;
+        let inner = self.engine.inner();
+        inner.pasts.tidy(inner.env.clock.as_ref(), false);
         if let Some(base) = &mut self.base {
+            // What is published can be read from now on, though collecting take long.
+            inner.checkpoints.note_points(base);
             base.collect(&mut self.report);
-            self.engine.inner().checkpoints.note_points(base);
+            inner.checkpoints.note_points(base);
         }
         self.report.took.collecting = self.lap();
         Ok(self.report.clone())

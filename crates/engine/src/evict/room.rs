@@ -98,11 +98,14 @@ impl State {
     }
 }
 
+/// A table among those of the present, whose number is 0, and of pasts.
+pub(super) type Whose = (u64, TableId);
+
 /// Where the clock's hands are.
 #[derive(Default)]
 pub(super) struct Hands {
-    pub(super) chunk: (TableId, u64),
-    pub(super) leaf: (TableId, IndexId),
+    pub(super) chunk: (Whose, u64),
+    pub(super) leaf: (Whose, IndexId),
 }
 
 /// Who wants memory, and what the evictor is told.

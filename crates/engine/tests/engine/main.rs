@@ -12,6 +12,7 @@ mod eviction;
 mod history;
 mod locks;
 mod memory;
+mod past;
 mod recovery;
 mod replay;
 mod restore_points;

@@ -88,6 +88,7 @@ pub(crate) fn fault(error: &FaultError) -> SqlError {
     match error {
         FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
         FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
+        FaultError::Older => SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, error.to_string()),
         FaultError::OutOfMemory(error) => out_of_memory(error),
         FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
     }

@@ -100,9 +100,9 @@ fn checkpoint_error(error: &CheckpointError) -> SqlError {
         CheckpointError::Fault(FaultError::Unreachable(_)) => SqlState::IO_ERROR,
         CheckpointError::Fault(FaultError::OutOfMemory(_)) => SqlState::OUT_OF_MEMORY,
         CheckpointError::Fault(FaultError::Closing) => SqlState::ADMIN_SHUTDOWN,
-        CheckpointError::Busy | CheckpointError::Pages(PagesError::Misuse(_)) => {
-            SqlState::INTERNAL_ERROR
-        }
+        CheckpointError::Busy
+        | CheckpointError::Pages(PagesError::Misuse(_))
+        | CheckpointError::Fault(FaultError::Older) => SqlState::INTERNAL_ERROR,
     };
     SqlError::new(code, "checkpoint request failed").detail(format!("{error}."))
 }
