@@ -121,8 +121,7 @@ def fill(server, keys: int, size: int, key: str = "PRIMARY KEY") -> None:
 @pytest.mark.parametrize("always", [False, True], ids=["in-want", "always"])
 def test_a_table_larger_than_memory(private_server, always):
     """Ten times the budget; with everything evicted all the time a smaller one does."""
-    # Many chunks fit in the budget: one that holds only a few of them does not get on with several sessions.
-    size = 2600 if always else 300
+    size = 2600
     keys = 8_000 if always else BUDGET_MB * 10 * 1_048_576 // size
     memory = 64 if always else BUDGET_MB
     arguments = ("--memory", f"{memory}MB", "--workers", "2", "--checkpoint-interval", "500ms")

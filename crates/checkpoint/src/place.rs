@@ -169,7 +169,7 @@ pub struct Chain {
     base: PageRef,
     /// How many of the first `rest` are parts.
     parts: u32,
-    rest: SmallVec<[PageRef; 4]>,
+    rest: SmallVec<[PageRef; 1]>,
 }
 
 impl Chain {
@@ -191,7 +191,7 @@ impl Chain {
     pub(crate) fn from_parts(
         base: PageRef,
         parts: u32,
-        rest: SmallVec<[PageRef; 4]>,
+        rest: SmallVec<[PageRef; 1]>,
     ) -> Result<Chain, FormatError> {
         if parts as usize > rest.len() {
             return Err(FormatError::new("a chain with more parts than pages", 0));

@@ -627,6 +627,111 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     assert_eq!(head(&*world.home).unwrap().0, at);
 }
 
+/// What an attempt has left that was cut short is gone before the next one stores anything, and whatever comes up under its numbers later is not taken for what that has stored.
+#[test]
+fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
+    let mut world = World::new(4);
+    let left = [0, 1, 7].map(|number| ObjectId::new(Epoch(1), (1 << 31) + number));
+    for id in left {
+        world.home.put_object(id, b"something else").unwrap();
+    }
+    let (at, epoch, _) = head(&*world.home).unwrap();
+    let mut there = Vec::new();
+    let upgraded = upgrade(&world.home, DATABASE, &at, epoch, |_| {
+        there = world.home.objects().unwrap();
+    });
+    assert!(there.iter().all(|info| !left.contains(&info.id)));
+    let upgraded = upgraded.unwrap().unwrap();
+    let record = &upgraded.checkpoint;
+    let record = Record::read(&*world.home, DATABASE, record.object, record.crc).unwrap();
+    let new: Vec<ObjectId> = record.objects.iter().map(|used| used.object).collect();
+    assert!(new.iter().any(|id| id.counter() > 1 << 31));
+    assert!(new.iter().all(|id| !left.contains(id)));
+    assert!(upgraded.checkpoint.object.counter() > (1 << 31) + 7);
+    // Nobody has named it: it goes, and so does what the next attempt has no use for.
+    world.settle();
+}
+
+/// Rows that are too many to be kept at once: the chunk is read once for each that it becomes.
+#[test]
+fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
+    let world = World::new(2);
+    let csn = Csn(2_000);
+    let rows: Vec<(u16, Csn, Vec<u8>)> = (0..24)
+        .map(|n| (n * 40, Csn(100), vec![n as u8; 900_000]))
+        .collect();
+    let ledger = Arc::new(Ledger::new(Epoch(2)));
+    let mut writer = ObjectWriter::new(Arc::clone(&world.home), ledger, None);
+    let mut encoder = Encoder::new();
+    let page = page(&mut encoder, FrameKind::RowsBase, csn, (1, 3), &rows, &[]);
+    let chain = Chain::whole(&[writer.put(&page).unwrap()]);
+    let none = BTreeSet::new();
+    let directory = Directory::open(Arc::clone(&world.home), None);
+    let made = directory.apply(&[(key(1, 3), chain)], &none, csn, &mut writer);
+    let (made, written) = (made.unwrap(), writer.finish().unwrap());
+    let objects = &written.written().objects;
+    let record = Record {
+        root: made.directory.root(),
+        objects: objects
+            .iter()
+            .map(|(object, size_bytes)| ObjectUse {
+                object: *object,
+                size_bytes: *size_bytes,
+                live_bytes: made.live[object] as u64,
+            })
+            .collect(),
+        indexes: Vec::new(),
+        ..world.old[1].1.clone()
+    };
+    let object = ObjectId::new(Epoch(1), 5_000);
+    let bytes = record.encode(object).unwrap();
+    world.home.put_object(object, &bytes).unwrap();
+    let at = Checkpoint {
+        object,
+        crc: crc32c::crc32c(&bytes),
+        csn,
+        epoch: record.epoch,
+        starts: Vec::new(),
+    };
+    let upgraded = upgrade(&world.home, DATABASE, &at, Epoch(2), |_| ()).unwrap();
+    let upgraded = upgraded.unwrap().checkpoint;
+    let new = Record::read(&*world.home, DATABASE, upgraded.object, upgraded.crc).unwrap();
+    let directory = Directory::open(Arc::clone(&world.home), new.root);
+    let found: Vec<_> = read_all(&world.home, &directory)
+        .unwrap()
+        .into_iter()
+        .collect();
+    assert_eq!(found.len(), rows.len());
+    for ((place, row), (slot, written, bytes)) in found.iter().zip(&rows) {
+        let expected = (1, 3 * 16 + u64::from(slot / 64), slot % 64);
+        assert!(*place == expected && row.0 == *written && row.1 == *bytes);
+    }
+    rig::keep(written);
+}
+
+/// A row that is not of its checkpoint is not made one of it.
+#[test]
+fn rows_that_are_newer_than_their_checkpoint_are_told() {
+    let world = World::new(6);
+    let record = Record {
+        csn: Csn(600),
+        ..world.old[1].1.clone()
+    };
+    let object = ObjectId::new(Epoch(1), 5_000);
+    let bytes = record.encode(object).unwrap();
+    world.home.put_object(object, &bytes).unwrap();
+    let at = Checkpoint {
+        object,
+        crc: crc32c::crc32c(&bytes),
+        csn: record.csn,
+        epoch: record.epoch,
+        starts: Vec::new(),
+    };
+    let error = upgrade(&world.home, DATABASE, &at, Epoch(1), |_| ()).unwrap_err();
+    assert!(matches!(error, CheckpointError::Damaged(_)), "{error}");
+    assert!(error.to_string().contains("newer than its checkpoint"));
+}
+
 /// A page that is damaged is named, and the old record stays in force.
 #[test]
 fn damage_is_told_and_nothing_changes() {
