@@ -13,8 +13,9 @@ mod twins;
 use logstead_home::HomeError;
 use logstead_types::Csn;
 use logstead_wal::inspect;
+use logstead_wal::manifest::Manifest;
 use logstead_wal::recovery::{self, RecoveryError};
-use rig::{Machine, Server, options};
+use rig::{Machine, Renews, Server, options, renewed};
 
 fn from_to(first: u64, last: u64) -> Vec<u64> {
     (first..=last).collect()
@@ -58,6 +59,40 @@ fn only_what_a_checkpoint_does_not_hold_is_handed_over() {
     commit(&server, 81..=82);
     drop(server);
     assert_eq!(machine.start(2).unwrap().survivors, [81, 82]);
+}
+
+/// The checkpoint that is stored anew is named before anything is loaded: a start that fails then has changed nothing else, and the next one has it.
+#[test]
+fn a_checkpoint_that_is_stored_anew_is_named_before_anything_else() {
+    let machine = Machine::new(1);
+    let server = machine.start(2).unwrap();
+    commit(&server, 1..=20);
+    server.checkpoint(21).unwrap();
+    commit(&server, 21..=25);
+    let before = server.log.keeper.manifest();
+    drop(server);
+    let open = |refuses| {
+        machine.files.reboot();
+        let home = machine.home()?;
+        let mut renews = Renews {
+            refuses,
+            ..Renews::default()
+        };
+        let opened = recovery::open_with(&home, &machine.env, &options(), false, &mut renews);
+        opened.map(|log| (log, renews.taken))
+    };
+    assert!(matches!(open(true), Err(RecoveryError::Refused(_))));
+    let now = inspect::manifest_of(machine.home().unwrap().as_ref()).unwrap();
+    let named = renewed(before.checkpoint.as_ref().unwrap());
+    let expected = Manifest {
+        checkpoint: Some(named.clone()),
+        ..before
+    };
+    assert_eq!(now, expected);
+    let (log, taken) = open(false).unwrap();
+    assert_eq!(taken.survivors, from_to(21, 25));
+    assert_eq!(taken.checkpoint.as_ref(), Some(&named));
+    assert_eq!(log.keeper.manifest().checkpoint, Some(named));
 }
 
 #[test]

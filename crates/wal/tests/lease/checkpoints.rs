@@ -1,10 +1,11 @@
 //! Checkpoints at a home with a lease: who was overtaken names none, and what it removes late is nobody's.
 
 use super::{World, all, lease};
-use crate::rig::Server;
-use logstead_home::HomeError;
+use crate::rig::{Renews, Server, renewed};
+use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, LaneId};
 use logstead_wal::Deps;
+use logstead_wal::recovery::{self, RecoveryError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -25,6 +26,37 @@ fn commit(server: &Server, csns: std::ops::Range<u64>) {
 
 fn is_fenced<T: std::fmt::Debug>(result: Result<T, HomeError>) -> bool {
     matches!(result, Err(HomeError::Fenced(_)))
+}
+
+/// Under the lease that was just claimed, which goes on, and once only.
+#[test]
+fn a_checkpoint_that_is_stored_anew_is_named_under_the_lease() {
+    let world = World::new();
+    let server = world.process(1).lanes(2).start().unwrap();
+    commit(&server, 1..20);
+    let at = server.checkpoint_at(20, server.starts());
+    server.publish(at.clone()).unwrap();
+    commit(&server, 20..25);
+    world.ends(1);
+    let open = |number, refuses| {
+        let process = world.process(number).lanes(1);
+        let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+        let mut renews = Renews {
+            refuses,
+            ..Renews::default()
+        };
+        recovery::open_with(&home, &process.env(), &process.options, false, &mut renews)
+            .map(|log| (log, renews.taken))
+    };
+    assert!(matches!(open(2, true), Err(RecoveryError::Refused(_))));
+    assert_eq!(world.manifest().checkpoint, Some(renewed(&at)));
+    assert_eq!(world.manifest().epoch, at.epoch);
+    let (log, taken) = open(3, false).unwrap();
+    assert_eq!(taken.checkpoint, Some(renewed(&at)));
+    assert_eq!(taken.survivors, (20..25).collect::<Vec<_>>());
+    let manifest = world.manifest();
+    assert_eq!(manifest.checkpoint, Some(renewed(&at)));
+    assert!(manifest.epoch > at.epoch && manifest == log.keeper.manifest());
 }
 
 #[test]

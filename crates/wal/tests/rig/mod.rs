@@ -7,7 +7,7 @@ pub(crate) mod forge;
 
 use logstead_env::{Env, SimFiles};
 use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
-use logstead_types::{Csn, DatabaseId, LaneId, Rid, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
 use logstead_wal::manifest::{Checkpoint, Start, Truncated};
 use logstead_wal::recovery::{self, Options, Recovered, RecoveryError, Survivors};
 use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, Record};
@@ -95,6 +95,51 @@ impl Survivors for Taken {
 
     fn finish(&mut self) -> Result<(), RecoveryError> {
         Ok(())
+    }
+}
+
+/// A checkpoint that says the same and is stored in another way.
+pub(crate) fn renewed(at: &Checkpoint) -> Checkpoint {
+    Checkpoint {
+        object: ObjectId(at.object.0 | 1 << 31),
+        crc: !at.crc,
+        ..at.clone()
+    }
+}
+
+/// Takes survivors behind a checkpoint that is stored anew first, unless it was; and then refuses to load it, if it does.
+#[derive(Default)]
+pub(crate) struct Renews {
+    pub(crate) taken: Taken,
+    pub(crate) refuses: bool,
+}
+
+impl Survivors for Renews {
+    fn upgrade(
+        &mut self,
+        _: DatabaseId,
+        epoch: Epoch,
+        at: &Checkpoint,
+    ) -> Result<Option<Checkpoint>, RecoveryError> {
+        assert!(self.taken.checkpoint.is_none(), "before anything else");
+        assert!(epoch >= at.epoch, "the epoch that wrote last");
+        let is_old = at.object.counter() < 1 << 31;
+        Ok(is_old.then(|| renewed(at)))
+    }
+
+    fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
+        if self.refuses {
+            return Err(RecoveryError::Refused("it does not load".into()));
+        }
+        self.taken.checkpoint(database, at)
+    }
+
+    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+        self.taken.take(csn, records)
+    }
+
+    fn finish(&mut self) -> Result<(), RecoveryError> {
+        self.taken.finish()
     }
 }
 
