@@ -3,11 +3,15 @@
 //! Invariant: a node is in the cache under the reference it was read or written with, and objects never change, so a cached node is never stale. Nodes are in
 //! two generations; when the young one has filled half the room, the old one is dropped and the young one becomes old. What is used
 //! stays: a node that is found in the old one moves to the young.
+//!
+//! Nodes that a checkpoint has written lie one behind the other, in the order of their keys: who reads several of them, at a start say, gets the next ones with the
+//! same request.
 
 use crate::error::CheckpointError;
+use crate::frame;
 use crate::node::{self, Entries, Node};
 use crate::place::{Chain, KeyBytes, PageRef};
-use crate::read::{damaged, read_frame};
+use crate::read::{Windows, damaged, read_frame};
 use foldhash::HashMap;
 use logstead_home::LogHome;
 use parking_lot::Mutex;
@@ -15,6 +19,9 @@ use std::sync::Arc;
 
 /// What the nodes of a directory may take in memory, unless it is said otherwise: those of 10 GiB of rows of 100 bytes.
 pub(crate) const CACHE_BYTES: usize = 256 << 20;
+
+/// The most that is read for one node: some hundred others.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Default)]
 struct Generation {
@@ -33,6 +40,8 @@ pub(crate) struct Nodes {
     pub(crate) home: Arc<dyn LogHome>,
     cache: Mutex<Cache>,
     bytes_max: usize,
+    /// Read ahead by one reader at a time; others read what they need.
+    ahead: Mutex<Windows>,
 }
 
 fn footprint(node: &Node) -> usize {
@@ -56,6 +65,7 @@ impl Nodes {
             home,
             cache: Mutex::default(),
             bytes_max,
+            ahead: Mutex::new(Windows::new(AHEAD_BYTES_MAX)),
         }
     }
 
@@ -101,7 +111,7 @@ impl Nodes {
         Ok(node)
     }
 
-    /// The same from the home, whatever is cached.
+    /// The same from the home, whatever nodes are cached.
     pub(crate) fn read(
         &self,
         at: &PageRef,
@@ -111,6 +121,15 @@ impl Nodes {
             None => "the root of the page directory".to_owned(),
             Some((level, _)) => format!("a node of the page directory, level {level}"),
         };
+        if let Some(mut ahead) = self.ahead.try_lock()
+            && ahead.load(&*self.home, at).is_ok()
+            && let Some(bytes) = ahead.front(at)
+            && frame::checksum(bytes) == at.crc
+            && let Ok(node) = node::decode(bytes, expected, &mut Vec::new())
+        {
+            return Ok(node);
+        }
+        // Somebody else reads ahead, or what was read is not right: another copy may be, and otherwise this tells what is wrong.
         let mut bytes = Vec::new();
         read_frame(&*self.home, at, what, &mut bytes)?;
         node::decode(&bytes, expected, &mut Vec::new()).map_err(|why| damaged(what(), at, why))

@@ -148,6 +148,87 @@ impl Window {
     }
 }
 
+/// The stretches that were read last, the newest first. Pages that lie one behind the other are read ahead, further each time.
+pub(crate) struct Windows {
+    kept: Vec<Window>,
+    bytes_max: usize,
+}
+
+impl Windows {
+    /// None yet; none will be longer than this, at least [`WINDOW_BYTES_MIN`], but for a single page.
+    pub(crate) fn new(bytes_max: usize) -> Windows {
+        Windows {
+            kept: Vec::new(),
+            bytes_max: bytes_max.max(WINDOW_BYTES_MIN),
+        }
+    }
+
+    /// Brings the window with a frame to the front; true if it had to be read.
+    pub(crate) fn load(&mut self, home: &dyn LogHome, at: &PageRef) -> Result<bool, HomeError> {
+        let holds = |window: &Window| window.object == at.object && window.part(at).is_some();
+        if let Some(found) = self.kept.iter().position(holds) {
+            self.kept[..=found].rotate_right(1);
+            return Ok(false);
+        }
+        let offset = u64::from(at.offset);
+        let len = at.len as usize;
+        let before = self.kept.iter().position(|window| {
+            window.object == at.object
+                && window.start <= offset
+                && offset.saturating_sub(window.end()) <= GAP_BYTES_MAX
+        });
+        let mut asked = len;
+        if let Some(before) = before {
+            let ahead = self.kept[before].asked.saturating_mul(2);
+            asked = asked.max(ahead.clamp(WINDOW_BYTES_MIN, self.bytes_max));
+            self.kept[..=before].rotate_right(1);
+        } else if self.kept.len() < WINDOWS {
+            self.kept.insert(
+                0,
+                Window {
+                    object: at.object,
+                    start: 0,
+                    bytes: Vec::new(),
+                    asked: 0,
+                },
+            );
+        } else {
+            self.kept.rotate_right(1);
+        }
+        let window = &mut self.kept[0];
+        // Nothing is in it until all of it is.
+        let mut bytes = std::mem::take(&mut window.bytes);
+        bytes.clear();
+        bytes.resize(asked, 0);
+        let got = home.read_object(at.object, offset, &mut bytes)?;
+        bytes.truncate(got);
+        *window = Window {
+            object: at.object,
+            start: offset,
+            bytes,
+            asked,
+        };
+        Ok(true)
+    }
+
+    /// The bytes of the frame that was loaded last.
+    pub(crate) fn front(&self, at: &PageRef) -> Option<&[u8]> {
+        self.kept.first().and_then(|window| window.part(at))
+    }
+
+    /// Puts a window of one frame at the front, found elsewhere.
+    fn put(&mut self, at: &PageRef, bytes: Vec<u8>) {
+        self.kept.truncate(WINDOWS - 1);
+        let window = Window {
+            object: at.object,
+            start: u64::from(at.offset),
+            bytes,
+            asked: at.len as usize,
+        };
+        self.kept.insert(0, window);
+    }
+}
+
 /// How much a reader has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
@@ -162,7 +243,7 @@ pub struct Reads {
 /// Reads chunks. One for each thread: buffers are used again.
 pub struct PageReader {
     home: Arc<dyn LogHome>,
-    windows: Vec<Window>,
+    windows: Windows,
     /// Where pages are unpacked.
     unpacked: Vec<u8>,
     /// A row that lies in pieces: filled from its end.
@@ -175,7 +256,7 @@ impl PageReader {
     pub fn new(home: Arc<dyn LogHome>) -> PageReader {
         PageReader {
             home,
-            windows: Vec::new(),
+            windows: Windows::new(WINDOW_BYTES_MAX),
             unpacked: Vec::new(),
             large: Vec::new(),
             reads: Reads::default(),
@@ -187,59 +268,6 @@ impl PageReader {
         self.reads
     }
 
-    /// Brings the window with a frame to the front. Pages that lie one behind the other are read ahead, further each time.
-    fn load(&mut self, at: &PageRef) -> Result<(), HomeError> {
-        if let Some(found) = self
-            .windows
-            .iter()
-            .position(|window| window.object == at.object && window.part(at).is_some())
-        {
-            self.windows[..=found].rotate_right(1);
-            return Ok(());
-        }
-        let offset = u64::from(at.offset);
-        let len = at.len as usize;
-        let before = self.windows.iter().position(|window| {
-            window.object == at.object
-                && window.start <= offset
-                && offset.saturating_sub(window.end()) <= GAP_BYTES_MAX
-        });
-        let mut asked = len;
-        if let Some(before) = before {
-            let ahead = self.windows[before].asked.saturating_mul(2);
-            asked = asked.max(ahead.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
-            self.windows[..=before].rotate_right(1);
-        } else if self.windows.len() < WINDOWS {
-            self.windows.insert(
-                0,
-                Window {
-                    object: at.object,
-                    start: 0,
-                    bytes: Vec::new(),
-                    asked: 0,
-                },
-            );
-        } else {
-            self.windows.rotate_right(1);
-        }
-        let window = &mut self.windows[0];
-        // Nothing is in it until all of it is.
-        let mut bytes = std::mem::take(&mut window.bytes);
-        bytes.clear();
-        bytes.resize(asked, 0);
-        let got = self.home.read_object(at.object, offset, &mut bytes)?;
-        bytes.truncate(got);
-        self.reads.requests += 1;
-        self.reads.bytes += got as u64;
-        *window = Window {
-            object: at.object,
-            start: offset,
-            bytes,
-            asked,
-        };
-        Ok(())
-    }
-
     /// The bytes of a page of `key`, of which the checksum is the reference's, and where to unpack them.
     fn frame(
         &mut self,
@@ -247,8 +275,13 @@ impl PageReader {
         at: &PageRef,
     ) -> Result<(&[u8], &mut Vec<u8>), CheckpointError> {
         let what = || format!("a page of {key}");
-        self.load(at).map_err(|error| unread(what, at, error))?;
-        let why = match self.windows.first().and_then(|window| window.part(at)) {
+        let loaded = self.windows.load(&*self.home, at);
+        if loaded.map_err(|error| unread(what, at, error))? {
+            self.reads.requests += 1;
+            let newest = self.windows.kept.first();
+            self.reads.bytes += newest.map_or(0, |window| window.bytes.len() as u64);
+        }
+        let why = match self.windows.front(at) {
             None => Some(FormatError::new("the object ends too early", 0)),
             Some(bytes) => damage_of(&*self.home, bytes, at),
         };
@@ -258,16 +291,9 @@ impl PageReader {
                 return Err(damaged(what(), at, why));
             }
             // Of this frame alone: what lies around it may be damaged too.
-            self.windows.truncate(WINDOWS - 1);
-            let window = Window {
-                object: at.object,
-                start: u64::from(at.offset),
-                bytes,
-                asked: at.len as usize,
-            };
-            self.windows.insert(0, window);
+            self.windows.put(at, bytes);
         }
-        let Some(bytes) = self.windows.first().and_then(|window| window.part(at)) else {
+        let Some(bytes) = self.windows.front(at) else {
             let short = FormatError::new("the object ends too early", 0);
             return Err(damaged(what(), at, short));
         };

@@ -6,8 +6,9 @@ mod rig;
 use logstead_checkpoint::{
     Chain, ChunkWriter, Directory, Extent, Ledger, ObjectWriter, PageKey, PageRef,
 };
-use logstead_env::SimRandom;
-use logstead_home::{LogHome, ObjectId};
+use logstead_env::{Env, SimClock, SimRandom};
+use logstead_home::simulated::MODELS;
+use logstead_home::{LogHome, ObjectId, SimulatedHome, SimulatedOptions};
 use logstead_types::{Csn, Epoch};
 use rig::{home, key};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,58 @@ impl Places {
             crc: random.below(1 << 32) as u32,
         }
     }
+}
+
+/// Nodes come in with those that lie beside them: a start from a home far away does not wait for each of them.
+#[test]
+fn nodes_that_lie_together_are_read_together() {
+    let (mut env, _) = Env::simulated(1);
+    let clock = Arc::new(SimClock::new());
+    env.clock = Arc::clone(&clock) as _;
+    let model = MODELS.iter().find(|model| model.name == "s3express");
+    let options = SimulatedOptions::new(model.unwrap().clone(), 1);
+    let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
+    let home: Arc<dyn LogHome> = Arc::new(sim.clone());
+    let random = SimRandom::new(1);
+    let mut places = Places {
+        object: 3 << 32,
+        offset: 0,
+    };
+    let changes: Vec<(PageKey, Option<Chain>)> = (0..CHUNKS)
+        .map(|chunk| {
+            (
+                key(16_384, chunk),
+                Chain::whole(&[places.put(&random, 6_000)]),
+            )
+        })
+        .collect();
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let made = Directory::open(Arc::clone(&home), None)
+        .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)
+        .unwrap();
+    rig::keep(writer.finish().unwrap());
+    let requests = |read: &dyn Fn(&Directory)| {
+        let directory = Directory::open(Arc::clone(&home), made.directory.root());
+        let before = sim.requests();
+        read(&directory);
+        sim.requests() - before
+    };
+    assert!(made.nodes > 150);
+    let all = requests(&|directory| {
+        let found: Result<Vec<_>, _> = directory.scan(None).collect();
+        assert!(found.unwrap() == changes.iter().map(there).collect::<Vec<_>>());
+    });
+    assert!(all < 10, "{all} requests for {} nodes", made.nodes);
+    let one = requests(&|directory| {
+        let (key, chain) = there(&changes[7_000]);
+        assert_eq!(directory.get(&key).unwrap(), Some(chain));
+    });
+    assert!(one <= 4, "{one} requests for one chunk");
+}
+
+fn there(change: &(PageKey, Option<Chain>)) -> (PageKey, Chain) {
+    (change.0.clone(), change.1.clone().expect("it has pages"))
 }
 
 struct Cost {
