@@ -11,7 +11,7 @@
 //! Back again: [`Directory::scan`] gives the chunks, [`PageReader::chunk`] their rows, each slot once; [`Directory::tiles`] and [`PageReader::leaf`] do so for
 //! indexes.
 //!
-//! What servers of before have left is made anew when a server starts: [`upgrade()`].
+//! What servers of before have left is made anew when a server starts: [`Upgrade`].
 //!
 //! Everything that is read is untrusted: a flipped bit anywhere is found and named, and what is read in another's place is not taken for it.
 //! Formats are pinned in docs/format.md.
@@ -19,6 +19,7 @@
 //! Does not: know tables, versions or transactions (crate `engine`), or when a checkpoint is due.
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod backup;
 mod branch;
 mod cache;
@@ -67,5 +68,5 @@ pub use retention::Retention;
 pub use rows::{
     CHUNK_SLOTS, ChunkSize, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows,
 };
-pub use upgrade::{Upgraded, Upgrading, upgrade};
+pub use upgrade::{Upgrade, Upgraded, Upgrading};
 pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};

@@ -248,7 +248,12 @@ impl<H: Head> Publisher<H> {
         let object = stored.number_of_record()?;
         let bytes = record.encode(object)?;
         let crc = crc32c::crc32c(&bytes);
-        self.home.put_object(object, &bytes)?;
+        if let Err(error) = self.home.put_object(object, &bytes) {
+            if matches!(error, HomeError::Conflict(_)) {
+                stored.disown(object);
+            }
+            return Err(error.into());
+        }
         let checkpoint = Checkpoint {
             object,
             crc,

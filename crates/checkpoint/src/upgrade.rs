@@ -3,13 +3,17 @@
 //!
 //! It says the same: CSN, epoch, time, tables, indexes, places in the log and kept records are those of the old record; tiles of indexes stay where they are. So
 //! the log behind it is replayed as before, and the manifest names the new record, instead of the old one, by one compare and swap, which is the caller's.
-//! Until then nothing has changed: a crash leaves the old one in force, and what was stored is removed by the next attempt, or as orphans by the life that follows.
+//! Until then nothing has changed: a crash leaves the old one in force, also for who has an older server, and what was stored is removed by the next attempt, or as orphans by the
+//! life that follows.
 //!
 //! Invariants:
-//! - *Numbers.* Objects are of the epoch that wrote last, which has no server any more, and have counters from [`COUNTER_MIN`] on, which no server
-//!   reaches, above all that are there. So they are orphans like others if no record names them ([`crate::publish`]), and in a branch they are the branch's own.
-//!   An attempt of a server that was shut out may come up late under the same numbers: with the same bytes, for they follow from the old record alone, or the
-//!   home refuses one of the two.
+//! - *Numbers.* Objects are of the epoch that wrote last, which has no server any more, and have counters from 2^31 on, which no server reaches.
+//!   So they are orphans like others if no record names them ([`crate::publish`]), and in a branch they are the branch's own. Each attempt has counters
+//!   of its own, for ever ([`attempt`]).
+//! - *Two attempts at one home.* Any step may be the last one for hours, and go on after another server has taken the lease. An attempt takes its numbers,
+//!   then looks whether the home is still its own, and removes only what has lower numbers. Had a later one begun before that look, it would have
+//!   failed; if one begins after it, it has higher numbers. So what is removed belongs to attempts that were overtaken before they published anything, and is
+//!   named by nobody; and nothing is removed for any other reason, whatever fails. That two store in one place cannot happen.
 //! - *Memory.* One chunk's rows, old ([`ONE_PASS_BYTES`]) or new, and what a directory may cache. A chunk that is larger is read once for each of
 //!   the chunks that it becomes.
 //! - *Damage.* A page that cannot be read is an error that names it, and nothing is published: who has the old server can still use the rest.
@@ -19,15 +23,17 @@
 //!
 //! Does not: change a manifest, or know who else may write.
 
+use crate::attempt::{self, COUNTER_MIN};
 use crate::chunk::{ChunkWriter, Extent};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
+use crate::pins::Pins;
 use crate::place::{Chain, PageKey, PageRef};
 use crate::read::{PageReader, damaged};
 use crate::record::{ObjectUse, Record};
 use crate::rows::{CHUNK_SLOTS, ChunkSize};
 use crate::writer::{Ledger, ObjectWriter};
-use logstead_home::{LogHome, ObjectId};
+use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Checkpoint;
@@ -35,8 +41,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Counters of objects that are made here begin with this one.
-pub(crate) const COUNTER_MIN: u32 = 1 << 31;
+/// Numbers that an attempt takes for as many bytes of the old record as a full object has. Pages with fewer rows compress worse, and small rows that compress
+/// well by a factor of about 20, headers and directory included.
+const NUMBERS_PER_OBJECT: u64 = 64;
+/// And these, however small the record is.
+const NUMBERS_MIN: u64 = 1_024;
 /// Rows of an old chunk that are kept at once.
 const ONE_PASS_BYTES: usize = 16 << 20;
 /// Changes that the new directory gets at once.
@@ -68,23 +77,69 @@ pub struct Upgraded {
     pub written: u64,
 }
 
-/// Stores the newest checkpoint of a database in the format of today; `None`: it is. To be called with the right to write, before the log is replayed;
-/// `epoch` is the one that wrote last, as the manifest has it. `progress` is called for each chunk.
-pub fn upgrade(
-    home: &Arc<dyn LogHome>,
-    database: DatabaseId,
-    newest: &Checkpoint,
-    epoch: Epoch,
-    progress: impl FnMut(&Upgrading),
-) -> Result<Option<Upgraded>, CheckpointError> {
-    let record = Record::read(&**home, database, newest.object, newest.crc)?;
-    if record.chunk_size == ChunkSize::Of64 {
-        return Ok(None);
+/// A checkpoint that is to be made anew.
+pub struct Upgrade {
+    home: Arc<dyn LogHome>,
+    newest: Checkpoint,
+    record: Record,
+}
+
+impl Upgrade {
+    /// Reads the record of the newest checkpoint; `None`: it is in the format of today. To be called with the right to write, before the log is replayed.
+    pub fn of(
+        home: &Arc<dyn LogHome>,
+        database: DatabaseId,
+        newest: &Checkpoint,
+    ) -> Result<Option<Upgrade>, CheckpointError> {
+        let record = Record::read(&**home, database, newest.object, newest.crc)?;
+        Ok((record.chunk_size != ChunkSize::Of64).then(|| Upgrade {
+            home: Arc::clone(home),
+            newest: newest.clone(),
+            record,
+        }))
     }
-    let first = clear(&**home, &record, epoch)?;
-    let ledger = Arc::new(Ledger::beginning_at(epoch, first));
-    let writer = ObjectWriter::new(Arc::clone(home), Arc::clone(&ledger), None);
-    upgrade_with(home, newest, &record, writer, progress).map(Some)
+
+    /// What it says now.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Stores it in the format of today. `epoch` is the one that wrote last, as the manifest has it that names the checkpoint; `is_ours` fails unless that
+    /// manifest is still the newest and this server's to change. `progress` is called for each chunk.
+    pub fn store(
+        &self,
+        epoch: Epoch,
+        is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
+        progress: impl FnMut(&Upgrading),
+    ) -> Result<Upgraded, CheckpointError> {
+        let full = self.record.bytes().0.div_ceil(OBJECT_BYTES_MAX as u64);
+        let count = NUMBERS_MIN + full.saturating_mul(NUMBERS_PER_OBJECT);
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let own = attempt::reserve(&*self.home, epoch, count)?;
+        is_ours()?;
+        self.clear(epoch, own.start)?;
+        let ledger = Arc::new(Ledger::of_attempt(epoch, own));
+        let writer = ObjectWriter::new(Arc::clone(&self.home), ledger, None);
+        upgrade_with(&self.home, &self.newest, &self.record, writer, progress)
+    }
+
+    /// Removes what attempts that were cut short have left, those with counters below `end`: it takes room that is needed.
+    fn clear(&self, epoch: Epoch, end: u32) -> Result<(), CheckpointError> {
+        let (pins, _) = Pins::read(&*self.home)?;
+        let earlier = COUNTER_MIN..end;
+        for info in self.home.objects()? {
+            let id = info.id;
+            if id.epoch() != epoch || !earlier.contains(&id.counter()) {
+                continue;
+            }
+            let is_kept = self.record.kept.iter().any(|kept| kept.object == id);
+            let is_pinned = pins.iter().any(|pin| pin.record.object == id);
+            if self.record.object(id).is_none() && !is_kept && !is_pinned {
+                self.home.remove_object(id)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The same of what [`Record::read`] gave, with a writer whose numbers nobody has used.
@@ -152,24 +207,6 @@ pub(crate) fn upgrade_with(
         read,
         written,
     })
-}
-
-/// Removes what an attempt that was cut short has left: it takes room that is needed, and nobody has named it. Gives the first counter that was not used.
-fn clear(home: &dyn LogHome, record: &Record, epoch: Epoch) -> Result<u32, CheckpointError> {
-    let mut first = COUNTER_MIN;
-    for info in home.objects()? {
-        let id = info.id;
-        if id.epoch() != epoch || id.counter() < COUNTER_MIN {
-            continue;
-        }
-        let next = id.counter().checked_add(1);
-        first = first.max(next.ok_or(CheckpointError::Misuse("no object numbers are left"))?);
-        let is_kept = record.kept.iter().any(|kept| kept.object == id);
-        if record.object(id).is_none() && !is_kept {
-            home.remove_object(id)?;
-        }
-    }
-    Ok(first)
 }
 
 /// What the new record needs of each object: of old ones the tiles, of new ones what the new directory leads to.

@@ -5,16 +5,18 @@
 //!   ([`Finished`]), or is named by a published record, or the ledger has it: as given up, or as doubtful.
 //! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it is when an object cannot be stored, and
 //!   before the next one is: a disk that was too full for a checkpoint is not left fuller by it.
+//! - A number that the home has under other bytes is not this writer's to remove, whoever stored them.
 //! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not before.
 
 use crate::error::CheckpointError;
 use crate::frame::{self, FRAME_BYTES_MAX};
 use crate::place::PageRef;
 use logstead_env::{Clock, Instant};
-use logstead_home::{LogHome, OBJECT_BYTES_MAX, ObjectId};
+use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::Epoch;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,10 @@ const _: () = assert!(FRAME_BYTES_MAX <= OBJECT_BYTES_MAX);
 /// The numbers of the objects that this server makes.
 pub struct Ledger {
     epoch: Epoch,
+    /// The first that is not its own.
+    end: u32,
+    /// What is given up is removed. Where others may write in the epoch, only who knows them can say what may go.
+    sweeps: bool,
     state: Mutex<LedgerState>,
 }
 
@@ -40,14 +46,18 @@ impl Ledger {
     pub fn new(epoch: Epoch) -> Ledger {
         Ledger {
             epoch,
+            end: u32::MAX,
+            sweeps: true,
             state: Mutex::default(),
         }
     }
 
-    /// The same with numbers from `next` on.
-    pub(crate) fn beginning_at(epoch: Epoch, next: u32) -> Ledger {
-        let ledger = Ledger::new(epoch);
-        ledger.state.lock().next = next;
+    /// The ledger of some numbers of an epoch in which others may write too. What is given up stays.
+    pub(crate) fn of_attempt(epoch: Epoch, own: Range<u32>) -> Ledger {
+        let mut ledger = Ledger::new(epoch);
+        ledger.end = own.end;
+        ledger.sweeps = false;
+        ledger.state.get_mut().next = own.start;
         ledger
     }
 
@@ -59,9 +69,11 @@ impl Ledger {
     /// A fresh number. Who has it gives it up, or doubts it, or names it.
     pub(crate) fn number(&self) -> Result<ObjectId, CheckpointError> {
         let mut state = self.state.lock();
+        if state.next >= self.end {
+            return Err(CheckpointError::Misuse("no object numbers are left"));
+        }
         let id = ObjectId::new(self.epoch, state.next);
-        let next = state.next.checked_add(1);
-        state.next = next.ok_or(CheckpointError::Misuse("no object numbers are left"))?;
+        state.next += 1;
         Ok(id)
     }
 
@@ -87,6 +99,9 @@ impl Ledger {
 
     /// Removes what was given up, as far as that is possible now.
     fn sweep(&self, home: &dyn LogHome) {
+        if !self.sweeps {
+            return;
+        }
         let mut left: Vec<ObjectId> = self.take_given_up().into_iter().collect();
         left.retain(|object| home.remove_object(*object).is_err());
         self.give_up(&mut left);
@@ -247,6 +262,9 @@ impl<'a> ObjectWriter<'a> {
         }
         if let Err(error) = self.home.put_object(id, &self.buffer) {
             self.failed = true;
+            if matches!(error, HomeError::Conflict(_)) {
+                self.own.retain(|own| *own != id);
+            }
             // Perhaps the disk is full, and the log needs room.
             self.ledger.give_up(&mut self.own);
             self.ledger.sweep(&*self.home);
@@ -297,6 +315,11 @@ impl Finished {
         let id = self.ledger.number()?;
         self.own.push(id);
         Ok(id)
+    }
+
+    /// The home has something else under this number.
+    pub(crate) fn disown(&mut self, object: ObjectId) {
+        self.own.retain(|own| *own != object);
     }
 
     /// From here on the record may be published, or (`false`) it surely was not.

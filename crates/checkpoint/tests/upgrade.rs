@@ -7,7 +7,7 @@ use logstead_checkpoint::frame::{Encoder, FrameKind};
 use logstead_checkpoint::{
     Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord,
     LeafWriter, Ledger, NewCheckpoint, ObjectUse, ObjectWriter, PageKey, PageReader, Publisher,
-    Record, TableInfo, fsck, upgrade,
+    Record, TableInfo, Upgrade, Upgraded, Upgrading, fsck,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
@@ -16,12 +16,13 @@ use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
 use logstead_wal::varint;
 use parking_lot::Mutex;
+use rig::paused::Paused;
 use rig::{Entries, key, read_all, read_index, tile, write_tile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const DATABASE: DatabaseId = DatabaseId(0xfeed);
-/// Stands for the manifest: the checkpoint, and the epoch that wrote last.
+/// Stands for the manifest: the checkpoint, the epoch that wrote last, and a number that makes each state another.
 const HEAD: &str = "head";
 const OLD_SLOTS: u64 = 1024;
 const INDEX: IndexInfo = IndexInfo {
@@ -29,6 +30,9 @@ const INDEX: IndexInfo = IndexInfo {
     index: IndexId(2),
     keys: 3,
 };
+
+/// The row that a further checkpoint has.
+const NEW: (u32, u64) = (7, 3 * 64 + 5);
 
 /// Rows by table and row id.
 type Rows = BTreeMap<(u32, u64), (Csn, Vec<u8>)>;
@@ -118,6 +122,20 @@ fn head(home: &dyn LogHome) -> Result<(Checkpoint, Epoch, Tag), HomeError> {
 }
 
 impl TestHead {
+    fn new(
+        home: &Arc<dyn LogHome>,
+        random: &Arc<SimRandom>,
+        tag: Option<Tag>,
+        epoch: Epoch,
+    ) -> TestHead {
+        TestHead {
+            home: Arc::clone(home),
+            tag: Mutex::new(tag),
+            epoch,
+            random: Arc::clone(random),
+        }
+    }
+
     fn store(&self, checkpoint: &Checkpoint) -> Result<(), HomeError> {
         let Checkpoint {
             object,
@@ -126,7 +144,8 @@ impl TestHead {
             epoch,
             ..
         } = checkpoint;
-        let text = format!("{} {crc} {csn} {epoch} {}", object.0, self.epoch);
+        let state = self.random.below(u64::MAX);
+        let text = format!("{} {crc} {csn} {epoch} {} {state}", object.0, self.epoch);
         let mut tag = self.tag.lock();
         *tag = Some(match *tag {
             None => self.home.put_if_absent(HEAD, text.as_bytes())?,
@@ -145,6 +164,42 @@ impl Head for TestHead {
             _ => self.store(&checkpoint),
         }
     }
+}
+
+type Started = Result<(Publisher<TestHead>, Directory), CheckpointError>;
+
+/// A start: claims the home, makes the newest checkpoint anew, names it, and marks the new epoch.
+fn start(home: &Arc<dyn LogHome>, random: &Arc<SimRandom>) -> Started {
+    let (mut at, epoch, tag) = head(&**home)?;
+    let naming = TestHead::new(home, random, Some(tag), epoch);
+    naming.store(&at)?;
+    let mut told = 0;
+    if let Some(upgrade) = Upgrade::of(home, DATABASE, &at)? {
+        let old = at.clone();
+        let upgraded = upgrade.store(epoch, &mut || naming.store(&old), |_| told += 1)?;
+        assert!(told > 0 && upgraded.read.rows > 0);
+        naming.name(upgraded.checkpoint.clone())?;
+        at = upgraded.checkpoint;
+    }
+    let next = Epoch(epoch.get() + 1);
+    let tag = *naming.tag.lock();
+    let marking = TestHead::new(home, random, tag, next);
+    marking.store(&at)?;
+    let ledger = Arc::new(Ledger::new(next));
+    let publisher = Publisher::open(Arc::clone(home), marking, DATABASE, ledger, Some(&at))?;
+    let root = publisher.newest().unwrap().record.root;
+    Ok((publisher, Directory::open(Arc::clone(home), root)))
+}
+
+/// Makes a checkpoint anew that is an old one, where nobody else is.
+fn upgrade(
+    home: &Arc<dyn LogHome>,
+    at: &Checkpoint,
+    epoch: Epoch,
+    progress: impl FnMut(&Upgrading),
+) -> Result<Upgraded, CheckpointError> {
+    let upgrade = Upgrade::of(home, DATABASE, at)?.expect("it is an old one");
+    upgrade.store(epoch, &mut || Ok(()), progress)
 }
 
 struct World {
@@ -278,12 +333,7 @@ impl World {
     }
 
     fn head(&self, tag: Option<Tag>, epoch: Epoch) -> TestHead {
-        TestHead {
-            home: Arc::clone(&self.home),
-            tag: Mutex::new(tag),
-            epoch,
-            random: Arc::clone(&self.random),
-        }
+        TestHead::new(&self.home, &self.random, tag, epoch)
     }
 
     fn row(&self) -> Vec<u8> {
@@ -400,29 +450,24 @@ impl World {
         changes
     }
 
-    /// A start: makes the newest checkpoint anew, names it, and marks the new epoch.
-    fn start(&self) -> Result<(Publisher<TestHead>, Directory), CheckpointError> {
-        let (mut at, epoch, tag) = head(&*self.home)?;
-        let naming = self.head(Some(tag), epoch);
-        let mut told = 0;
-        let upgraded = upgrade(&self.home, DATABASE, &at, epoch, |_| told += 1)?;
-        if let Some(upgraded) = upgraded {
-            assert!(told > 0 && upgraded.read.rows == self.rows.len() as u64);
-            naming.name(upgraded.checkpoint.clone())?;
-            at = upgraded.checkpoint;
-        }
-        let next = Epoch(epoch.get() + 1);
-        let marking = self.head(*naming.tag.lock(), next);
-        marking.store(&at)?;
-        let ledger = Arc::new(Ledger::new(next));
-        let home = Arc::clone(&self.home);
-        let publisher = Publisher::open(home, marking, DATABASE, ledger, Some(&at))?;
-        let root = publisher.newest().unwrap().record.root;
-        Ok((publisher, Directory::open(Arc::clone(&self.home), root)))
+    fn start(&self) -> Started {
+        start(&self.home, &self.random)
     }
 
     /// Everything is there: what the directory leads to, what is kept, and nothing else.
     fn verify(&self, publisher: &Publisher<TestHead>, directory: &Directory) {
+        let named = self.verify_named(publisher, directory);
+        let there = self.home.objects().unwrap();
+        let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
+        assert_eq!(there, named, "needed and there");
+    }
+
+    /// The same, whatever else is there: gives what is needed.
+    fn verify_named(
+        &self,
+        publisher: &Publisher<TestHead>,
+        directory: &Directory,
+    ) -> BTreeSet<ObjectId> {
         let rows = read_all(&self.home, directory).unwrap();
         let of_rows = |(place, row): ((u32, u64, u16), _)| {
             assert!(place.2 < 64);
@@ -446,9 +491,7 @@ impl World {
         assert!(self.read_old(&read) == self.earlier, "what is kept");
         named.insert(kept.object);
         named.extend(read.objects.iter().map(|used| used.object));
-        let there = self.home.objects().unwrap();
-        let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
-        assert_eq!(there, named, "needed and there");
+        named
     }
 
     fn read_old(&self, record: &Record) -> Rows {
@@ -483,8 +526,7 @@ impl World {
         let mut chain = directory.get(&key(page.0, page.1)).unwrap().unwrap();
         chain.push(&delta);
         let before = self.rows.clone();
-        self.rows
-            .insert((7, 3 * 64 + 5), (Csn(2_500), b"new".to_vec()));
+        self.rows.insert(NEW, (Csn(2_500), b"new".to_vec()));
         let changes = [(key(page.0, page.1), Some(chain))];
         let applied = directory.apply(&changes, &BTreeSet::new(), csn, &mut writer);
         let (applied, stored) = (applied.unwrap(), writer.finish().unwrap());
@@ -515,9 +557,9 @@ impl World {
         publisher.collect().unwrap();
     }
 
-    /// Starts until one succeeds.
-    fn settle(&mut self) {
-        let (mut publisher, mut directory) = loop {
+    /// Starts until one succeeds, and removes what is not needed.
+    fn started(&self) -> (Publisher<TestHead>, Directory) {
+        let (mut publisher, directory) = loop {
             match self.start() {
                 Ok(started) => break started,
                 Err(CheckpointError::Home(HomeError::Io { .. })) => {}
@@ -525,9 +567,19 @@ impl World {
             }
         };
         publisher.collect().unwrap();
+        (publisher, directory)
+    }
+
+    /// Everything is there after a start, and after another checkpoint.
+    fn settle(&mut self) {
+        let (mut publisher, mut directory) = self.started();
         self.verify(&publisher, &directory);
         self.go_on(&mut publisher, &mut directory);
         self.verify(&publisher, &directory);
+        self.check();
+    }
+
+    fn check(&self) {
         let (at, ..) = head(&*self.home).unwrap();
         let report = fsck(&self.home, DATABASE, Some(&at)).unwrap();
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
@@ -599,6 +651,166 @@ fn a_crash_at_any_request_of_an_upgrade_loses_nothing() {
     }
 }
 
+/// What an interposed start has done, to be looked at afterwards.
+type Overtaken = Arc<Mutex<Option<(World, Option<(Publisher<TestHead>, Directory)>)>>>;
+
+/// Stops a start at every request, has others go as far as they like meanwhile, and lets it go on.
+fn overlap(seed: u64, others: fn(&mut World, u64) -> (Publisher<TestHead>, Directory)) {
+    let requests = {
+        let world = World::new(seed);
+        let paused = Paused::at(&world.home, u64::MAX, Box::new(|| ()));
+        let home: Arc<dyn LogHome> = Arc::clone(&paused) as _;
+        // Named or not: all of its requests are counted.
+        let _started = start(&home, &world.random).map(|(mut publisher, _)| publisher.collect());
+        paused.requests()
+    };
+    assert!(requests > 20, "{requests}");
+    for stop_at in 0..requests {
+        let run = || {
+            let world = World::new(seed);
+            let (raw, random) = (Arc::clone(&world.home), Arc::clone(&world.random));
+            let shared: Overtaken = Arc::new(Mutex::new(Some((world, None))));
+            let within = Arc::clone(&shared);
+            let meanwhile = move || {
+                let (mut world, _) = within.lock().take().unwrap();
+                let served = others(&mut world, requests);
+                *within.lock() = Some((world, Some(served)));
+            };
+            let paused = Paused::at(&raw, stop_at, Box::new(meanwhile));
+            let home: Arc<dyn LogHome> = paused;
+            let late = start(&home, &random);
+            let taken_over = late.is_ok();
+            if let Ok((mut publisher, _)) = late {
+                let _stopped = publisher.collect();
+            }
+            let (mut world, served) = shared.lock().take().unwrap();
+            // Nothing is gone of what the other one serves, unless it was overtaken itself.
+            if let Some((publisher, directory)) = served
+                && !taken_over
+            {
+                world.verify_named(&publisher, &directory);
+            }
+            let (publisher, directory) = world.started();
+            world.verify(&publisher, &directory);
+            if !world.rows.contains_key(&NEW) {
+                world.settle();
+            }
+            world.check();
+        };
+        if let Err(panic) = std::panic::catch_unwind(run) {
+            eprintln!("seed {seed}, stopped at request {stop_at}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn a_start_that_was_overtaken_takes_nothing_from_the_next_one() {
+    for seed in 0..4 {
+        overlap(seed, |world, _| {
+            let (mut publisher, mut directory) = world.started();
+            world.go_on(&mut publisher, &mut directory);
+            (publisher, directory)
+        });
+    }
+}
+
+/// Its leftovers, and those of one that was cut off, are the third one's to remove, and that one's are nobody's.
+#[test]
+fn of_three_starts_the_last_one_has_everything() {
+    for seed in 0..4 {
+        overlap(seed, |world, requests| {
+            let cut_off = world.roll(requests);
+            let second: Arc<dyn LogHome> = Paused::dead_after(&world.home, cut_off);
+            let _cut_off = start(&second, &world.random).map(drop);
+            let (mut publisher, mut directory) = world.started();
+            world.go_on(&mut publisher, &mut directory);
+            (publisher, directory)
+        });
+    }
+}
+
+/// What an attempt has left goes with the next one, whose numbers are all higher.
+#[test]
+fn an_attempt_removes_what_the_one_before_has_left() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let own = |home: &Arc<dyn LogHome>| -> Vec<ObjectId> {
+            let there = home.objects().unwrap().into_iter().map(|info| info.id);
+            there.filter(|id| id.counter() >= 1 << 31).collect()
+        };
+        let (at, epoch, _) = head(&*world.home).unwrap();
+        let upgrade = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
+        let first = upgrade.store(epoch, &mut || Ok(()), |_| ()).unwrap();
+        let left = own(&world.home);
+        assert!(left.contains(&first.checkpoint.object));
+        let second = upgrade.store(epoch, &mut || Ok(()), |_| ()).unwrap();
+        let there = own(&world.home);
+        assert!(there.contains(&second.checkpoint.object));
+        assert!(there.iter().all(|object| left.iter().max() < Some(object)));
+        // Who does not have the home any more removes nothing, and stores nothing.
+        let fenced = || HomeError::Fenced("another server".to_owned());
+        let late = upgrade.store(epoch, &mut || Err(fenced()), |_| ());
+        assert!(matches!(
+            late,
+            Err(CheckpointError::Home(HomeError::Fenced(_)))
+        ));
+        assert_eq!(own(&world.home), there);
+    }
+}
+
+/// A number that the home has under other bytes is not removed by who would have used it.
+#[test]
+fn what_another_one_has_stored_stays_when_a_put_says_so() {
+    let home = rig::home();
+    let epoch = Epoch(3);
+    let others: Vec<_> = (0..2).map(|n| ObjectId::new(epoch, n)).collect();
+    for other in &others {
+        home.put_object(*other, b"another server's").unwrap();
+    }
+    let ledger = Arc::new(Ledger::new(epoch));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    let mut encoder = Encoder::new();
+    let frame = encoder.encode(FrameKind::RowsBase, Csn(5), &page_key((1, 1)), b"rows");
+    writer.put(frame.unwrap()).unwrap();
+    let refused = writer.finish().map(drop).unwrap_err();
+    assert!(
+        matches!(refused, CheckpointError::Home(HomeError::Conflict(_))),
+        "{refused}"
+    );
+    // The same with a record.
+    let random = Arc::new(SimRandom::new(1));
+    let naming = TestHead::new(&home, &random, None, epoch);
+    let mut publisher = Publisher::open(
+        Arc::clone(&home),
+        naming,
+        DATABASE,
+        Arc::clone(&ledger),
+        None,
+    )
+    .unwrap();
+    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let directory = Directory::open(Arc::clone(&home), None);
+    let applied = directory.apply(&[], &BTreeSet::new(), Csn(9), &mut writer);
+    let applied = applied.unwrap();
+    let new = NewCheckpoint {
+        csn: Csn(9),
+        taken_at_micros: 0,
+        tables: Vec::new(),
+        indexes: Vec::new(),
+        starts: Vec::new(),
+    };
+    let published = publisher.publish(new, &applied, writer.finish().unwrap(), |_| true);
+    let refused = published.map(drop).unwrap_err();
+    assert!(
+        matches!(refused, CheckpointError::Home(HomeError::Conflict(_))),
+        "{refused}"
+    );
+    publisher.collect().unwrap();
+    let there = home.objects().unwrap();
+    assert_eq!(there.iter().map(|info| info.id).collect::<Vec<_>>(), others);
+}
+
 /// Nothing is published on top of old chunks: keys of both sizes would stand for other rows.
 #[test]
 fn a_checkpoint_on_top_of_old_chunks_is_refused() {
@@ -632,16 +844,20 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
 fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     let mut world = World::new(4);
     let left = [0, 1, 7].map(|number| ObjectId::new(Epoch(1), (1 << 31) + number));
+    let (at, epoch, _) = head(&*world.home).unwrap();
+    let cut_short = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
+    let stops = || HomeError::io("look", std::io::Error::other("no answer"));
+    let stopped = cut_short.store(epoch, &mut || Err(stops()), |_| ());
+    assert!(stopped.is_err());
     for id in left {
         world.home.put_object(id, b"something else").unwrap();
     }
-    let (at, epoch, _) = head(&*world.home).unwrap();
     let mut there = Vec::new();
-    let upgraded = upgrade(&world.home, DATABASE, &at, epoch, |_| {
+    let upgraded = upgrade(&world.home, &at, epoch, |_| {
         there = world.home.objects().unwrap();
     });
     assert!(there.iter().all(|info| !left.contains(&info.id)));
-    let upgraded = upgraded.unwrap().unwrap();
+    let upgraded = upgraded.unwrap();
     let record = &upgraded.checkpoint;
     let record = Record::read(&*world.home, DATABASE, record.object, record.crc).unwrap();
     let new: Vec<ObjectId> = record.objects.iter().map(|used| used.object).collect();
@@ -693,8 +909,8 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
         epoch: record.epoch,
         starts: Vec::new(),
     };
-    let upgraded = upgrade(&world.home, DATABASE, &at, Epoch(2), |_| ()).unwrap();
-    let upgraded = upgraded.unwrap().checkpoint;
+    let upgraded = upgrade(&world.home, &at, Epoch(2), |_| ()).unwrap();
+    let upgraded = upgraded.checkpoint;
     let new = Record::read(&*world.home, DATABASE, upgraded.object, upgraded.crc).unwrap();
     let directory = Directory::open(Arc::clone(&world.home), new.root);
     let found: Vec<_> = read_all(&world.home, &directory)
@@ -727,7 +943,7 @@ fn rows_that_are_newer_than_their_checkpoint_are_told() {
         epoch: record.epoch,
         starts: Vec::new(),
     };
-    let error = upgrade(&world.home, DATABASE, &at, Epoch(1), |_| ()).unwrap_err();
+    let error = upgrade(&world.home, &at, Epoch(1), |_| ()).unwrap_err();
     assert!(matches!(error, CheckpointError::Damaged(_)), "{error}");
     assert!(error.to_string().contains("newer than its checkpoint"));
 }
@@ -748,7 +964,7 @@ fn damage_is_told_and_nothing_changes() {
     bytes[base.offset as usize + base.len as usize - 1] ^= 1;
     world.home.remove_object(base.object).unwrap();
     world.home.put_object(base.object, &bytes).unwrap();
-    let error = upgrade(&world.home, DATABASE, &at, epoch, |_| ()).unwrap_err();
+    let error = upgrade(&world.home, &at, epoch, |_| ()).unwrap_err();
     let CheckpointError::Damaged(damage) = &error else {
         panic!("{error}");
     };

@@ -19,9 +19,11 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use logstead_checkpoint::{Directory, Record as CheckpointRecord, Upgrading, upgrade};
+use logstead_checkpoint::{
+    CheckpointError, Directory, Record as CheckpointRecord, Upgrade, Upgrading,
+};
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
-use logstead_home::LogHome;
+use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch, Rid, TableId};
 use logstead_wal::manifest::Checkpoint;
 use logstead_wal::recovery::{self, RecoveryError, Survivors};
@@ -249,7 +251,20 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
         database: DatabaseId,
         epoch: Epoch,
         at: &Checkpoint,
+        is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
     ) -> Result<Option<Checkpoint>, RecoveryError> {
+        let csn = at.csn;
+        let home = self.home;
+        let failed = |source| match source {
+            CheckpointError::Home(error) if error.is_disk_full() => {
+                RecoveryError::DiskFull(home.describe())
+            }
+            CheckpointError::Home(error @ HomeError::Fenced(_)) => RecoveryError::Home(error),
+            source => RecoveryError::Refused(ReplayError::Page { csn, source }.into()),
+        };
+        let Some(upgrade) = Upgrade::of(home, database, at).map_err(failed)? else {
+            return Ok(None);
+        };
         let clock = self.clock;
         let mut told = clock.monotonic();
         let progress = |so_far: &Upgrading| {
@@ -264,15 +279,8 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
                 );
             }
         };
-        let upgraded = upgrade(self.home, database, at, epoch, progress);
-        let csn = at.csn;
-        let upgraded = upgraded.map_err(|source| {
-            let error = ReplayError::Page { csn, source };
-            RecoveryError::Refused(error.into())
-        })?;
-        let Some(upgraded) = upgraded else {
-            return Ok(None);
-        };
+        let upgraded = upgrade.store(epoch, is_ours, progress);
+        let upgraded = upgraded.map_err(failed)?;
         self.upgraded_bytes = upgraded.read.bytes;
         tracing::info!(
             "the checkpoint at CSN {csn} was of an older format: made anew, {} rows, {} bytes read, {} written",

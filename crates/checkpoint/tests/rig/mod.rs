@@ -1,6 +1,8 @@
 //! What the tests of this crate share: a database in memory, its checkpoints, and everything that can be read of one.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod paused;
+
 use logstead_checkpoint::{
     Chain, CheckpointError, ChunkWriter, Directory, Extent, Finished, Leaf, LeafWriter,
     ObjectWriter, PageKey, PageReader,

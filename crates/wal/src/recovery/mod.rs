@@ -20,6 +20,8 @@
 //! - Segments of different epochs never share a number (`epoch << 32` is the first), so opening, fencing and giving back by
 //!   who was overtaken meet nothing of a later epoch. What it gives back lies outside the spans of marks that never change.
 //! - What it writes again (step 4) are blocks of settled lanes, each with the one content it ever had.
+//! - What it stores of an older checkpoint ([`Survivors::upgrade`]) has numbers of its own, and what it removes has lower ones than it had before it last
+//!   looked whether the home was its own.
 //!
 //! Does not: know what records mean.
 
@@ -77,14 +79,16 @@ pub struct LaneReport {
 /// Who receives the survivors.
 pub trait Survivors {
     /// Called first, if the manifest names a checkpoint, when nobody else can write any more: gives another checkpoint that says the same, to be named
-    /// in its place, if it is to be stored in another way. `epoch` is the one that wrote last. What it names is durable.
+    /// in its place, if it is to be stored in another way. `epoch` is the one that wrote last. What it names is durable. `is_ours` fails if another server has
+    /// taken over since the manifest was read.
     fn upgrade(
         &mut self,
         database: DatabaseId,
         epoch: Epoch,
         at: &Checkpoint,
+        is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
     ) -> Result<Option<Checkpoint>, RecoveryError> {
-        let _as_it_is = (database, epoch, at);
+        let _as_it_is = (database, epoch, at, is_ours);
         Ok(None)
     }
 
@@ -275,9 +279,12 @@ fn open_held(
         }
     }
     let mut upgrading = Duration::ZERO;
+    // With a kernel's lock it is nobody else's.
+    let mut is_ours = || lease.map_or(Ok(()), |lease| lease.update(|_as_it_is| ()));
     if let Some((manifest, tag)) = &mut found
         && let Some(at) = &manifest.checkpoint
-        && let Some(checkpoint) = survivors.upgrade(manifest.database, manifest.epoch, at)?
+        && let Some(checkpoint) =
+            survivors.upgrade(manifest.database, manifest.epoch, at, &mut is_ours)?
     {
         manifest.checkpoint = Some(checkpoint.clone());
         match lease {

@@ -59,6 +59,33 @@ fn a_checkpoint_that_is_stored_anew_is_named_under_the_lease() {
     assert!(manifest.epoch > at.epoch && manifest == log.keeper.manifest());
 }
 
+/// Who stores a checkpoint anew is told when another server has taken over meanwhile.
+#[test]
+fn who_was_overtaken_while_a_checkpoint_is_stored_anew_is_told() {
+    let world = Arc::new(World::new());
+    let server = world.process(1).lanes(2).start().unwrap();
+    commit(&server, 1..20);
+    let at = server.checkpoint_at(20, server.starts());
+    server.publish(at).unwrap();
+    world.ends(1);
+    let there = Arc::clone(&world);
+    let mut renews = Renews {
+        meanwhile: Some(Box::new(move || {
+            drop(there.process(3).lanes(1).taking_over().start().unwrap());
+        })),
+        ..Renews::default()
+    };
+    let process = world.process(2).lanes(1);
+    let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+    let late = recovery::open_with(&home, &process.env(), &process.options, false, &mut renews);
+    let late = late.map(drop).unwrap_err();
+    assert!(
+        matches!(late, RecoveryError::Home(HomeError::Fenced(_))),
+        "{late}"
+    );
+    assert!(renews.is_overtaken);
+}
+
 #[test]
 fn who_was_overtaken_names_no_checkpoint() {
     let world = World::new();

@@ -112,6 +112,10 @@ pub(crate) fn renewed(at: &Checkpoint) -> Checkpoint {
 pub(crate) struct Renews {
     pub(crate) taken: Taken,
     pub(crate) refuses: bool,
+    /// Happens before it looks whether the home is still its own.
+    pub(crate) meanwhile: Option<Box<dyn FnOnce()>>,
+    /// It is not.
+    pub(crate) is_overtaken: bool,
 }
 
 impl Survivors for Renews {
@@ -120,7 +124,15 @@ impl Survivors for Renews {
         _: DatabaseId,
         epoch: Epoch,
         at: &Checkpoint,
+        is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
     ) -> Result<Option<Checkpoint>, RecoveryError> {
+        if let Some(meanwhile) = self.meanwhile.take() {
+            is_ours()?;
+            meanwhile();
+        }
+        let looked = is_ours();
+        self.is_overtaken = looked.is_err();
+        looked?;
         assert!(self.taken.checkpoint.is_none(), "before anything else");
         assert!(epoch >= at.epoch, "the epoch that wrote last");
         let is_old = at.object.counter() < 1 << 31;
