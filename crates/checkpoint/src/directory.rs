@@ -46,6 +46,15 @@ pub struct Applied {
     pub node_bytes: u64,
 }
 
+/// Where tiles of a part of an index begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Division {
+    /// In ascending order, above where the part begins and below where it ends.
+    pub lows: Vec<Vec<u8>>,
+    /// Those are all: what lies between two of them is one tile.
+    pub exact: bool,
+}
+
 impl Directory {
     /// The directory with this root, or an empty one. Nothing is read yet.
     pub fn open(home: Arc<dyn LogHome>, root: Option<PageRef>) -> Directory {
@@ -136,6 +145,88 @@ impl Directory {
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
+    }
+
+    /// Where some tiles of an index begin that begin above `low` and below `high`: those by which a node on the way to `low` tells its children apart, or
+    /// all of them, if it is a leaf. So a node of each level is read at most, however many tiles there are. No place but those of one tile gives an
+    /// exact division without places.
+    pub fn divide(
+        &self,
+        table: TableId,
+        index: IndexId,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Division, CheckpointError> {
+        let key = |low: &[u8]| {
+            let low = low.to_vec();
+            PageKey::Leaf { table, index, low }.encode()
+        };
+        let (prefix, from, to) = (key(&[]), key(low), high.map(key));
+        let is_within = |at: &KeyBytes| {
+            *at > from && at.starts_with(&prefix) && to.as_ref().is_none_or(|to| at < to)
+        };
+        let below = |at: &KeyBytes| is_within(at).then(|| at[prefix.len()..].to_vec());
+        let mut at = self.root;
+        let mut expected: Option<(u8, KeyBytes)> = None;
+        while let Some(place) = at.take() {
+            let first = expected.as_ref().map(|(level, first)| (*level, &first[..]));
+            let node = self.nodes.load(&place, first)?;
+            match &node.entries {
+                Entries::Leaf(entries) => {
+                    return Ok(Division {
+                        lows: entries.iter().filter_map(|(at, _)| below(at)).collect(),
+                        exact: true,
+                    });
+                }
+                Entries::Inner(entries) => {
+                    let lows: Vec<_> = entries.iter().filter_map(|(at, _)| below(at)).collect();
+                    if !lows.is_empty() {
+                        return Ok(Division { lows, exact: false });
+                    }
+                    let index = entries.partition_point(|(first, _)| *first <= from);
+                    if let Some((first, child)) = index.checked_sub(1).map(|at| &entries[at]) {
+                        (at, expected) = (Some(*child), Some((node.level - 1, first.clone())));
+                    }
+                }
+            }
+        }
+        Ok(Division {
+            lows: Vec::new(),
+            exact: true,
+        })
+    }
+
+    /// Where the tile of an index begins that an entry lies in.
+    pub fn tile_of(
+        &self,
+        table: TableId,
+        index: IndexId,
+        entry: &[u8],
+    ) -> Result<Option<Vec<u8>>, CheckpointError> {
+        let low = entry.to_vec();
+        let key = PageKey::Leaf { table, index, low }.encode();
+        let own = key.len() - entry.len();
+        let mut at = self.root;
+        let mut expected: Option<(u8, KeyBytes)> = None;
+        while let Some(place) = at.take() {
+            let first = expected.as_ref().map(|(level, first)| (*level, &first[..]));
+            let node = self.nodes.load(&place, first)?;
+            match &node.entries {
+                Entries::Leaf(entries) => {
+                    let below = entries.partition_point(|(at, _)| *at <= key);
+                    let found = below.checked_sub(1).map(|below| &entries[below].0);
+                    let found = found.filter(|found| found.starts_with(&key[..own]));
+                    return Ok(found.map(|found| found[own..].to_vec()));
+                }
+                Entries::Inner(entries) => {
+                    let below = entries.partition_point(|(first, _)| *first <= key);
+                    if let Some((first, child)) = below.checked_sub(1).map(|at| &entries[at]) {
+                        (at, expected) = (Some(*child), Some((node.level - 1, first.clone())));
+                    }
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Appends what [`Directory::apply`] has to do for a new tile: it takes the place of every tile that begins within it. Tiles of an index go by their order, so

@@ -50,7 +50,7 @@ pub use branch::{
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
 pub use compact::Limits;
 pub use copy::{Copied, copy_checkpoint, copy_objects};
-pub use directory::{Applied, Directory, LiveChanges, Scan};
+pub use directory::{Applied, Directory, Division, LiveChanges, Scan};
 pub use error::{CheckpointError, Damage};
 pub use fsck::{Report, fsck};
 pub use holds::{Hold, Holds};

@@ -6,7 +6,7 @@ use logstead_checkpoint::{
     Applied, Chain, Directory, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey, PageRef,
 };
 use logstead_home::LogHome;
-use logstead_types::{Csn, Epoch};
+use logstead_types::{Csn, Epoch, IndexId, TableId};
 use proptest::prelude::*;
 use rig::{home, key};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +174,88 @@ fn a_large_directory_grows_changes_little_and_shrinks() {
     tree.check();
     assert_eq!(tree.directory.root(), None);
     assert!(tree.live.is_empty(), "{:?}", tree.live);
+}
+
+/// Places of all tiles of a part of an index, by dividing it until nothing is left to divide.
+fn divided(tree: &Tree, index: u32, low: &[u8], high: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let division = tree.directory.divide(TableId(3), IndexId(index), low, high);
+    let division = division.unwrap();
+    assert!(division.lows.len() < 400, "those of one node");
+    if division.exact {
+        return division.lows;
+    }
+    let mut all = Vec::new();
+    let mut from = low.to_vec();
+    for to in division.lows {
+        all.extend(divided(tree, index, &from, Some(&to)));
+        all.push(to.clone());
+        from = to;
+    }
+    all.extend(divided(tree, index, &from, high));
+    all
+}
+
+/// Tiles are found by dividing, and by what lies in them, among those of other indexes.
+#[test]
+fn an_index_is_divided_by_its_own_tiles_alone() {
+    let mut tree = Tree::new(64 << 20);
+    let low = |n: u64| {
+        if n == 0 {
+            Vec::new()
+        } else {
+            n.to_be_bytes().to_vec()
+        }
+    };
+    let sizes = [(7, 1), (8, 5_000), (9, 3), (11, 700)];
+    let mut changes = BTreeMap::new();
+    for chunk in 0..300 {
+        changes.insert(key(3, chunk), Some(chain(chunk, 0)));
+    }
+    for (index, tiles) in sizes {
+        for n in 0..tiles {
+            changes.insert(rig::tile(3, index, &low(n * 10)), Some(chain(n, 1)));
+        }
+    }
+    tree.apply(changes, &BTreeSet::new());
+    for (index, tiles) in sizes {
+        let all: Vec<_> = (1..tiles).map(|n| low(n * 10)).collect();
+        assert_eq!(divided(&tree, index, &[], None), all);
+        for (from, to) in [
+            (0, 1),
+            (0, tiles / 2),
+            (tiles / 3, tiles / 2),
+            (tiles / 2, tiles),
+        ] {
+            let within: Vec<_> = (from + 1..to).map(|n| low(n * 10)).collect();
+            let (from, to) = (low(from * 10), low(to * 10));
+            assert_eq!(divided(&tree, index, &from, Some(&to)), within);
+        }
+        let tile_of = |entry: &[u8]| {
+            let found = tree.directory.tile_of(TableId(3), IndexId(index), entry);
+            found.unwrap()
+        };
+        assert_eq!(tile_of(&[]), Some(Vec::new()));
+        for n in (0..tiles).step_by(37) {
+            assert_eq!(
+                tile_of(&(n * 10).to_be_bytes()),
+                Some(low(n * 10)).filter(|_| n > 0).or(Some(Vec::new()))
+            );
+            assert_eq!(tile_of(&(n * 10 + 9).to_be_bytes()), Some(low(n * 10)));
+        }
+        assert_eq!(tile_of(&[0xff; 3_000]), Some(low((tiles - 1) * 10)));
+    }
+    assert_eq!(
+        tree.directory
+            .tile_of(TableId(3), IndexId(10), b"x")
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        tree.directory
+            .tile_of(TableId(3), IndexId(6), b"x")
+            .unwrap(),
+        None
+    );
 }
 
 #[test]

@@ -407,6 +407,16 @@ impl Engine {
                 }
             }
         }
+        for table in &tables {
+            for index in table.indexes() {
+                let go_on = || go_on() && !table.is_dropped() && has_plenty(self.memory());
+                let (pages, id) = (&inner.pages, table.id());
+                match pages.load_late_leaves(id, &index, &mut reader, go_on) {
+                    Ok(()) | Err(FaultError::Damaged(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         for table in tables {
             for number in 0..table.rows.chunk_end() {
                 if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {

@@ -32,12 +32,11 @@ use logstead_types::{Csn, DatabaseId, IndexId, TableId};
 use parking_lot::Mutex;
 
 use crate::absent::{Absent, FaultError};
-use crate::checkpoint::{NOT_RESTORED, Newest, Stored};
+use crate::checkpoint::{NOT_RESTORED, Newest};
 use crate::engine::Engine;
 use crate::index::{Index, KeyExtractor};
 use crate::memory::Memory;
 use crate::table::Table;
-use crate::tree::NotLeaves;
 
 /// A past that nobody uses stays open for so long: who looks at it by hand, or through a pool of connections, comes back within a minute, and would have its catalog and
 /// pages read again. Longer would keep the space of a point that was dropped for no good reason.
@@ -66,7 +65,6 @@ struct PastTable {
 
 struct Opened {
     record: Record,
-    directory: Stored,
     tables: HashMap<TableId, PastTable, FixedState>,
 }
 
@@ -189,17 +187,13 @@ impl Past {
         let Some(table) = table.and_then(|id| opened.tables.get(&id)) else {
             return Ok(());
         };
-        let id = table.table.id();
         loop {
             let (index, unique, extractor) = match table.indexes.lock().last() {
                 None => return Ok(()),
                 Some(next) => (next.id, next.unique, Arc::clone(&next.extractor)),
             };
-            let tiles = opened.directory.directory.tiles(id, index, Vec::new());
-            let lows = tiles.map(|tile| Ok::<_, Unfit>(tile?.0));
             let rows = Arc::clone(&table.table.rows);
-            let restored = Index::restored(index, unique, extractor, rows, lows);
-            let restored = restored.map_err(|unfit| unfit.of(id, index))?;
+            let restored = Index::restored(index, unique, extractor, rows);
             restored.set_complete();
             table.table.attach(restored);
             table.indexes.lock().retain(|other| other.id != index);
@@ -224,38 +218,8 @@ impl Past {
         });
         Ok(Opened {
             tables: tables.collect(),
-            directory,
             record,
         })
-    }
-}
-
-/// Why an index cannot be used.
-enum Unfit {
-    Pages(FaultError),
-    Leaves,
-}
-
-impl Unfit {
-    fn of(self, table: TableId, index: IndexId) -> FaultError {
-        match self {
-            Unfit::Pages(error) => error,
-            Unfit::Leaves => FaultError::Damaged(format!(
-                "index {index} of table {table}: its leaves do not follow one another"
-            )),
-        }
-    }
-}
-
-impl From<NotLeaves> for Unfit {
-    fn from(_: NotLeaves) -> Unfit {
-        Unfit::Leaves
-    }
-}
-
-impl From<logstead_checkpoint::CheckpointError> for Unfit {
-    fn from(error: logstead_checkpoint::CheckpointError) -> Unfit {
-        Unfit::Pages(error.into())
     }
 }
 

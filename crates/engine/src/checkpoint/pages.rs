@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use logstead_checkpoint::{Leaf, PageKey, PageReader};
+use logstead_checkpoint::{Division, Leaf, PageKey, PageReader};
 use logstead_home::LogHome;
 use logstead_types::TableId;
 
@@ -32,7 +32,7 @@ impl Pages {
         PageReader::new(Arc::clone(&self.home))
     }
 
-    /// Brings the leaf of an index that begins at `low` into memory, if it is absent.
+    /// Brings the leaf of an index that begins at `low` into memory, if it is absent; or finds out where leaves begin, if it stands for several.
     pub(crate) fn load_leaf(
         &self,
         table: TableId,
@@ -46,11 +46,49 @@ impl Pages {
             low: low.to_vec(),
         };
         index
-            .load_leaf(low, || self.read_leaf(&key, &index.rows, reader))
+            .load_leaf(
+                low,
+                |high| self.divide(table, index, low, high),
+                || self.read_leaf(&key, &index.rows, reader),
+            )
             .map_err(|error| match error {
                 LoadError::Read(error) => error,
                 LoadError::Unfit(why) => FaultError::Damaged(format!("{key}: {why}")),
             })
+    }
+
+    /// Brings in the leaves for which entries of an index are kept, as long as `go_on` says so.
+    pub(crate) fn load_late_leaves(
+        &self,
+        table: TableId,
+        index: &Index,
+        reader: &mut PageReader,
+        go_on: impl Fn() -> bool,
+    ) -> Result<(), FaultError> {
+        while go_on()
+            && let Some(low) = index.first_late_leaf()
+        {
+            self.load_leaf(table, index, &low, reader)?;
+        }
+        Ok(())
+    }
+
+    /// Where some tiles of a part of an index begin.
+    fn divide(
+        &self,
+        table: TableId,
+        index: &Index,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Division, FaultError> {
+        loop {
+            let stored = self.newest.of(&index.rows);
+            match stored.directory.divide(table, index.id(), low, high) {
+                Ok(division) => return Ok(division),
+                Err(_) if self.newest.is_after(&index.rows, &stored) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     fn read_leaf(

@@ -1,7 +1,9 @@
 //! Indexes at a start: taken from the checkpoint that was loaded, instead of being built from all rows.
 //!
-//! [`Engine::restore_index`] makes an index of which every leaf is absent and may be brought in when it is needed; then it puts in the
-//! entries of the rows that the log behind the checkpoint has touched. So a start costs what the tail costs, not what the data does.
+//! [`Engine::restore_index`] makes an index of which every leaf is absent, and where they begin is not known yet; both are brought in when they are needed
+//! ([`crate::tree`]). The entries of the rows that the log behind the checkpoint has touched are kept until their leaves come; only a leaf that gets many
+//! is brought in at once. So a start costs what the tail costs, not what the data does, and it reads nothing of an index but for such leaves, and for finding them a
+//! path of the directory for each [`PIECE_BYTES`] of entries.
 //!
 //! Invariant: **after any crash every row has its entry in every index**, while an index may have more entries than that. Let r be a row that is there after recovery.
 //! - If the tail has not touched r, the checkpoint holds it, in the same version, and so do the tiles of each index that it lists
@@ -25,9 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
-use logstead_types::IndexId;
+use logstead_types::{IndexId, Rid};
 use logstead_wal::Record;
 
+use super::Stored;
 use super::pages::Pages;
 use crate::absent::FaultError;
 use crate::delta;
@@ -36,11 +39,12 @@ use crate::index::{Index, KeyExtractor};
 use crate::pending::Noted;
 use crate::row::RowError;
 use crate::table::Table;
-use crate::tree::NotLeaves;
 use crate::version::{Guard, Kind};
 
-/// Entries that are put in at once, in their order: leaves are brought in from left to right, and read ahead.
-const BATCH_ENTRIES: usize = 1 << 14;
+/// A leaf that gets more bytes of entries than two such pieces is brought in at the start: what it gets when it is loaded makes a few leaves of it at most.
+const PIECE_BYTES: usize = 2048;
+/// What an entry takes beside its bytes.
+const ENTRY_BYTES: usize = 8;
 
 /// What has become of an index that was to be restored.
 #[derive(Clone, Debug)]
@@ -74,12 +78,6 @@ impl From<PagesError> for Failed {
     }
 }
 
-impl From<NotLeaves> for Failed {
-    fn from(_: NotLeaves) -> Failed {
-        Failed::Damaged("its leaves do not follow one another".to_owned())
-    }
-}
-
 impl Engine {
     /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As [`Engine::create_index`] and
     /// [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows that have not changed since. To be called
@@ -109,12 +107,8 @@ impl Engine {
         let (Some(stored), Some(noted)) = (stored, table.rows.tails.noted()) else {
             return Ok(RestoredIndex::NotStored);
         };
-        let lows = stored
-            .directory
-            .tiles(table.id(), id, Vec::new())
-            .map(|tile| Ok::<_, Failed>(tile?.0));
-        let restored = Index::restored(id, unique, extractor, table.rows.clone(), lows)
-            .and_then(|index| self.put_touched(table, index, &noted));
+        let index = Index::restored(id, unique, extractor, table.rows.clone());
+        let restored = self.put_touched(table, index, &stored, &noted);
         match restored {
             Ok(index) => {
                 index.set_complete();
@@ -158,56 +152,77 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts in the entries of touched rows.
+    /// Puts in the entries of touched rows, or keeps them until their leaves are loaded.
     fn put_touched(
         &self,
         table: &Arc<Table>,
         index: Index,
+        stored: &Stored,
         noted: &Noted,
     ) -> Result<Index, Failed> {
-        let pages = &self.inner().pages;
-        let touched = noted.touched.as_deref().unwrap_or_default();
-        let mut reader = pages.reader();
         let mut entries: Vec<Vec<u8>> = Vec::new();
-        for batch in touched.chunks(BATCH_ENTRIES) {
-            entries.clear();
-            for rid in batch {
-                let guard = Guard::pin();
-                let head = table.rows.head(*rid, &guard);
-                let Ok(head) = head else {
-                    // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
-                    return Err(Failed::Damaged("its rows are not in memory".to_owned()));
-                };
-                let Some(version) = head.filter(|head| matches!(head.kind(), Kind::Row { .. }))
-                else {
-                    continue;
-                };
-                let mut entry = Vec::new();
-                if index.key(version.row(), &mut entry).has_entry() {
-                    Index::complete(&mut entry, *rid);
-                    entries.push(entry);
-                }
-            }
-            entries.sort_unstable();
-            for entry in &entries {
-                insert(table, &index, entry, pages, &mut reader)?;
-            }
-        }
-        entries.clear();
-        for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
+        let mut add = |rid: Rid, row: &[u8]| {
             let mut entry = Vec::new();
-            if let Record::Insert { row, rid, .. } = record
-                && index.key(row, &mut entry).has_entry()
-            {
+            if index.key(row, &mut entry).has_entry() {
                 Index::complete(&mut entry, rid);
                 entries.push(entry);
             }
+        };
+        for rid in noted.touched.as_deref().unwrap_or_default() {
+            let guard = Guard::pin();
+            let Ok(head) = table.rows.head(*rid, &guard) else {
+                // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
+                return Err(Failed::Damaged("its rows are not in memory".to_owned()));
+            };
+            if let Some(version) = head.filter(|head| matches!(head.kind(), Kind::Row { .. })) {
+                add(*rid, version.row());
+            }
+        }
+        for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
+            if let Record::Insert { row, rid, .. } = record {
+                add(rid, row);
+            }
         }
         entries.sort_unstable();
+        entries.dedup();
+        self.put_dense(table, &index, stored, &entries)?;
         for entry in &entries {
-            insert(table, &index, entry, pages, &mut reader)?;
+            if index.insert_stored(entry).is_err() {
+                index.add_late(entry);
+            }
         }
         Ok(index)
+    }
+
+    /// Brings in the leaves that get so many of the entries that these would become many leaves at once, and puts them in.
+    fn put_dense(
+        &self,
+        table: &Table,
+        index: &Index,
+        stored: &Stored,
+        entries: &[Vec<u8>],
+    ) -> Result<(), Failed> {
+        let pages = &self.inner().pages;
+        let mut reader = pages.reader();
+        // Where the last piece begins, and its first entry's tile.
+        let (mut from, mut tile_before) = (0, None);
+        let mut bytes = 0;
+        for (at, entry) in entries.iter().enumerate() {
+            bytes += entry.len() + ENTRY_BYTES;
+            if bytes < PIECE_BYTES {
+                continue;
+            }
+            bytes = 0;
+            let tile = stored.directory.tile_of(table.id(), index.id(), entry)?;
+            if tile.is_some() && tile == tile_before {
+                // All between lie in one tile.
+                for entry in &entries[from..=at] {
+                    insert(table, index, entry, pages, &mut reader)?;
+                }
+            }
+            (from, tile_before) = (at, tile);
+        }
+        Ok(())
     }
 }
 

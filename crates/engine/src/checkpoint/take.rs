@@ -61,7 +61,7 @@ pub struct Checkpoint {
     pages: ChunkWriter,
     row: Vec<u8>,
     /// Brings in what the log behind the checkpoint before has changed, in the first one of a life.
-    loads: Option<PageReader>,
+    pub(super) loads: Option<PageReader>,
     changes: Vec<Change>,
     published: bool,
     pub(super) report: CheckpointReport,

@@ -181,6 +181,12 @@ impl Checkpoint {
             return Ok(false);
         };
         let index = &indexed.index;
+        if indexed.walk.is_none() {
+            // A walk passes over what is absent.
+            let shared = &self.engine.inner().pages;
+            let reader = self.loads.get_or_insert_with(|| shared.reader());
+            shared.load_late_leaves(indexed.table, index, reader, || true)?;
+        }
         let walk = indexed.walk.get_or_insert_with(|| index.changed_leaves());
         let Some(mut tile) = walk.next() else {
             return Ok(false);

@@ -10,18 +10,20 @@
 //!
 //! For who loads: [`Index::load_leaf`], with the key that an [`Absent`](crate::Absent) names.
 //!
-//! For who starts: [`Index::restored`], with where the stored tiles begin.
+//! For who starts: [`Index::restored`], and [`Index::add_late`] for entries whose leaves are absent. Before a walk begins, or it would pass over them,
+//! and whenever there is time: [`Index::first_late_leaf`] is loaded until there is none.
 //!
 //! What is in a tile may be more than what any snapshot needs: entries of transactions that were rolled back since, or of
 //! versions that are collected while their leaf is absent. They are surplus, and go when somebody meets them.
 
 use std::sync::Arc;
 
+use logstead_checkpoint::Division;
 use logstead_types::IndexId;
 
 use super::{Index, KeyExtractor};
 use crate::rows::Rows;
-use crate::tree::{Evicted, LeafWalk, LoadError, NotLeaves, StoredLeaf, Tile, Tree};
+use crate::tree::{AbsentLeaf, Evicted, LeafWalk, LoadError, StoredLeaf, Tile, Tree};
 
 /// A walk over the leaves of an index that are not as the newest checkpoint has them.
 pub(crate) struct ChangedLeaves {
@@ -45,17 +47,36 @@ impl ChangedLeaves {
 }
 
 impl Index {
-    /// An index whose leaves are all in a checkpoint, and none in memory: `lows` are where its tiles begin, in order. The
+    /// An index whose leaves are all in a checkpoint, and none in memory, nor where they begin. The
     /// checkpoint must be the one that loads read, and hold an entry of each row that is in it.
-    pub(crate) fn restored<E: From<NotLeaves>>(
+    pub(crate) fn restored(
         id: IndexId,
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
         rows: Arc<Rows>,
-        lows: impl IntoIterator<Item = Result<Vec<u8>, E>>,
-    ) -> Result<Index, E> {
-        let tree = Tree::restore(rows.memory(), lows)?;
-        Ok(Index::with_tree(id, unique, extractor, rows, tree))
+    ) -> Index {
+        let tree = Tree::restore(rows.memory());
+        Index::with_tree(id, unique, extractor, rows, tree)
+    }
+
+    /// Keeps an entry that cannot conflict until its leaf, which is absent, is loaded. At a start, before anybody uses the index.
+    pub(crate) fn add_late(&self, entry: &[u8]) {
+        self.tree.add_late(entry);
+    }
+
+    /// Where the absent leaf begins that the first entry waits for that was kept; nothing if none is.
+    pub(crate) fn first_late_leaf(&self) -> Option<Box<[u8]>> {
+        self.tree.first_late_leaf().map(|AbsentLeaf { low }| low)
+    }
+
+    /// Entries that are put in when their leaves are loaded.
+    pub fn late_entry_count(&self) -> usize {
+        self.tree.late_count()
+    }
+
+    /// Places of absent leaves that stand for several, of which is not known yet where they begin.
+    pub fn absent_range_count(&self) -> usize {
+        self.tree.range_count()
     }
 
     /// Begins a walk over what has changed. One at a time: it gives up the one before, if that was not published.
@@ -68,13 +89,15 @@ impl Index {
 
     /// Brings in the leaf that begins at `low`, if it is absent and nobody else does. Then `read` is called, which takes the
     /// tile of that name from the newest published checkpoint as of its call (if a page is gone because a newer one was
-    /// published, from that). Blocks as long as `read` does; no lock is held meanwhile.
+    /// published, from that). If it stands for several, `divide` is called with where these end, and gives where some of their tiles begin.
+    /// Blocks as long as they do; no lock is held meanwhile.
     pub(crate) fn load_leaf<E>(
         &self,
         low: &[u8],
+        divide: impl FnOnce(Option<&[u8]>) -> Result<Division, E>,
         read: impl FnOnce() -> Result<StoredLeaf, E>,
     ) -> Result<(), LoadError<E>> {
-        self.tree.load(low, read)
+        self.tree.load_or_divide(low, divide, read)
     }
 
     /// The leaf that covers `key` is to be written by the next walk, changed or not. False if it is absent.
@@ -93,7 +116,7 @@ impl Index {
         self.tree.evict_all().leaves
     }
 
-    /// Leaves that are not in memory.
+    /// Leaves that are not in memory; what stands for several counts as one.
     pub fn absent_leaf_count(&self) -> usize {
         self.tree.absent_leaves()
     }

@@ -32,6 +32,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use logstead_checkpoint::Division;
+
 use super::cell::{Pin, Taken};
 use super::edit::{Image, Locked, boxed, fresh};
 use super::page::{HEAP_END, LINKS_MAX, Page};
@@ -78,7 +80,7 @@ pub(crate) enum LoadError<E> {
 pub(crate) enum Unfit {
     /// It ends somewhere else than the leaf.
     End,
-    /// An entry is not above the one before it.
+    /// An entry, or a place where tiles begin, is not above the one before it.
     Order,
     /// An entry is not the leaf's.
     Outside,
@@ -280,10 +282,12 @@ impl Tree {
 
     /// Brings in the leaf that begins at `low`, if it is absent and nobody else does: `read` is called then and gives what
     /// is stored. It must look for it in the newest published checkpoint, as of its call. Whoever needs the leaf tries again
-    /// in any case, and comes back if it is, or another one, absent.
-    pub(crate) fn load<E>(
+    /// in any case, and comes back if it is, or another one, absent. If that stands for a range, `divide` is called first, with
+    /// where it ends, and gives places where stored tiles begin; if there are some, nothing is read.
+    pub(crate) fn load_or_divide<E>(
         &self,
         low: &[u8],
+        divide: impl FnOnce(Option<&[u8]>) -> Result<Division, E>,
         read: impl FnOnce() -> Result<StoredLeaf, E>,
     ) -> Result<(), LoadError<E>> {
         let Some(_loading) = Loading::begin(self, low) else {
@@ -295,13 +299,25 @@ impl Tree {
         };
         // The home may take its time.
         drop(pin);
+        let high = high.as_deref();
+        if self.is_range(low) {
+            let division = divide(high).map_err(LoadError::Read)?;
+            let divided = self.divide(low, high, &division);
+            if divided.map_err(LoadError::Unfit)? {
+                return Ok(());
+            }
+        }
         let stored = read().map_err(LoadError::Read)?;
+        let late = self.late.within(low, high);
         let image = stored
-            .image(low, high.as_deref(), self)
+            .image(low, high, &late, self)
             .map_err(LoadError::Unfit)?;
         let pin = Pin::new();
-        let leaves = self.leaves_of(&image, low, high.as_deref(), &pin);
-        self.put_absent(low, leaves, &pin).map_err(LoadError::Unfit)
+        let leaves = self.leaves_of(&image, low, high, late.is_empty(), &pin);
+        self.put_absent(low, leaves, &pin)
+            .map_err(LoadError::Unfit)?;
+        self.late.put_in(&late);
+        Ok(())
     }
 
     /// Where the leaf that begins at `low` ends, if it is absent.
@@ -357,10 +373,17 @@ impl Tree {
         }
     }
 
-    /// Pages for the entries of a leaf: one, if they are not too many. Nobody else sees them yet.
-    fn leaves_of(&self, image: &Image, low: &[u8], high: Option<&[u8]>, pin: &Pin) -> Vec<NewLeaf> {
+    /// Pages for the entries of a leaf: one, if they are not too many. It is clean if all of them are stored. Nobody else sees them yet.
+    fn leaves_of(
+        &self,
+        image: &Image,
+        low: &[u8],
+        high: Option<&[u8]>,
+        is_stored: bool,
+        pin: &Pin,
+    ) -> Vec<NewLeaf> {
         let parts = parts(image);
-        let is_whole = parts.len() == 1;
+        let is_whole = is_stored && parts.len() == 1;
         let lows: Vec<&[u8]> = parts
             .iter()
             .map(|part| match part.start.checked_sub(1) {
@@ -392,28 +415,12 @@ impl Tree {
         let count = leaves.len();
         let more: Vec<&[u8]> = leaves[1..].iter().map(|leaf| &leaf.low[..]).collect();
         let place = Tree::again(|| self.lock_place(low, &more, pin));
-        let Ok(Some(Place {
-            mut parent,
-            link,
-            separators,
-        })) = place
-        else {
+        let Ok(Some(mut place)) = place else {
             return Err(Unfit::Size);
         };
-        match separators {
-            None => leaves
-                .into_iter()
-                .for_each(|leaf| parent.put_link(link, leaf.page, pin)),
-            Some(separators) => {
-                let mut links = parent.take_links(pin);
-                links.splice(link..=link, leaves.into_iter().map(|leaf| Some(leaf.page)));
-                let (low, high) = parent.fences(pin);
-                let all = 0..separators.len();
-                let (low, high) = (low.as_deref(), high.as_deref());
-                parent.rebuild(&separators, all, low, high, &self.usage, pin);
-                parent.put_links(links, pin);
-            }
-        }
+        let pages = leaves.into_iter().map(|leaf| Some(leaf.page));
+        place.put(pages.collect(), self, pin);
+        let parent = place.parent;
         self.leaves.fetch_add(count, Relaxed);
         self.absent_leaves.fetch_sub(1, Relaxed);
         let is_alone = parent.meta().count == 0;
@@ -426,7 +433,7 @@ impl Tree {
     }
 
     /// Locks the parent of the leaf that begins at `low`, with room for `more` separators. Nothing if there cannot be.
-    fn lock_place<'g>(
+    pub(super) fn lock_place<'g>(
         &'g self,
         low: &[u8],
         more: &[&[u8]],
@@ -476,11 +483,33 @@ struct NewLeaf {
 }
 
 /// Where an absent leaf is to be put.
-struct Place<'g> {
+pub(super) struct Place<'g> {
     parent: Locked<'g>,
     link: usize,
     /// The parent's separators with those between several leaves.
     separators: Option<Image>,
+}
+
+impl Place<'_> {
+    /// Puts leaves, or nothing for those that are absent, in the place of the absent one.
+    pub(super) fn put(&mut self, leaves: Vec<Option<Taken<Page>>>, tree: &Tree, pin: &Pin) {
+        let (parent, link) = (&mut self.parent, self.link);
+        match self.separators.take() {
+            None => leaves
+                .into_iter()
+                .flatten()
+                .for_each(|leaf| parent.put_link(link, leaf, pin)),
+            Some(separators) => {
+                let mut links = parent.take_links(pin);
+                links.splice(link..=link, leaves);
+                let (low, high) = parent.fences(pin);
+                let all = 0..separators.len();
+                let (low, high) = (low.as_deref(), high.as_deref());
+                parent.rebuild(&separators, all, low, high, &tree.usage, pin);
+                parent.put_links(links, pin);
+            }
+        }
+    }
 }
 
 impl Locked<'_> {
@@ -519,13 +548,20 @@ fn parts(image: &Image) -> Vec<Range<usize>> {
 }
 
 impl StoredLeaf {
-    /// The entries of the leaf between two fences, if that is what it is (L3).
-    fn image(&self, low: &[u8], high: Option<&[u8]>, tree: &Tree) -> Result<Image, Unfit> {
+    /// The entries of the leaf between two fences, if that is what it is (L3), with those that are `late`, in order.
+    fn image(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+        late: &[Box<[u8]>],
+        tree: &Tree,
+    ) -> Result<Image, Unfit> {
         if self.high.as_deref() != high {
             return Err(Unfit::End);
         }
         let mut image = Image::default();
         let mut last: Option<&[u8]> = None;
+        let mut late = late.iter().peekable();
         for entry in (0..self.entries.len()).map(|at| self.entries.get(at)) {
             if last.is_some_and(|last| last >= entry) {
                 return Err(Unfit::Order);
@@ -533,8 +569,16 @@ impl StoredLeaf {
             if entry < low || high.is_some_and(|high| entry >= high) {
                 return Err(Unfit::Outside);
             }
+            while let Some(late) = late.next_if(|late| ***late < *entry) {
+                image.insert(image.len(), late, &tree.usage);
+            }
+            // One that is stored as well.
+            let _stored = late.next_if(|late| ***late == *entry);
             image.insert(image.len(), entry, &tree.usage);
             last = Some(entry);
+        }
+        for late in late {
+            image.insert(image.len(), late, &tree.usage);
         }
         Ok(image)
     }

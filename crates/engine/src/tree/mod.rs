@@ -25,7 +25,7 @@
 //!
 //! A leaf whose stored page says all that is in it can be given up ([`absent`]): its place in the parent is empty then,
 //! and its fences are the parent's separators beside that. Whoever needs it gets [`AbsentLeaf`], and has changed nothing:
-//! it is brought in, and he begins again. A leaf that is the root is never absent, inner pages never are. What is written
+//! it is brought in, and he begins again. After a start it may stand for several ([`restore`]). A leaf that is the root is never absent, inner pages never are. What is written
 //! for a checkpoint, and when a leaf is as it is written, is told in [`tiles`].
 //!
 //! # Invariants
@@ -55,6 +55,7 @@ mod restore;
 mod tiles;
 mod walk;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -64,7 +65,6 @@ use smallvec::SmallVec;
 
 pub(crate) use absent::{AbsentLeaf, Evicted, LoadError, StoredLeaf};
 pub use check::TreeReport;
-pub(crate) use restore::NotLeaves;
 pub(crate) use tiles::{LeafWalk, Tile};
 pub(crate) use walk::Entries;
 
@@ -90,6 +90,9 @@ pub(crate) struct Tree {
     published: AtomicU32,
     /// Walks begun.
     walks: AtomicU32,
+    /// Where absent leaves begin that stand for several, perhaps; see [`restore`].
+    ranges: Mutex<BTreeSet<Box<[u8]>>>,
+    late: restore::Late,
     /// Where absent leaves begin that are being loaded.
     loading: Mutex<Vec<Box<[u8]>>>,
     /// How far the evictor has come.
@@ -158,6 +161,8 @@ impl Tree {
             usage: Usage::new(memory),
             published: AtomicU32::new(page::NOT_WRITTEN),
             walks: AtomicU32::new(page::NOT_WRITTEN),
+            ranges: Mutex::default(),
+            late: restore::Late::new(memory),
             loading: Mutex::default(),
             hand: Mutex::default(),
         }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use logstead_checkpoint::Division;
+
 use super::*;
 use crate::memory::Account;
 use crate::tree::absent::Unfit;
@@ -46,6 +48,33 @@ impl Store {
         Ok(stored)
     }
 
+    /// What the directory says of where tiles begin: as one with few entries in its nodes, of which the upper ones do not tell all.
+    pub(super) fn divide(&self, low: &[u8], high: Option<&[u8]>) -> Result<Division, String> {
+        const NODE: usize = 5;
+        let lows = self.0.keys().filter(|at| at.as_slice() > low);
+        let lows = lows.take_while(|at| high.is_none_or(|high| at.as_slice() < high));
+        let lows: Vec<Vec<u8>> = lows.cloned().collect();
+        let exact = lows.len() <= NODE;
+        let step = if exact { 1 } else { lows.len().div_ceil(NODE) };
+        Ok(Division {
+            lows: lows.into_iter().skip(step / 2).step_by(step).collect(),
+            exact,
+        })
+    }
+
+    /// Brings in a leaf, or finds out where there are some.
+    fn load(&self, tree: &Tree, low: &[u8]) {
+        tree.load_or_divide(low, |high| self.divide(low, high), || self.read(low))
+            .expect("what is absent is stored");
+    }
+
+    /// Brings in the leaves that entries wait for.
+    fn load_late(&self, tree: &Tree) {
+        while let Some(absent) = tree.first_late_leaf() {
+            self.load(tree, &absent.low);
+        }
+    }
+
     /// Checks that the tiles cover everything, each entry where it belongs, and gives all of them.
     pub(super) fn entries(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
@@ -77,15 +106,19 @@ pub(super) fn with<T>(
     loop {
         match attempt() {
             Ok(done) => return done,
-            Err(absent) => tree
-                .load(&absent.low, || store.read(&absent.low))
-                .expect("what is absent is stored"),
+            Err(absent) => store.load(tree, &absent.low),
         }
     }
 }
 
+/// For leaves that are known to be single ones.
+fn undivided<E>(_: Option<&[u8]>) -> Result<Division, E> {
+    panic!("it is no range")
+}
+
 /// Takes a whole checkpoint.
 pub(super) fn checkpoint(tree: &Tree, store: &mut Store) -> usize {
+    store.load_late(tree);
     let mut walk = tree.begin_walk();
     let mut tiles = 0;
     while let Some(tile) = tree.next_changed(&mut walk) {
@@ -111,8 +144,14 @@ impl Shared {
     }
 
     pub(super) fn load(&self, low: &[u8]) {
+        let divide = |high: Option<&[u8]>| {
+            interleave::point();
+            let division = self.store.lock().divide(low, high);
+            interleave::point();
+            division
+        };
         self.tree
-            .load(low, || {
+            .load_or_divide(low, divide, || {
                 // Reading takes its time.
                 interleave::point();
                 let read = self.store.lock().read(low);
@@ -189,8 +228,7 @@ impl Shared {
 
 fn all_in(tree: &Tree, store: &Store) -> Vec<Vec<u8>> {
     while let Some(absent) = tree.next_absent(&[]) {
-        tree.load(&absent.low, || store.read(&absent.low))
-            .expect("what is absent is stored");
+        store.load(tree, &absent.low);
     }
     up(tree)
 }
@@ -347,7 +385,10 @@ fn run(ops: Vec<Op>) {
             }
             Op::Walk => {
                 let taking = taking.get_or_insert_with(|| Taking {
-                    walk: tree.begin_walk(),
+                    walk: {
+                        store.load_late(&tree);
+                        tree.begin_walk()
+                    },
                     store: store.clone(),
                     throughout: set.clone(),
                 });
@@ -377,17 +418,20 @@ fn run(ops: Vec<Op>) {
                 }
                 // As a start does: what was changed since the checkpoint is known from elsewhere.
                 taking = None;
-                let lows = store.0.keys().cloned().map(Ok::<_, NotLeaves>);
-                tree = Tree::restore(&UNLIMITED, lows).expect("in order");
+                tree = Tree::restore(&UNLIMITED);
                 let report = tree.check().expect("in order");
-                assert_eq!((report.leaves, report.absent_leaves), (0, store.0.len()));
+                assert_eq!((report.leaves, report.absent_leaves), (0, 1));
                 let held: BTreeSet<_> = store.entries().into_iter().collect();
+                for (n, entry) in set.difference(&held).enumerate() {
+                    assert!(!stored.contains(entry));
+                    if n % 3 == 0 {
+                        with(&tree, &store, || tree.insert(entry));
+                    } else if tree.insert(entry).is_err() {
+                        tree.add_late(entry);
+                    }
+                }
                 for entry in held.difference(&set) {
                     assert!(with(&tree, &store, || tree.remove_if(entry, || true)));
-                }
-                for entry in set.difference(&held) {
-                    assert!(!stored.contains(entry));
-                    with(&tree, &store, || tree.insert(entry));
                 }
             }
         }
@@ -438,7 +482,7 @@ fn evict_all_but(tree: &Tree, key: &[u8]) {
 }
 
 fn load(tree: &Tree, store: &Store, low: &[u8]) {
-    tree.load(low, || store.read(low)).expect("stored");
+    store.load(tree, low);
 }
 
 /// Every operation names the leaf that it needs, the one it is told to need is enough, and pages above leaves that are not
@@ -580,10 +624,10 @@ fn a_slow_load_puts_nothing_old_in() {
     tree.evict_all();
     let low = tree.next_absent(&[]).expect("all are absent").low;
     let new = entry(&number(5), 99);
-    tree.load(&low, || {
+    tree.load_or_divide(&low, undivided, || {
         let read = store.read(&low);
         // Now others have their turn: to load it, to change it, to write it and to let it go.
-        tree.load(&low, || -> Result<StoredLeaf, String> {
+        tree.load_or_divide(&low, undivided, || -> Result<StoredLeaf, String> {
             panic!("of one leaf there is one load at a time")
         })
         .expect("nothing is wrong");
@@ -641,19 +685,21 @@ fn what_is_not_the_leaf_is_refused() {
         (Unfit::Outside, with_entries(&[&first, &high])),
     ];
     for (why, stored) in cases {
-        let refused = tree.load(&low, || Ok::<_, ()>(stored));
+        let refused = tree.load_or_divide(&low, undivided, || Ok::<_, ()>(stored));
         assert_eq!(refused, Err(LoadError::Unfit(why)));
     }
     assert_eq!(
-        tree.load(&low, || Err("gone")),
+        tree.load_or_divide(&low, undivided, || Err("gone")),
         Err(LoadError::Read("gone"))
     );
     assert_eq!(tree.check(), Ok(report));
     // Nobody reads for what is there, or does not begin there.
     let unread = || -> Result<StoredLeaf, ()> { panic!("it is not to be read") };
     load(&tree, &store, &low);
-    tree.load(&low, unread).expect("it is there");
-    tree.load(&first, unread).expect("no leaf begins there");
+    tree.load_or_divide(&low, undivided, unread)
+        .expect("it is there");
+    tree.load_or_divide(&first, undivided, unread)
+        .expect("no leaf begins there");
     assert_eq!(tree.check().expect("in order").leaves, 1);
 }
 
@@ -681,8 +727,7 @@ fn a_leaf_larger_than_a_page_becomes_several() {
             expected.extend(entries.clone());
             store.0.insert(low, (high, entries));
         }
-        let lows = store.0.keys().cloned().map(Ok::<_, NotLeaves>);
-        let tree = Tree::restore(&UNLIMITED, lows).expect("in order");
+        let tree = Tree::restore(&UNLIMITED);
         let large = text(others, 20);
         assert!(!with(&tree, &store, || tree.remove_if(&large, || false)));
         let report = tree.check().expect("in order");
@@ -698,32 +743,111 @@ fn a_leaf_larger_than_a_page_becomes_several() {
     }
 }
 
+/// Where leaves begin is found out for what is needed, and for all in the end.
 #[test]
-fn a_tree_is_restored_from_where_its_leaves_begin_alone() {
+fn a_restored_tree_divides_what_is_needed_of_it() {
     for n in [1, 50, 3_000, 150_000] {
         let (tree, store, entries) = filled(n);
-        let lows = || store.0.keys().cloned().map(Ok::<_, NotLeaves>);
-        let restored = Tree::restore(&UNLIMITED, lows()).expect("in order");
+        let restored = Tree::restore(&UNLIMITED);
         let report = restored.check().expect("in order");
-        assert_eq!(report.absent_leaves, store.0.len());
+        assert_eq!((report.absent_leaves, report.inner_pages), (1, 1));
+        let mut first = with(&restored, &store, || {
+            let mut batch = Entries::default();
+            restored.walk_up(&[], false, None, 1, &mut batch)?;
+            Ok(batch)
+        });
+        assert_eq!(first.get(0), entries[0]);
+        first.clear();
+        let report = restored.check().expect("in order");
+        assert_eq!(report.leaves, 1);
+        assert!(report.absent_leaves <= 60, "{report:?}");
+        assert!(n < 3_000 || restored.range_count() > 0);
         let before = tree.check().expect("in order");
-        assert!(report.levels <= before.levels.max(2));
-        assert!(report.inner_pages <= before.inner_pages.max(1) * 2);
         assert_eq!(all_in(&restored, &store), entries);
+        let report = restored.check().expect("in order");
+        assert!(report.levels <= before.levels + 1, "{report:?}");
+        assert!(
+            report.inner_pages <= before.inner_pages.max(2) * 4,
+            "{report:?}"
+        );
+        assert_eq!((report.absent_leaves, restored.range_count()), (0, 0));
         assert_holds(&restored, &entries);
         assert_eq!(restored.changed_leaves(), 0);
         assert!(!restored.begin_walk().is_through());
     }
-    let restore = |lows: &[&[u8]]| {
-        let lows = lows.iter().map(|low| Ok::<_, NotLeaves>(low.to_vec()));
-        Tree::restore(&UNLIMITED, lows).map(drop)
+}
+
+/// What a range is said to be divided by must lie within it, in order.
+#[test]
+fn places_that_do_not_divide_a_range_are_refused() {
+    let divide = |lows: &[&[u8]], exact: bool| {
+        let tree = Tree::restore(&UNLIMITED);
+        let lows = lows.iter().map(|low| low.to_vec()).collect();
+        let refused =
+            tree.load_or_divide(&[], |_| Ok::<_, ()>(Division { lows, exact }), || Err(()));
+        tree.check().expect("in order");
+        refused
     };
-    assert_eq!(restore(&[]), Err(NotLeaves::Start));
-    assert_eq!(restore(&[b"a"]), Err(NotLeaves::Start));
-    assert_eq!(restore(&[b"", b"b", b"a"]), Err(NotLeaves::Order));
-    assert_eq!(restore(&[b"", b"b", b"b"]), Err(NotLeaves::Order));
-    assert_eq!(restore(&[b"", b""]), Err(NotLeaves::Order));
-    assert_eq!(restore(&[b"", b"a", b"b"]), Ok(()));
+    assert_eq!(divide(&[b""], true), Err(LoadError::Unfit(Unfit::Order)));
+    assert_eq!(
+        divide(&[b"b", b"a"], true),
+        Err(LoadError::Unfit(Unfit::Order))
+    );
+    assert_eq!(
+        divide(&[b"b", b"b"], true),
+        Err(LoadError::Unfit(Unfit::Order))
+    );
+    assert_eq!(divide(&[], false), Err(LoadError::Unfit(Unfit::Size)));
+    assert_eq!(divide(&[], true), Err(LoadError::Read(())));
+    assert_eq!(divide(&[b"a", b"b"], true), Ok(()));
+    assert_eq!(divide(&[b"a", b"b"], false), Ok(()));
+}
+
+/// Entries that wait for their leaves are met by whoever comes there, are in the next checkpoint, and do not count as stored before.
+#[test]
+fn late_entries_come_in_with_their_leaves() {
+    let account = Account::open(u64::MAX);
+    {
+        let (_, mut store, mut entries) = filled(3_000);
+        let late: Vec<_> = (0..3_000)
+            .step_by(10)
+            .map(|i| entry(&number(i), i + 7))
+            .collect();
+        let tree = Tree::restore(account.memory());
+        for entry in &late {
+            assert!(tree.insert(entry).is_err());
+            tree.add_late(entry);
+            tree.add_late(entry);
+        }
+        // One that is stored as well.
+        tree.add_late(&entries[1_500]);
+        assert_eq!(tree.late_count(), late.len() + 1);
+        let mut found = Vec::new();
+        with(&tree, &store, || {
+            found.clear();
+            tree.lookup(&number(1_500), |rid| {
+                found.push(rid);
+                true
+            })
+        });
+        assert_eq!(found, [1_500, 1_507]);
+        assert!(tree.late_count() < late.len());
+        assert!(tree.changed_leaves() >= 1);
+        assert_eq!(tree.evict_all().leaves, 0, "it is not stored as it is");
+        entries.extend(late);
+        entries.sort();
+        assert!(checkpoint(&tree, &mut store) > 1);
+        assert_eq!(tree.late_count(), 0);
+        assert_eq!(store.entries(), entries);
+        tree.evict_all();
+        assert_eq!(all_in(&tree, &store), entries);
+        // And some that nobody comes for.
+        let other = Tree::restore(account.memory());
+        other.add_late(&entries[7]);
+    }
+    while account.memory().used_bytes() > 0 {
+        crossbeam_epoch::pin().flush();
+    }
 }
 
 /// The evictor passes over what was used since it last came by, and goes on where it ended.
