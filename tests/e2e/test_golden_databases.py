@@ -3,6 +3,7 @@
 import golden_database
 import pytest
 from harness import LogsteadServer
+from test_branches import at_data, tool
 from test_checkpoints import BY_HAND, assert_clean, one
 from test_golden import assert_same
 
@@ -85,3 +86,51 @@ def test_can_be_written(found):
     assert_same(golden_database.dump(server, sequences=False), held, name)
     server.stop()
     assert_clean(str(server.data))
+
+
+def test_copies_of_it_are_made_anew_where_they_are_opened(found, tmp_path):
+    """A backup is the same, its log's tail included; a branch and what is restored are what the newest checkpoint was. None of them changes what it was made of."""
+    name, server, expected = found
+    data = str(server.data)
+
+    def opened(*arguments: str) -> str:
+        root = tmp_path / "opened"
+        root.mkdir(exist_ok=True)
+        other = at_data(root, *arguments)
+        try:
+            other.start(BY_HAND)
+            assert one(other, "logstead_recovery")["upgraded_bytes"] > 0
+            held = golden_database.dump(other)
+            other.restart_after_kill(arguments=BY_HAND)
+            assert one(other, "logstead_recovery")["upgraded_bytes"] == 0
+            assert_same(golden_database.dump(other, sequences=False), without_sequences(held), name)
+            other.stop()
+        finally:
+            other.kill()
+        return held
+
+    tool("backup", data, str(tmp_path / "backup"))
+    assert_clean(str(tmp_path / "backup"))
+    assert_same(opened(tmp_path / "backup"), expected, name)
+    tool("restore", "--at", "2100-01-01 00:00:00+00", data, str(tmp_path / "restored"))
+    assert_clean(str(tmp_path / "restored"))
+    restored = opened(tmp_path / "restored")
+    assert restored != expected and "-- young" not in restored
+    assert_clean(str(tmp_path / "restored"))
+    tool("branch", "create", "old", data)
+    assert_same(opened(server.data, "--branch", "old"), restored, name)
+    assert_clean(data)
+    server.start(BY_HAND)
+    assert one(server, "logstead_recovery")["upgraded_bytes"] > 0
+    assert_same(golden_database.dump(server), expected, name)
+    # The pinned record is of the old format, and still leads to everything.
+    server.execute("CHECKPOINT")
+    server.stop()
+    assert_clean(data)
+    tool("branch", "drop", "old", data)
+
+
+def without_sequences(dump: str) -> str:
+    """What `golden_database.dump` says without them."""
+    before, _, after = dump.partition("-- sequences\n")
+    return before + after[after.index("-- ") :]
