@@ -336,7 +336,7 @@ pub fn decode<'a>(bytes: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<Frame<'a>,
     let payload = if header.how == STORED {
         stored
     } else {
-        buffer.clear();
+        // What is in it is overwritten: only what it grows by is cleared.
         buffer.resize(header.payload_len, 0);
         match decompress_into(stored, buffer) {
             Ok(len) if len == header.payload_len => &buffer[..],

@@ -25,6 +25,8 @@ const WINDOW_BYTES_MIN: usize = 64 << 10;
 const GAP_BYTES_MAX: u64 = 256 << 10;
 /// Windows kept.
 const WINDOWS: usize = 8;
+/// A reader of single pages keeps buffers of so much between two chunks.
+const BUFFER_BYTES_MAX: usize = 512 << 10;
 
 pub(crate) fn damaged(
     what: impl Into<String>,
@@ -152,6 +154,8 @@ impl Window {
 pub(crate) struct Windows {
     kept: Vec<Window>,
     bytes_max: usize,
+    /// Nothing is read ahead, and nothing used again but the buffer.
+    single: bool,
 }
 
 impl Windows {
@@ -160,11 +164,19 @@ impl Windows {
         Windows {
             kept: Vec::new(),
             bytes_max: bytes_max.max(WINDOW_BYTES_MIN),
+            single: false,
         }
     }
 
     /// Brings the window with a frame to the front; true if it had to be read.
     pub(crate) fn load(&mut self, home: &dyn LogHome, at: &PageRef) -> Result<bool, HomeError> {
+        if self.single {
+            self.kept.truncate(1);
+            if let Some(window) = self.kept.first_mut() {
+                // Behind every frame.
+                (window.start, window.asked) = (u64::MAX, 0);
+            }
+        }
         let holds = |window: &Window| window.object == at.object && window.part(at).is_some();
         if let Some(found) = self.kept.iter().position(holds) {
             self.kept[..=found].rotate_right(1);
@@ -182,7 +194,7 @@ impl Windows {
             let ahead = self.kept[before].asked.saturating_mul(2);
             asked = asked.max(ahead.clamp(WINDOW_BYTES_MIN, self.bytes_max));
             self.kept[..=before].rotate_right(1);
-        } else if self.kept.len() < WINDOWS {
+        } else if self.kept.len() < if self.single { 1 } else { WINDOWS } {
             self.kept.insert(
                 0,
                 Window {
@@ -198,7 +210,7 @@ impl Windows {
         let window = &mut self.kept[0];
         // Nothing is in it until all of it is.
         let mut bytes = std::mem::take(&mut window.bytes);
-        bytes.clear();
+        // What is in it is overwritten: only what it grows by is cleared.
         bytes.resize(asked, 0);
         let got = home.read_object(at.object, offset, &mut bytes)?;
         bytes.truncate(got);
@@ -260,6 +272,24 @@ impl PageReader {
             unpacked: Vec::new(),
             large: Vec::new(),
             reads: Reads::default(),
+        }
+    }
+
+    /// For pages here and there: exactly what is asked for is read, each time.
+    #[must_use]
+    pub fn of_single_pages(mut self) -> PageReader {
+        self.windows.single = true;
+        self
+    }
+
+    /// Lets go of what a large page or row has taken, so that a reader that is kept keeps little.
+    pub fn let_go_of_excess(&mut self) {
+        let kept = &mut self.windows.kept;
+        kept.retain(|window| window.bytes.capacity() <= BUFFER_BYTES_MAX);
+        for buffer in [&mut self.unpacked, &mut self.large] {
+            if buffer.capacity() > BUFFER_BYTES_MAX {
+                *buffer = Vec::new();
+            }
         }
     }
 
@@ -353,6 +383,33 @@ impl PageReader {
         chain: &Chain,
         mut visit: impl FnMut(u16, Csn, &[u8]),
     ) -> Result<(), CheckpointError> {
+        let all = |_| true;
+        self.rows_of(size, key, chain, all, |slot, csn, row| {
+            if let Some(row) = row {
+                visit(slot, csn, row);
+            }
+        })
+    }
+
+    /// Visits the rows of a chunk like [`PageReader::chunk`], with the bytes of those alone that are wanted: nothing is put together for the others.
+    pub fn rows(
+        &mut self,
+        key: &PageKey,
+        chain: &Chain,
+        wanted: impl Fn(u16) -> bool,
+        visit: impl FnMut(u16, Csn, Option<&[u8]>),
+    ) -> Result<(), CheckpointError> {
+        self.rows_of(ChunkSize::Of64, key, chain, wanted, visit)
+    }
+
+    fn rows_of(
+        &mut self,
+        size: ChunkSize,
+        key: &PageKey,
+        chain: &Chain,
+        wanted: impl Fn(u16) -> bool,
+        mut visit: impl FnMut(u16, Csn, Option<&[u8]>),
+    ) -> Result<(), CheckpointError> {
         let mut known = Slots::default();
         let mut first_visit = |slot: u16| known.insert(slot);
         // The row in pieces that is being put together: its slot and CSN, and what is missing at its front.
@@ -367,7 +424,7 @@ impl PageReader {
                             if first_visit(slot)
                                 && let SlotState::Row { csn, bytes } = state
                             {
-                                visit(slot, csn, bytes);
+                                visit(slot, csn, wanted(slot).then_some(bytes));
                             }
                         });
                     }
@@ -388,7 +445,9 @@ impl PageReader {
                     }
                     // Grows with the pieces that there are, whatever the length says.
                     large.clear();
-                    large.extend(piece.bytes.iter().rev());
+                    if wanted(piece.slot) {
+                        large.extend(piece.bytes.iter().rev());
+                    }
                     open = Some((piece.slot, piece.csn, piece.offset));
                 }
                 (Some(piece), Some((slot, csn, missing))) => {
@@ -396,14 +455,16 @@ impl PageReader {
                     if (piece.slot, piece.csn, end) != (slot, csn, missing) {
                         return Err(broken());
                     }
-                    large.extend(piece.bytes.iter().rev());
+                    if wanted(slot) {
+                        large.extend(piece.bytes.iter().rev());
+                    }
                     open = Some((slot, csn, piece.offset));
                 }
             }
             if let Some((slot, csn, 0)) = open {
                 large.reverse();
                 if first_visit(slot) {
-                    visit(slot, csn, &large);
+                    visit(slot, csn, wanted(slot).then_some(&large[..]));
                 }
                 open = None;
             }

@@ -1,10 +1,12 @@
-//! What is not in memory: a chunk of rows or an index leaf that an operation needs.
+//! What is not in memory: rows or an index leaf that an operation needs.
 //!
 //! An operation that meets one gives [`Absent`] and has changed nothing; a cursor has not moved. The caller drops its
 //! guard and rows, awaits [`Absent::wait`], and begins the operation again, which may meet the next one. That is not a
 //! lock: nobody stands in the way, and NOWAIT waits too.
 //!
-//! Inside the engine [`AbsentChunk`] stands for it where only row numbers are known.
+//! Who needs one row asks for that alone; who goes over a table asks for chunks ([`Absent::with_neighbours`]).
+//!
+//! Inside the engine [`AbsentRow`] stands for it where only row numbers are known.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,23 +19,18 @@ use crate::memory::OutOfMemory;
 use crate::past::Past;
 use crate::rows::Rows;
 use crate::txn::Txn;
-use crate::version::CHUNK_SLOTS;
+use crate::version::{CHUNK_SLOTS, SlotSet};
 
-/// A chunk of a table's rows that is not in memory, by its number.
+/// A row that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AbsentChunk(pub(crate) u64);
+pub(crate) struct AbsentRow(pub(crate) Rid);
 
-impl AbsentChunk {
-    /// The chunk that a row is in.
-    #[cold]
-    pub(crate) fn of_rid(rid: Rid) -> AbsentChunk {
-        AbsentChunk(rid.0 / CHUNK_SLOTS as u64)
-    }
-
+impl AbsentRow {
     /// Whose it is.
     #[cold]
     pub(crate) fn of(self, rows: &Arc<Rows>) -> Absent {
-        Absent::chunk(rows, self.0)
+        let slot = (self.0.0 % CHUNK_SLOTS as u64) as usize;
+        Absent::rows(rows, self.0.0 / CHUNK_SLOTS as u64, SlotSet::one(slot))
     }
 }
 
@@ -42,13 +39,23 @@ impl AbsentChunk {
 pub struct Absent(Arc<Wanted>);
 
 impl Absent {
-    /// The `number`-th chunk of `rows`.
+    /// Rows of the `number`-th chunk of `rows`.
     #[cold]
-    pub(crate) fn chunk(rows: &Arc<Rows>, number: u64) -> Absent {
-        Absent(Arc::new(Wanted::Chunk {
+    fn rows(rows: &Arc<Rows>, number: u64, slots: SlotSet) -> Absent {
+        Absent(Arc::new(Wanted::Rows {
             rows: rows.clone(),
             number,
+            slots,
         }))
+    }
+
+    /// The same with what lies beside it, for who is about to need that too.
+    #[must_use]
+    pub fn with_neighbours(self) -> Absent {
+        match &*self.0 {
+            Wanted::Rows { rows, number, .. } => Absent::rows(rows, *number, SlotSet::ALL),
+            Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => self,
+        }
     }
 
     /// The leaf of `index` that begins at `low`.
@@ -73,7 +80,7 @@ impl Absent {
     pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
         match &*self.0 {
             Wanted::Room { .. } => Some(txn.engine().memory().exhausted()),
-            Wanted::Chunk { .. } | Wanted::Leaf { .. } | Wanted::Past { .. } => None,
+            Wanted::Rows { .. } | Wanted::Leaf { .. } | Wanted::Past { .. } => None,
         }
     }
 

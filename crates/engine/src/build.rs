@@ -35,7 +35,7 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
-use crate::absent::AbsentChunk;
+use crate::absent::AbsentRow;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
 use crate::state::TxnState;
@@ -157,10 +157,10 @@ impl Txn {
         guard: &Guard,
     ) -> Result<Step, WriteError> {
         if self.worker.plays_absent(&table.rows) {
-            return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
+            return Err(AbsentRow(rid).of(&table.rows).with_neighbours().into());
         }
         let found = self.find_versions(table, index, rid, guard);
-        let found = found.map_err(|NoSlots| AbsentChunk::of_rid(rid).of(&table.rows))?;
+        let found = found.map_err(|NoSlots| AbsentRow(rid).of(&table.rows).with_neighbours())?;
         let Some(found) = found else {
             return Ok(Step::Done);
         };

@@ -206,10 +206,7 @@ impl Engine {
             Arc::clone(&room),
             account.memory(),
         ));
-        let loader = Loads {
-            chunks: Arc::clone(&chunks),
-            pages: Arc::clone(&pages),
-        };
+        let loader = Loads::new(Arc::clone(&chunks), Arc::clone(&pages));
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,

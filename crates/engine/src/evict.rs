@@ -1,11 +1,11 @@
 //! Keeping what is in memory within the budget: who is evicted, when, and who waits for room.
 //!
 //! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of those who wait for memory
-//! ([`room`]). Whether a chunk may go at all is told by the chunk ([`crate::version`]), a leaf by its tree; how they come back by [`crate::fault`].
+//! ([`room`]). Whether a row may go at all is told by its chunk ([`crate::version`]), a leaf by its tree; how they come back by [`crate::fault`].
 //!
-//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends below [`LOW_PERCENT`]. What
-//! somebody has looked into since the hand came by last is passed over once (second chance), unless somebody waits and nothing else can
-//! go. Leaves go in proportion to what they take.
+//! The rule: the thread begins when more than [`HIGH_PERCENT`] of the budget without its reserve is used, and ends below [`LOW_PERCENT`]. Rows go one by
+//! one: one that somebody has looked for since the hand came by last is passed over once (second chance), unless somebody waits and nothing else can
+//! go; its neighbours go. Leaves go in proportion to what they take.
 //!
 //! # Who waits
 //!
@@ -53,7 +53,7 @@ use crate::checkpoint::Checkpointer;
 use crate::engine::{Engine, EngineInner};
 use crate::index::Index;
 use crate::table::Table;
-use crate::version::{Guard, Kept};
+use crate::version::{Guard, Kept, SlotSet};
 
 use room::Whose;
 pub(crate) use room::{InLoad, Room, Want};
@@ -78,9 +78,13 @@ const PAUSE_DOUBLED_MAX: u32 = 6;
 /// What eviction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionStats {
-    /// Chunks taken out of memory.
+    /// Rows taken out of memory.
+    pub rows_evicted: u64,
+    /// Chunks of which nothing was left in memory then.
     pub chunks_evicted: u64,
-    /// Chunks brought in.
+    /// Rows brought in.
+    pub rows_loaded: u64,
+    /// Loads that brought them, each of one chunk's pages.
     pub chunks_loaded: u64,
     /// Leaves of indexes taken out of memory by the evictor.
     pub leaves_evicted: u64,
@@ -98,6 +102,7 @@ impl Wake for Unpark {
 /// What a round of the clock found.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
+    rows: u64,
     chunks: u64,
     leaves: u64,
     bytes: u64,
@@ -138,7 +143,7 @@ fn tables(inner: &EngineInner) -> Vec<Swept> {
     tables
 }
 
-/// Moves the hand over every chunk up to `rounds` times, until `wanted` bytes were evicted.
+/// Moves the hand over the rows of every chunk up to `rounds` times, until `wanted` bytes were evicted.
 fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> Round {
     let room = &inner.room;
     let hand = &mut room.hands.lock().chunk;
@@ -173,13 +178,19 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         left -= 1;
         if let Some(chunk) = table.rows.chunk(number)
             && chunk.is_present()
-            && !(second_chance && chunk.take_touched())
         {
+            let spared = if second_chance {
+                chunk.take_touched()
+            } else {
+                SlotSet::NONE
+            };
             // A guard each: what was evicted is not to be held back by who evicts.
-            match chunk.evict(*saved_below, &Guard::pin()) {
-                Ok(bytes) => {
-                    found.chunks += 1;
-                    found.bytes += bytes as u64;
+            match chunk.evict(*saved_below, &spared, &Guard::pin()) {
+                Ok(evicted) => {
+                    found.rows += evicted.rows as u64;
+                    found.chunks += u64::from(evicted.whole);
+                    found.bytes += evicted.bytes as u64;
+                    found.unsaved |= evicted.unsaved;
                 }
                 Err(Kept::Absent | Kept::Used) => {}
                 Err(Kept::Unsaved) => found.unsaved = true,
@@ -191,6 +202,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
         Some(swept) => (swept.which, number),
         None => ((0, TableId(0)), 0),
     };
+    room.rows_evicted.fetch_add(found.rows, Ordering::Relaxed);
     room.chunks_evicted
         .fetch_add(found.chunks, Ordering::Relaxed);
     found
@@ -227,7 +239,7 @@ fn sweep_leaves(inner: &EngineInner, indexes: &[(Whose, Arc<Index>)], wanted: u6
     found
 }
 
-/// Evicts chunks and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also what has been used.
+/// Evicts rows and leaves, in proportion to what they take, until `wanted` bytes were. `urgent`: if nothing goes, also what has been used.
 fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
     let mut indexes = Vec::new();
     let mut in_leaves = 0;
@@ -260,6 +272,7 @@ fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> Round {
 
 impl Round {
     fn add(&mut self, other: Round) {
+        self.rows += other.rows;
         self.chunks += other.chunks;
         self.leaves += other.leaves;
         self.bytes += other.bytes;
@@ -280,7 +293,7 @@ fn free(room: &Room) {
 }
 
 impl Engine {
-    /// Evicts every chunk that may go now, and tells how many did. For tests, and for `evict_always`.
+    /// Evicts every row that may go now, and tells of how many chunks nothing is left. For tests, and for `evict_always`.
     pub fn evict_all(&self) -> u64 {
         let found = sweep(self.inner(), u64::MAX, 1, false);
         Guard::pin().flush();
@@ -291,7 +304,9 @@ impl Engine {
     pub fn eviction_stats(&self) -> EvictionStats {
         let room = &self.inner().room;
         EvictionStats {
+            rows_evicted: room.rows_evicted.load(Ordering::Relaxed),
             chunks_evicted: room.chunks_evicted.load(Ordering::Relaxed),
+            rows_loaded: room.rows_loaded.load(Ordering::Relaxed),
             chunks_loaded: room.loaded.load(Ordering::Relaxed),
             leaves_evicted: room.leaves_evicted.load(Ordering::Relaxed),
         }

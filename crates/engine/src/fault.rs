@@ -1,11 +1,17 @@
 //! Bringing in what is absent: who waits for it, and the threads that load it.
 //!
 //! A worker never reads a page itself. Who needs something absent asks for it here and parks; a loader thread takes the
-//! oldest request, loads, and wakes all who asked for the same: one load however many wait. What nobody waits for any
+//! oldest request, loads, and wakes all who asked for the same: one load however many wait. Rows of one chunk are one request: those that were asked for when
+//! its turn comes are loaded together. What nobody waits for any
 //! more when its turn comes is not loaded.
 //!
-//! A wait that ended well promises nothing: what was loaded may have been evicted again. The caller tries, and waits again. But a chunk
+//! A wait that ended well promises nothing: what was loaded may have been evicted again, or was asked for too late for the load that was under way. The caller
+//! tries, and waits again. But a chunk
 //! that somebody waits for stays until he has come back, or several who share room for one would never get anywhere.
+//!
+//! A transaction that misses one row of a chunk and then another gets all of it: it goes over rows that lie together, as ranges of keys do that were
+//! inserted in their order.
+//!
 //! One that failed is forgotten: who asks next has it tried again.
 //!
 //! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
@@ -30,16 +36,19 @@ use crate::index::Index;
 use crate::past::Past;
 use crate::rows::Rows;
 use crate::txn::Txn;
+use crate::version::{CHUNK_SLOTS, SlotSet};
 
 /// What is to be brought into memory.
 #[derive(Clone)]
 pub(crate) enum Wanted {
-    /// A chunk of rows.
-    Chunk {
+    /// Rows of a chunk.
+    Rows {
         /// Whose.
         rows: Arc<Rows>,
-        /// Which.
+        /// Which chunk.
         number: u64,
+        /// In which slots.
+        slots: SlotSet,
     },
     /// A leaf of an index.
     Leaf {
@@ -67,9 +76,18 @@ pub(crate) enum Wanted {
 impl fmt::Debug for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Chunk { rows, number } => {
-                write!(f, "chunk {number} of table {}", rows.table)
-            }
+            Wanted::Rows {
+                rows,
+                number,
+                slots,
+            } => match slots.len() {
+                1 => {
+                    let slot = slots.iter().next().unwrap_or_default() as u64;
+                    let rid = number * CHUNK_SLOTS as u64 + slot;
+                    write!(f, "row {rid} of table {}", rows.table)
+                }
+                _ => write!(f, "chunk {number} of table {}", rows.table),
+            },
             Wanted::Past { past, table: None } => write!(f, "the past at CSN {}", past.csn()),
             Wanted::Past {
                 past,
@@ -97,10 +115,59 @@ enum Key {
     Room,
 }
 
+/// The rows that a transaction has waited for last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missed {
+    table: TableId,
+    chunk: u64,
+    slots: SlotSet,
+}
+
+impl Txn {
+    /// What it is about to wait for, with what it is likely to want next.
+    fn widen(&mut self, wanted: Arc<Wanted>) -> Arc<Wanted> {
+        let Wanted::Rows {
+            rows,
+            number,
+            slots,
+        } = &*wanted
+        else {
+            return wanted;
+        };
+        let before = self.missed;
+        let now = Missed {
+            table: rows.table,
+            chunk: *number,
+            slots: *slots,
+        };
+        self.missed = Some(now);
+        let beside = before.is_some_and(|before| {
+            (before.table, before.chunk) == (now.table, now.chunk)
+                && !slots.minus(&before.slots).is_empty()
+        });
+        if !beside {
+            return wanted;
+        }
+        Arc::new(Wanted::Rows {
+            rows: Arc::clone(rows),
+            number: *number,
+            slots: SlotSet::ALL,
+        })
+    }
+}
+
 impl Wanted {
+    /// Which rows of a chunk; none, if it is no rows.
+    fn slots(&self) -> SlotSet {
+        match self {
+            Wanted::Rows { slots, .. } => *slots,
+            Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => SlotSet::NONE,
+        }
+    }
+
     fn key(&self) -> Key {
         match self {
-            Wanted::Chunk { rows, number } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
+            Wanted::Rows { rows, number, .. } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
             Wanted::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
             Wanted::Past { past, table } => Key::Past(Arc::as_ptr(past).addr(), *table),
             Wanted::Room { .. } => Key::Room,
@@ -110,8 +177,8 @@ impl Wanted {
 
 /// Brings what is wanted into memory.
 pub(crate) trait Loader: Send + Sync {
-    /// Returns when it is in memory, whoever brought it. May block. Of one thing there is one load at a time.
-    fn load(&self, wanted: &Wanted) -> Result<(), FaultError>;
+    /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots`, whatever `wanted` says. May block. Of one thing there is one load at a time.
+    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError>;
 }
 
 /// One load, and who waits for it.
@@ -122,6 +189,8 @@ struct Fault {
 
 #[derive(Default)]
 struct Waiting {
+    /// Of a chunk: the rows that anybody who has come asks for.
+    slots: SlotSet,
     outcome: Option<Result<(), FaultError>>,
     /// By ticket.
     wakers: Vec<(u64, Waker)>,
@@ -174,12 +243,16 @@ impl Shared {
                 continue;
             };
             // Who asks now finds it among the faults or, once it is gone from there, asks anew.
-            if fault.waiting.lock().wakers.is_empty() {
+            let waiting = fault.waiting.lock();
+            if waiting.wakers.is_empty() {
+                drop(waiting);
                 state.faults.remove(&fault.wanted.key());
                 continue;
             }
+            let slots = waiting.slots;
+            drop(waiting);
             MutexGuard::unlocked(&mut state, || {
-                let outcome = self.loader.load(&fault.wanted);
+                let outcome = self.loader.load(&fault.wanted, &slots);
                 self.state.lock().faults.remove(&fault.wanted.key());
                 fault.end(outcome);
             });
@@ -210,7 +283,7 @@ impl Faults {
     /// Loads on the calling thread.
     pub(crate) fn load_here(&self, wanted: &Wanted) -> Result<(), FaultError> {
         let _one_at_a_time = self.shared.alone.lock();
-        self.shared.loader.load(wanted)
+        self.shared.loader.load(wanted, &wanted.slots())
     }
 
     /// Asks for something, on behalf of who is woken by `waker`.
@@ -250,8 +323,9 @@ impl Faults {
         let ticket = waiting.next_ticket;
         waiting.next_ticket += 1;
         waiting.wakers.push((ticket, waker.clone()));
+        waiting.slots = waiting.slots.union(&wanted.slots());
         drop(waiting);
-        if let Wanted::Chunk { rows, number } = &**wanted
+        if let Wanted::Rows { rows, number, .. } = &**wanted
             && let Some(chunk) = rows.chunk(*number)
         {
             chunk.wait_for();
@@ -309,7 +383,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         // Shells stay: it is the one that was waited for.
-        if let Wanted::Chunk { rows, number } = &*self.fault.wanted
+        if let Wanted::Rows { rows, number, .. } = &*self.fault.wanted
             && let Some(chunk) = rows.chunk(*number)
         {
             chunk.came_back();
@@ -333,7 +407,7 @@ pub struct FaultWait<'t> {
 impl<'t> FaultWait<'t> {
     pub(crate) fn new(wanted: Arc<Wanted>, txn: &'t mut Txn) -> FaultWait<'t> {
         FaultWait {
-            wanted,
+            wanted: txn.widen(wanted),
             txn,
             ticket: None,
             room: None,

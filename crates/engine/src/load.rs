@@ -1,7 +1,7 @@
-//! Reading chunks back from the newest published checkpoint.
+//! Reading rows back from the newest published checkpoint: single ones, or all of a chunk.
 //!
-//! Which checkpoint: the newest published one, looked up after the chunk was found absent. It has all of the chunk, for only such chunks are evicted, and nothing is
-//! changed in one that is absent; a newer one has the same rows of it. If the objects are gone while they are read, because a newer one was published, they are read
+//! Which checkpoint: the newest published one, looked up after the rows were found absent. It has them, for only such rows are evicted, and nothing is
+//! changed in one that is absent; a newer one has the same ([`crate::version`]). If the objects are gone while they are read, because a newer one was published, they are read
 //! again from that.
 //!
 //! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its tail over its pages
@@ -10,8 +10,8 @@
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
 //! damaged is told by object, offset and chunk, and not served; other chunks are.
 //!
-//! Memory: a load asks for room before it reads, for what the chunk took when it was evicted, or, if that was not in this life, a guess from its pages'
-//! compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
+//! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when they were evicted, or, if that was not in this life, a
+//! guess from its pages' compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
 //! unless there is room. A load that is refused goes on all the same when no other such load is under way, as long as what it
 //! reads fits into what is left, the reserve included: what was in memory fits again, and who wants to delete a row must have it first.
 //! Only what does not fit then fails (53200). A page that is being read is not counted.
@@ -34,7 +34,7 @@ use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
 use crate::row::RowRef;
 use crate::rows::Rows;
-use crate::version::{CHUNK_BYTES, SlotSet, UnsharedSlots};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Guard, SlotSet, UnsharedSlots};
 
 /// Rows take so many times the bytes of their pages, as a guess.
 const UNPACKED: u64 = 3;
@@ -43,10 +43,11 @@ const GUESS_PART: u64 = 4;
 /// A leaf, with the page that it is read from. Leaves whose keys need several pages are rare.
 const LEAF_BYTES: u64 = 16 << 10;
 
-/// The rows of a chunk as a checkpoint has them.
+/// Rows of a chunk as a checkpoint has them.
 pub(crate) struct Filled {
+    /// With those that were wanted.
     pub(crate) slots: UnsharedSlots,
-    /// The slots with a row.
+    /// All the slots that have a row in the checkpoint.
     pub(crate) saved: SlotSet,
 }
 
@@ -58,12 +59,13 @@ pub(crate) enum Unreadable {
     Row(usize, &'static str),
 }
 
-/// Reads a chunk as the checkpoint at `csn` has it, as long as `goes_on`, which is told how much the rows take so far: what comes after it
+/// Reads those rows of a chunk that are `wanted` as the checkpoint at `csn` has them, as long as `goes_on`, which is told how much the rows take so far: what comes after it
 /// has said no is left out.
 pub(crate) fn read_chunk(
     reader: &mut PageReader,
     key: &PageKey,
     chain: Option<&Chain>,
+    wanted: &SlotSet,
     csn: Csn,
     memory: &'static Memory,
     mut goes_on: impl FnMut(u64) -> bool,
@@ -77,16 +79,19 @@ pub(crate) fn read_chunk(
         return Ok(filled);
     };
     let (mut wrong, mut ended) = (None, false);
-    let read = reader.chunk(key, chain, |slot, written, row| {
-        if ended {
-            return;
-        }
+    let is_wanted = |slot| wanted.contains(usize::from(slot));
+    let read = reader.rows(key, chain, is_wanted, |slot, written, row| {
         let slot = usize::from(slot);
+        if written >= csn {
+            wrong = Some((slot, "it is newer than its checkpoint"));
+        }
+        filled.saved.insert(slot);
+        let Some(row) = row.filter(|_| !ended) else {
+            return;
+        };
         match RowRef::parse(row) {
-            Ok(_) if written >= csn => wrong = Some((slot, "it is newer than its checkpoint")),
             Ok(row) => {
                 filled.slots.replace(slot, written, Some(row.bytes()));
-                filled.saved.insert(slot);
                 ended = !goes_on(filled.slots.bytes());
             }
             Err(_) => wrong = Some((slot, "it is no row")),
@@ -99,11 +104,13 @@ pub(crate) fn read_chunk(
     }
 }
 
-/// A chunk that is to be read.
+/// What is to be read of a chunk.
 struct Asked<'l> {
+    /// These rows; all, if there is a tail.
+    wanted: &'l SlotSet,
     /// What comes over its pages.
     tail: Option<&'l Tail>,
-    /// What it took when it was evicted.
+    /// What they took when they were evicted.
     known: Option<u64>,
     /// Whoever asks waits for room.
     waits: bool,
@@ -130,7 +137,7 @@ impl Allowed<'_> {
     }
 }
 
-/// Brings chunks back.
+/// Brings rows back.
 pub(crate) struct ChunkLoader {
     home: Arc<dyn LogHome>,
     newest: Arc<Newest>,
@@ -161,14 +168,14 @@ impl ChunkLoader {
         PageReader::new(Arc::clone(&self.home))
     }
 
-    /// Brings a chunk, unless it is there.
+    /// Brings all rows of a chunk, those that are not there.
     pub(crate) fn load_chunk(
         &self,
         rows: &Rows,
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, true, reader)
+        self.load(rows, number, &SlotSet::ALL, true, reader)
     }
 
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not, and what he brings may take the reserve.
@@ -178,48 +185,57 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, false, reader)
+        self.load(rows, number, &SlotSet::ALL, false, reader)
     }
 
+    /// Brings rows of a chunk, those of them that are not there; all, if it has a tail.
     fn load(
         &self,
         rows: &Rows,
         number: u64,
+        wanted: &SlotSet,
         waits: bool,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
         let Some(chunk) = rows.chunk(number) else {
             return Ok(());
         };
+        let mut wanted = *wanted;
         loop {
             if chunk.is_leaving() {
-                // It is evicted, or stays, within moments.
+                // They are evicted, or stay, within moments.
                 std::thread::yield_now();
                 continue;
             }
-            if chunk.is_present() {
-                return Ok(());
-            }
-            let Some(absence) = chunk.absence() else {
+            // Before it is looked up which checkpoint is the newest.
+            let Some(absence) = chunk.absence(&Guard::pin()) else {
                 std::thread::yield_now();
                 continue;
             };
+            wanted = wanted.both(absence.slots());
+            if wanted.is_empty() {
+                return Ok(());
+            }
             // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
             let tail = rows.tails.get(number);
+            if tail.is_some() {
+                wanted = *absence.slots();
+            }
             let stored = self.newest.of(rows);
             let asked = Asked {
+                wanted: &wanted,
                 tail: tail.as_deref(),
-                known: chunk.evicted_bytes(),
+                known: chunk.absent_bytes(&absence, &wanted),
                 waits,
             };
             match self.read(&stored, rows, number, &asked, reader) {
                 Ok((filled, _))
                     if chunk
                         .saved_before()
-                        .is_some_and(|saved| saved != filled.saved) =>
+                        .is_some_and(|saved| saved.both(&wanted) != filled.saved.both(&wanted)) =>
                 {
-                    // It has come, and perhaps gone, while it was read; or it is not what went.
-                    if !self.newest.is_after(rows, &stored) && !chunk.is_present() {
+                    // They have come, and perhaps gone, while they were read; or they are not what went.
+                    if !self.newest.is_after(rows, &stored) && chunk.is_still(&absence) {
                         return Err(FaultError::Damaged(format!(
                             "chunk {number} of table {} is not stored as it was written",
                             rows.table
@@ -227,11 +243,19 @@ impl ChunkLoader {
                     }
                 }
                 Ok((filled, allowed)) => {
-                    rows.bring(number, absence, filled.slots, &filled.saved);
+                    let brought =
+                        rows.bring(number, &absence, filled.slots, &wanted, &filled.saved);
                     drop(allowed);
-                    self.room.loaded.fetch_add(1, Ordering::Relaxed);
+                    let Some(brought) = brought else {
+                        // What was read may be stale: once more.
+                        continue;
+                    };
+                    self.room.count_loaded(brought.len());
                     self.room.kick_if_scarce();
-                    return Ok(());
+                    wanted = wanted.minus(&brought);
+                    if wanted.is_empty() {
+                        return Ok(());
+                    }
                 }
                 Err(error @ (FaultError::OutOfMemory(_) | FaultError::Closing)) => {
                     return Err(error);
@@ -243,7 +267,7 @@ impl ChunkLoader {
         }
     }
 
-    /// Reads a chunk, of which is known how much it takes, or not.
+    /// Reads rows of a chunk, of which is known how much they take, or not.
     fn read(
         &self,
         stored: &Stored,
@@ -252,14 +276,20 @@ impl ChunkLoader {
         asked: &Asked<'_>,
         reader: &mut PageReader,
     ) -> Result<(Filled, Allowed<'_>), FaultError> {
-        let Asked { tail, known, waits } = *asked;
+        let Asked {
+            wanted,
+            tail,
+            known,
+            waits,
+        } = *asked;
         let key = PageKey::Rows {
             table: rows.table,
             chunk: number,
         };
         let chain = stored.directory.get(&key)?;
         let kept = tail.map_or(0, Tail::len_bytes);
-        let packed = chain.as_ref().map_or(0, Chain::len_bytes) + kept;
+        let share = |of: u64| (of * wanted.len() as u64).div_ceil(CHUNK_SLOTS as u64);
+        let packed = share(chain.as_ref().map_or(0, Chain::len_bytes)) + kept;
         let (mut bytes, least) = match known {
             Some(bytes) => (bytes, bytes),
             None => {
@@ -277,7 +307,7 @@ impl ChunkLoader {
                 fits
             };
             let (chain, csn) = (chain.as_ref(), stored.csn);
-            let mut filled = read_chunk(reader, &key, chain, csn, self.memory, goes_on)
+            let mut filled = read_chunk(reader, &key, chain, wanted, csn, self.memory, goes_on)
                 .map_err(|why| unreadable(why, &key, chain))?;
             if fits && let Some(tail) = tail {
                 tail.apply(&mut filled.slots)
@@ -358,19 +388,40 @@ fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultError {
 pub(crate) struct Loads {
     pub(crate) chunks: Arc<ChunkLoader>,
     pub(crate) pages: Arc<Pages>,
+    /// Readers that nobody uses just now: as many as loads have been under way at once.
+    readers: Mutex<Vec<PageReader>>,
+}
+
+impl Loads {
+    pub(crate) fn new(chunks: Arc<ChunkLoader>, pages: Arc<Pages>) -> Loads {
+        Loads {
+            chunks,
+            pages,
+            readers: Mutex::default(),
+        }
+    }
+
+    /// Does something with a reader of single pages.
+    fn with_reader<T>(&self, read: impl FnOnce(&mut PageReader) -> T) -> T {
+        let idle = self.readers.lock().pop();
+        let mut reader = idle.unwrap_or_else(|| self.chunks.reader().of_single_pages());
+        let read = read(&mut reader);
+        reader.let_go_of_excess();
+        self.readers.lock().push(reader);
+        read
+    }
 }
 
 impl Loader for Loads {
-    fn load(&self, wanted: &Wanted) -> Result<(), FaultError> {
+    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError> {
         match wanted {
-            Wanted::Chunk { rows, number } => {
-                let chunks = &self.chunks;
-                chunks.load_chunk(rows, *number, &mut chunks.reader())
+            Wanted::Rows { rows, number, .. } => {
+                self.with_reader(|reader| self.chunks.load(rows, *number, slots, true, reader))
             }
             Wanted::Leaf { index, low } => {
-                let pages = &self.pages;
                 let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, true)?;
-                pages.load_leaf(index.rows.table, index, low, &mut pages.reader())
+                let table = index.rows.table;
+                self.with_reader(|reader| self.pages.load_leaf(table, index, low, reader))
             }
             Wanted::Past { past, table } => past.load(*table),
             // Who waits for room asks for it himself, and keeps it.

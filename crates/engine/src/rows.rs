@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
 
-use crate::absent::AbsentChunk;
+use crate::absent::AbsentRow;
 use crate::checkpoint::Stored;
 use crate::memory::{Charge, Memory, footprint};
 use crate::pending::{Tail, Tails};
@@ -195,7 +195,7 @@ impl Rows {
         self.next_rid.fetch_max(rid_end, Ordering::SeqCst);
     }
 
-    /// How many chunks there are, and how many of them are in memory.
+    /// How many chunks there are, and of how many there is something in memory.
     pub(crate) fn chunk_counts(&self) -> (u64, u64) {
         let chunks = (0..self.chunk_end()).filter_map(|number| self.chunk(number));
         chunks.fold((0, 0), |(all, present), chunk| {
@@ -206,10 +206,12 @@ impl Rows {
     /// Replay: puts slots in a chunk that has none, the `number`-th of the table, with those of them that have a row in the checkpoint.
     pub(crate) fn adopt(&self, number: u64, slots: UnsharedSlots, saved: &SlotSet) -> &Chunk {
         let chunk = self.chunk_or_absent(number);
-        let absence = chunk.absence();
-        let adopted = absence.map(|absence| chunk.bring(absence, slots, saved));
+        let guard = Guard::pin();
+        let absence = chunk.absence(&guard);
+        let adopted =
+            absence.and_then(|absence| chunk.bring(&absence, slots, &SlotSet::ALL, saved, &guard));
         assert!(
-            matches!(adopted, Some(Ok(()))),
+            adopted == Some(SlotSet::ALL),
             "a chunk is filled by one part only"
         );
         chunk
@@ -226,23 +228,35 @@ impl Rows {
         chunk.set_changed();
     }
 
-    /// Brings a chunk back that was absent: its rows in the newest checkpoint, which has `saved` of its slots, with the log's tail over them, if there
-    /// is one. If somebody else has, nothing happens.
+    /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`. If there is a
+    /// log's tail, all are wanted, and it is over them. Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
     pub(crate) fn bring(
         &self,
         number: u64,
-        absence: Absence,
-        slots: UnsharedSlots,
+        absence: &Absence,
+        rows: UnsharedSlots,
+        wanted: &SlotSet,
         saved: &SlotSet,
-    ) {
-        let Some(chunk) = self.chunk(number) else {
-            return;
+    ) -> Option<SlotSet> {
+        let chunk = self.chunk(number)?;
+        let filled = match *wanted == SlotSet::ALL {
+            true => rows.filled(),
+            // Without a tail.
+            false => *saved,
         };
-        let filled = slots.filled();
-        let bring = || chunk.bring(absence, slots, saved).is_ok();
-        if !self.tails.bring(number, bring) || !chunk.take_unlisted() {
-            return;
+        let mut brought = None;
+        self.tails.bring(number, || {
+            brought = chunk.bring(absence, rows, wanted, saved, &Guard::pin());
+            brought.is_some()
+        });
+        if brought.is_some() && chunk.take_unlisted() {
+            self.list_free(number, &filled);
         }
+        brought
+    }
+
+    /// Lists the free slots of a chunk that has come for the first time in this life, with these rows.
+    fn list_free(&self, number: u64, filled: &SlotSet) {
         // Nobody has got a rid of it in this life, so what holds no row now is free.
         let first = number * CHUNK_SLOTS as u64;
         let end = self
@@ -285,11 +299,11 @@ impl Rows {
         &self,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
+    ) -> Result<Option<VersionRef<'g>>, AbsentRow> {
         let Some((chunk, slot)) = self.slot(rid) else {
             return self.without_chunk(rid);
         };
-        let absent = |NoSlots| AbsentChunk::of_rid(rid);
+        let absent = |NoSlots| AbsentRow(rid);
         chunk.head(slot, guard).map_err(absent)
     }
 
@@ -298,22 +312,22 @@ impl Rows {
         &self,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<VersionRef<'g>>, AbsentChunk> {
+    ) -> Result<Option<VersionRef<'g>>, AbsentRow> {
         let Some((chunk, slot)) = self.slot(rid) else {
             return self.without_chunk(rid);
         };
-        let absent = |NoSlots| AbsentChunk::of_rid(rid);
+        let absent = |NoSlots| AbsentRow(rid);
         chunk.peek(slot, guard).map_err(absent)
     }
 
     /// What is in a slot whose chunk was never made: nothing, or, of the past, what is to be read.
     #[cold]
-    fn without_chunk<T>(&self, rid: Rid) -> Result<Option<T>, AbsentChunk> {
+    fn without_chunk<T>(&self, rid: Rid) -> Result<Option<T>, AbsentRow> {
         if self.past.is_none() || rid.0 >= self.rid_end() {
             return Ok(None);
         }
         self.chunk_or_absent(rid.0 / CHUNK_SLOTS as u64);
-        Err(AbsentChunk::of_rid(rid))
+        Err(AbsentRow(rid))
     }
 
     /// A rid whose slot is empty.

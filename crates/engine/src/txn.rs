@@ -18,9 +18,10 @@ use logstead_commit::Collected;
 use logstead_types::{Csn, Dsn, Rid};
 use smallvec::SmallVec;
 
-use crate::absent::{Absent, AbsentChunk};
+use crate::absent::{Absent, AbsentRow};
 use crate::engine::EngineInner;
 use crate::error::WriteError;
+use crate::fault::Missed;
 use crate::index::{Index, IndexCursor};
 use crate::memory::Charge;
 use crate::row::RowRef;
@@ -164,6 +165,7 @@ pub struct Txn {
     pub(crate) uses_reserve: bool,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
+    pub(crate) missed: Option<Missed>,
 }
 
 /// The row whose version was seen.
@@ -213,6 +215,7 @@ impl Txn {
             tables_since: Vec::new(),
             uses_reserve: false,
             granted: RefCell::default(),
+            missed: None,
             turn: None,
             ended: false,
             worker,
@@ -356,9 +359,9 @@ impl Txn {
 
     /// Takes a row's chunk for absent, by chance, in tests.
     #[inline]
-    fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentChunk> {
+    fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentRow> {
         if self.worker.plays_absent(rows) {
-            return Err(AbsentChunk::of_rid(rid));
+            return Err(AbsentRow(rid));
         }
         Ok(())
     }
@@ -370,7 +373,7 @@ impl Txn {
         rows: &Rows,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentChunk> {
+    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
         self.play_absent(rows, rid)?;
         let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
@@ -441,7 +444,7 @@ impl Txn {
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, AbsentChunk> {
+    ) -> Result<Option<Row<'g>>, AbsentRow> {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
@@ -649,7 +652,7 @@ impl Txn {
             let rid = Rid(cursor.next);
             let seen = match self.see(&cursor.table.rows, rid, guard) {
                 Ok(seen) => seen,
-                Err(absent) => return Err(absent.of(&cursor.table.rows)),
+                Err(absent) => return Err(absent.of(&cursor.table.rows).with_neighbours()),
             };
             cursor.next += 1;
             if let Some(seen) = seen {
@@ -674,7 +677,8 @@ impl Txn {
             .end
             .get_or_insert_with(|| cursor.table.rows.rid_end());
         while cursor.next < end {
-            let row = self.read_newest(&cursor.table, Rid(cursor.next), guard)?;
+            let row = self.read_newest(&cursor.table, Rid(cursor.next), guard);
+            let row = row.map_err(Absent::with_neighbours)?;
             cursor.next += 1;
             if row.is_some() {
                 return Ok(row);

@@ -1,6 +1,6 @@
 //! Version chains.
 //!
-//! A slot points to the newest version of a row; versions link new to old. Slots come in chunks ([`chunk`]), which may leave memory and come
+//! A slot points to the newest version of a row; versions link new to old. Slots come in chunks ([`chunk`]). Rows may leave memory, alone or with their chunk, and come
 //! back ([`evict`]). A version is one allocation: a header and
 //! the row's bytes. Its `stamp` is either a CSN (shifted left, lowest bit set) or the address of its writer's
 //! [`TxnState`] while the writer has not stamped it.
@@ -20,8 +20,11 @@
 //!   was pinned before the shell's pointer to them was swapped out: whoever swaps it retires them together, once, through
 //!   the epoch collector.
 //! - V8 The lowest bit of a slot says that it is frozen; no version's address has it. Who evicts sets it, holding the right to unlink and
-//!   EVICTING, and takes it away again or swaps the slots out for good. Everybody else changes a slot by compare and swap
-//!   from an address without the bit, so nobody changes a frozen slot, and readers look through the bit.
+//!   EVICTING, and takes it away again, puts ABSENT there, or swaps the slots out for good. Everybody else changes a slot by compare and swap
+//!   from a value without the bit, so nobody changes a frozen slot, and readers look through the bit.
+//! - V9 A slot that is ABSENT names no version: the newest checkpoint has the row, which has not changed since (`saved`). Who evicts makes it so, in
+//!   place of a frozen one; by compare and swap, whoever brings rows puts a version there, one at a time and none that is stale ([`chunk`]). Nobody
+//!   else changes it: no version's address has that bit, and nobody installs above what he has not found.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.

@@ -10,7 +10,7 @@ use logstead_commit::{Collected, Tracking};
 use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
 
-use crate::absent::{Absent, AbsentChunk};
+use crate::absent::{Absent, AbsentRow};
 use crate::delta;
 use crate::error::WriteError;
 use crate::garbage;
@@ -648,7 +648,7 @@ impl Txn {
                 Ok(None) => {}
                 Err(NoSlots) => {
                     table.rows.free_rid(rid);
-                    return Err(AbsentChunk::of_rid(rid).of(&table.rows).into());
+                    return Err(AbsentRow(rid).of(&table.rows).into());
                 }
             }
         };

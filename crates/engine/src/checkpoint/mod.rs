@@ -36,6 +36,7 @@
 mod base;
 #[cfg(test)]
 mod model;
+mod older;
 mod pages;
 mod points;
 mod report;

@@ -1,8 +1,5 @@
-//! A chunk between writers, readers, a collector, checkpoints, an evictor and a loader, under shuttle: in whatever order they meet, every
+//! A chunk between writers, readers, a collector, checkpoints, an evictor and loaders of single rows, under shuttle: in whatever order they meet, every
 //! snapshot sees what was committed below it, a checkpoint holds exactly that, and at the end every byte is freed.
-//!
-//! It fails when a chunk that is CHANGED may go. It does not notice when `saved`, the CSN or the single version are not looked at, since the
-//! marks imply them (`tests/engine/eviction.rs` has each), nor, in the orders it has tried, a slot that is looked at without being frozen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +19,9 @@ use crate::row_lock::RowLock;
 use crate::snapshots::{Bounds, Published, Snapshots};
 use crate::state::{TxnId, TxnState};
 use crate::tree::interleave::{point, set_hook};
-use crate::version::{Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, UnsharedSlots, Writer};
+use crate::version::{
+    CHUNK_SLOTS, Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, UnsharedSlots, Writer,
+};
 
 /// The rows of a chunk, as a page has them.
 type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
@@ -34,7 +33,7 @@ const ROW: Kind = Kind::Row {
     keys_changed: false,
 };
 /// The slots that are written: the first to be frozen, one in the middle, and the last.
-const SLOTS: [usize; 4] = [0, 1, 31, 63];
+const SLOTS: [usize; 4] = [0, 1, CHUNK_SLOTS / 2 - 1, CHUNK_SLOTS - 1];
 /// Those who do little at a time: each of their steps may be the last before somebody else's.
 const QUICK: &str = "quick";
 
@@ -56,6 +55,8 @@ struct World {
     history: Mutex<BTreeMap<usize, BTreeMap<Csn, Value>>>,
     /// What snapshots have seen.
     seen: Mutex<Vec<(Csn, usize, Value)>>,
+    /// Rows that went, and whole chunks.
+    gone: AtomicUsize,
     evictions: AtomicUsize,
     busy: AtomicUsize,
 }
@@ -70,6 +71,7 @@ impl World {
             newest: Mutex::new((Csn(0), Page::new())),
             history: Mutex::default(),
             seen: Mutex::default(),
+            gone: AtomicUsize::new(0),
             evictions: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
         }
@@ -184,8 +186,8 @@ impl World {
         }
     }
 
-    /// A checkpoint; one that fails is given up after it was written.
-    fn checkpoint(&self, fails: bool) {
+    /// A checkpoint, which writes what has changed, or all; one that fails is given up after it was written.
+    fn checkpoint(&self, fails: bool, whole: bool) {
         let mut snapshots = Snapshots::default();
         let snapshot = snapshots.acquire(&self.horizon, &self.published[2]);
         snapshots.publish(&self.published[2]);
@@ -200,7 +202,18 @@ impl World {
             let seen =
                 Seen::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
             let gone: Vec<u16> = seen.gone(&self.chunk.saved()).collect();
-            page.retain(|slot, _| !gone.contains(slot));
+            let since = if whole { Csn(0) } else { since };
+            page.retain(|slot, _| match whole {
+                true => seen.absent.contains((*slot).into()),
+                false => !gone.contains(slot),
+            });
+            for slot in seen.absent.iter() {
+                assert!(page.contains_key(&(slot as u16)), "slot {slot} is nowhere");
+            }
+            point();
+            // Rows may come back between one look and the next.
+            let seen =
+                Seen::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
             page.extend(
                 seen.rows_since(since)
                     .map(|(slot, csn, row)| (slot, (csn, row.to_vec()))),
@@ -221,30 +234,44 @@ impl World {
         snapshots.release(snapshot, &self.published[2]);
     }
 
-    fn evict(&self) {
+    fn evict(&self, spared: &SlotSet) {
         let published = self.newest.lock().0;
         point();
-        if self.chunk.evict(published, &Guard::pin()).is_ok() {
-            self.evictions.fetch_add(1, Ordering::Relaxed);
+        if let Ok(evicted) = self.chunk.evict(published, spared, &Guard::pin()) {
+            self.gone.fetch_add(evicted.rows, Ordering::Relaxed);
+            if evicted.whole {
+                self.evictions.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
-    /// Brings the chunk back if it is absent, unless somebody else does.
-    fn load(&self) {
-        let Some(absence) = self.chunk.absence() else {
+    /// Brings rows back that are absent, unless somebody else does.
+    fn load(&self, wanted: &SlotSet) {
+        let Some(absence) = self.chunk.absence(&Guard::pin()) else {
             return;
         };
+        let wanted = wanted.both(absence.slots());
         point();
         let (_, page) = self.newest.lock().clone();
         point();
-        let mut slots = UnsharedSlots::new(self.memory);
-        let mut saved = SlotSet::default();
+        let mut rows = UnsharedSlots::new(self.memory);
+        let mut saved = SlotSet::NONE;
         for (slot, (csn, row)) in page {
-            slots.replace(slot.into(), csn, Some(&row));
+            if wanted.contains(slot.into()) {
+                rows.replace(slot.into(), csn, Some(&row));
+            }
             saved.insert(slot.into());
         }
+        if let Some(known) = self.chunk.saved_before()
+            && known.both(&wanted) != saved.both(&wanted)
+        {
+            assert!(!self.chunk.is_still(&absence), "not what went");
+            return;
+        }
+        point();
         // What comes too late is freed.
-        let _brought = self.chunk.bring(absence, slots, &saved);
+        let guard = Guard::pin();
+        let _brought = self.chunk.bring(&absence, rows, &wanted, &saved, &guard);
     }
 
     /// Everything that was seen is what was committed below the snapshot.
@@ -289,18 +316,33 @@ fn repeat(
     })
 }
 
+/// Some of the slots that are written, by chance; now and then all.
+fn some_slots() -> SlotSet {
+    let mut rng = thread_rng();
+    if rng.gen_range(0..4) == 0 {
+        return SlotSet::ALL;
+    }
+    let mut set = SlotSet::NONE;
+    for slot in SLOTS {
+        if rng.gen_range(0..2) == 0 {
+            set.insert(slot);
+        }
+    }
+    set
+}
+
 #[test]
-fn a_chunk_that_comes_and_goes_holds_what_was_committed() {
+fn rows_that_come_and_go_are_what_was_committed() {
     let account = Account::open(u64::MAX);
     let memory = account.memory();
-    let evictions = Arc::new(AtomicUsize::new(0));
+    let gone = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let mut config = Config::default();
     config.max_steps = shuttle::MaxSteps::None;
     // What was seen of a chunk lies on the stack.
     config.stack_size = 1 << 20;
     let rounds = std::env::var("LOGSTEAD_STRESS_ROUNDS").ok();
     let schedules = rounds.and_then(|n| n.parse().ok()).unwrap_or(200);
-    let counted = Arc::clone(&evictions);
+    let counted = Arc::clone(&gone);
     Runner::new(RandomScheduler::new(schedules), config).run(move || {
         set_hook(Some(meet));
         let world = Arc::new(World::new(memory));
@@ -326,35 +368,44 @@ fn a_chunk_that_comes_and_goes_holds_what_was_committed() {
             }));
         }
         all.push(repeat(&world, |world, _| world.collect()));
-        all.push(repeat(&world, |world, n| world.checkpoint(n % 3 == 2)));
-        all.push(repeat(&world, |world, _| world.evict()));
+        all.push(repeat(&world, |world, n| {
+            world.checkpoint(n % 3 == 2, n % 2 == 1);
+        }));
+        all.push(repeat(&world, |world, n| match n % 2 {
+            0 => world.evict(&SlotSet::NONE),
+            _ => world.evict(&some_slots()),
+        }));
         for _ in 0..2 {
-            all.push(repeat(&world, |world, _| world.load()));
+            all.push(repeat(&world, |world, _| world.load(&some_slots())));
         }
         all.into_iter().for_each(|one| one.join().expect("ends"));
-        world.load();
+        world.load(&SlotSet::ALL);
         for _ in 0..2 {
             world.collect();
         }
-        world.checkpoint(false);
+        world.checkpoint(false, false);
         // When all is quiet it goes, and comes back as it was.
         let before = world.evictions.load(Ordering::Relaxed);
-        world.evict();
+        world.evict(&SlotSet::NONE);
         assert_eq!(
             world.evictions.load(Ordering::Relaxed),
             before + 1,
             "nothing keeps it"
         );
-        world.load();
+        for slot in SLOTS {
+            world.load(&SlotSet::one(slot));
+        }
         world.read(0);
         world.check();
-        counted.fetch_add(before, Ordering::Relaxed);
+        counted[0].fetch_add(before, Ordering::Relaxed);
+        let rows = world.gone.load(Ordering::Relaxed);
+        counted[1].fetch_add(rows, Ordering::Relaxed);
         set_hook(None);
     });
-    assert!(
-        evictions.load(Ordering::Relaxed) > 0,
-        "nothing was evicted among others"
-    );
+    for count in gone.iter() {
+        let count = count.load(Ordering::Relaxed);
+        assert!(count > 0, "nothing was evicted among others");
+    }
     for _ in 0..100_000 {
         Guard::pin().flush();
         if memory.used_bytes() == 0 {

@@ -16,6 +16,7 @@ use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::Start;
 
 use super::base::{Base, Moves};
+use super::older::{OlderRows, missing};
 use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
 use super::{CheckpointError, CheckpointReport};
@@ -26,7 +27,7 @@ use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
 
 /// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of them, and then the
 /// home is waited for, which nobody does under a guard.
-const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
+pub(super) const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
 
 /// A chunk that was written.
 struct Change {
@@ -59,6 +60,8 @@ pub struct Checkpoint {
     pub(super) tiles: Tiles,
     pub(super) writer: Option<ObjectWriter<'static>>,
     pages: ChunkWriter,
+    /// For rows that are absent, and whose chunk is written anew.
+    reader: PageReader,
     row: Vec<u8>,
     /// Brings in what the log behind the checkpoint before has changed, in the first one of a life.
     pub(super) loads: Option<PageReader>,
@@ -70,7 +73,8 @@ pub struct Checkpoint {
 
 /// How a chunk is written.
 enum How {
-    Whole,
+    /// With the rows that are absent as the checkpoint before has them.
+    Whole(OlderRows),
     /// The page's place is behind those of this chain.
     Delta(Chain),
 }
@@ -106,6 +110,7 @@ impl Engine {
         let since = base.csn();
         let pace = inner.checkpoints.pace(inner);
         let writer = ObjectWriter::new(base.home(), base.ledger(), pace);
+        let reader = PageReader::new(base.home()).of_single_pages();
         Ok(Checkpoint {
             engine: self.clone(),
             report: CheckpointReport {
@@ -124,6 +129,7 @@ impl Engine {
             moves: Moves::default(),
             writer: Some(writer),
             pages: ChunkWriter::new(),
+            reader,
             row: Vec::new(),
             loads: None,
             changes: Vec::new(),
@@ -241,12 +247,12 @@ impl Checkpoint {
             }
         };
         let changed = seen.amount_since(self.since);
-        let present = seen.present;
+        let (present, absent) = (seen.present, seen.absent);
         let same = changed.rows == 0 && seen.gone(&saved).next().is_none();
         if same && !is_moved {
             return Ok(false);
         }
-        let all = seen.amount_since(Csn::ZERO);
+        let all = seen.amount();
         // The directory may have to be read: not under the guard.
         drop(guard);
         let chain = self
@@ -256,17 +262,31 @@ impl Checkpoint {
         let chain = if present.is_empty() {
             None
         } else {
-            let chain = chain.filter(|chain| same || !is_due(chain, changed, all));
-            let chain = match chain {
-                // Pages that cannot be moved as they are, because they are damaged, are written anew from what is in memory.
-                Some(chain) if is_moved => self.move_pages(&chain).ok(),
-                chain => chain,
+            let due = chain
+                .as_ref()
+                .is_none_or(|chain| !same && is_due(chain, changed, all));
+            let moved = match &chain {
+                Some(chain) if is_moved && !due => self.move_pages(chain).ok(),
+                _ => None,
             };
-            Some(match chain {
-                Some(chain) if same => chain,
-                Some(chain) => self.write_pages(key, How::Delta(chain), chunk, &saved, all)?,
-                None => self.write_pages(key, How::Whole, chunk, &saved, all)?,
-            })
+            // Pages that cannot be moved as they are, because they are damaged, are written anew from what is in memory.
+            let older = if due || (is_moved && moved.is_none()) {
+                self.older_rows(&key, chain.as_ref(), &absent)
+            } else {
+                None
+            };
+            match (older, moved, chain) {
+                (Some(older), _, _) => {
+                    Some(self.write_pages(key, How::Whole(older), chunk, &saved, all)?)
+                }
+                (None, Some(moved), _) if same => Some(moved),
+                // What is neither moved nor written stays where it is, and so does its object.
+                (None, None, _) if same => return Ok(false),
+                (None, Some(chain), _) | (None, None, Some(chain)) => {
+                    Some(self.write_pages(key, How::Delta(chain), chunk, &saved, all)?)
+                }
+                (None, None, None) => return Err(missing()),
+            }
         };
         self.changes.push(Change {
             table: table_at,
@@ -276,6 +296,21 @@ impl Checkpoint {
             chain,
         });
         Ok(true)
+    }
+
+    /// The rows of a chunk that are absent, if they can be read. Damage is told to whoever needs one, not by checkpoints: the chunk's changes are
+    /// written behind what it has.
+    fn older_rows(
+        &mut self,
+        key: &PageKey,
+        chain: Option<&Chain>,
+        absent: &SlotSet,
+    ) -> Option<OlderRows> {
+        match chain {
+            _ if absent.is_empty() => Some(OlderRows::default()),
+            Some(chain) => OlderRows::read(&mut self.reader, key, chain, absent, self.since),
+            None => None,
+        }
     }
 
     /// Moves the pages of a chunk that is not in memory. What cannot be moved, because it is damaged or cannot be read now, stays where it is, and so
@@ -321,13 +356,13 @@ impl Checkpoint {
         all: Amount,
     ) -> Result<Chain, CheckpointError> {
         let (extent, since) = match how {
-            How::Whole => (Extent::Whole, Csn::ZERO),
+            How::Whole(_) => (Extent::Whole, Csn::ZERO),
             How::Delta(_) => (Extent::Delta, self.since),
         };
         let (pages, report) = (&mut self.pages, &mut self.report);
         let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
         pages.begin(key, extent, self.csn);
-        // The snapshot keeps what it sees: a second look finds the same.
+        // The snapshot keeps what it sees: a second look finds the same, but for rows that have come back.
         let guard = Guard::pin();
         let seen = still_there(Seen::look(chunk, self.csn, &guard));
         if extent == Extent::Delta {
@@ -335,19 +370,32 @@ impl Checkpoint {
                 pages.gone(slot)?;
             }
         }
-        let large = all.bytes >= COPIED_BYTES_MIN;
-        if large {
+        let (present, absent) = (seen.present, seen.absent);
+        let older_bytes = match &how {
+            How::Whole(older) => older.bytes(),
+            How::Delta(_) => 0,
+        };
+        if all.bytes + older_bytes >= COPIED_BYTES_MIN {
             drop(guard);
-            for slot in 0..CHUNK_SLOTS {
-                let csn = {
+            for slot in present.iter() {
+                let found = {
                     let guard = Guard::pin();
-                    let row = still_there(row_at(chunk, slot, self.csn, &guard));
-                    let Some((csn, row)) = row else {
-                        continue;
-                    };
-                    self.row.clear();
-                    self.row.extend_from_slice(row);
-                    csn
+                    match row_at(chunk, slot, self.csn, &guard) {
+                        Ok(None) => continue,
+                        Ok(Some((csn, row))) => {
+                            self.row.clear();
+                            self.row.extend_from_slice(row);
+                            Ok(csn)
+                        }
+                        Err(NoSlots) => Err(NoSlots),
+                    }
+                };
+                let csn = match (found, &how) {
+                    (Ok(csn), _) => csn,
+                    (Err(NoSlots), How::Whole(older)) => {
+                        older.copy(slot, &mut self.reader, &mut self.row)?
+                    }
+                    (Err(NoSlots), How::Delta(_)) => continue,
                 };
                 if csn >= since {
                     pages.row(slot as u16, csn, &self.row, writer)?;
@@ -358,15 +406,21 @@ impl Checkpoint {
                 self.row = Vec::new();
             }
         } else {
-            for (slot, csn, row) in seen.rows_since(since) {
-                pages.row(slot, csn, row, writer)?;
-                report.rows += 1;
+            for slot in present.iter() {
+                let row = match &how {
+                    How::Whole(older) if absent.contains(slot) => older.row(slot),
+                    _ => seen.row(slot),
+                };
+                if let Some((csn, row)) = row.filter(|(csn, _)| *csn >= since) {
+                    pages.row(slot as u16, csn, row, writer)?;
+                    report.rows += 1;
+                }
             }
             drop(guard);
         }
         let written = pages.finish(writer)?;
         match how {
-            How::Whole => {
+            How::Whole(_) => {
                 report.pages += written.len() as u64;
                 // A page is always made of a whole chunk.
                 Chain::whole(written).ok_or(CheckpointError::Busy)

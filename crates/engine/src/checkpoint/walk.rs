@@ -12,8 +12,9 @@
 //! A checkpoint that fails sets the marks again of all chunks from which it took something.
 //!
 //! From the moment in which its mark is cleared until the checkpoint is published, or has failed, a chunk is WRITING, and is not evicted
-//! ([`crate::version`]); nor is one with the mark. So what a checkpoint has to look at is in memory. A chunk without the mark may be
-//! absent, and then nothing was changed in it since it was written.
+//! ([`crate::version`]), nor is any row of it. A chunk with the mark is not absent as a whole. So what a checkpoint has to write is in memory: a row that is
+//! absent has not changed since the newest published checkpoint, which has it. It counts as present and unchanged: a delta
+//! passes it over, and a chunk that is written whole has it from the older pages. It may come back meanwhile, and is found as it was then.
 //!
 //! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing before
 //! it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though the horizon has
@@ -32,6 +33,8 @@ pub(crate) struct Seen<'g> {
     rows: [Option<(VersionRef<'g>, Csn)>; CHUNK_SLOTS],
     /// The slots with a row.
     pub(crate) present: SlotSet,
+    /// Those of them whose row is absent: the checkpoint before has it.
+    pub(crate) absent: SlotSet,
 }
 
 /// How much there is to write.
@@ -48,16 +51,23 @@ impl<'g> Seen<'g> {
         snapshot: Csn,
         guard: &'g Guard,
     ) -> Result<Seen<'g>, NoSlots> {
+        // Slots that are there stay, and none becomes absent, while it is being written.
+        if !chunk.is_present() {
+            return Err(NoSlots);
+        }
         let mut seen = Seen {
             rows: array::from_fn(|_| None),
-            present: SlotSet::default(),
+            present: SlotSet::NONE,
+            absent: SlotSet::NONE,
         };
         let mut beyond = false;
         for slot in 0..CHUNK_SLOTS {
-            if let Some(row) = see(chunk, slot, snapshot, guard, &mut beyond)? {
-                seen.rows[slot] = Some(row);
-                seen.present.insert(slot);
+            match see(chunk, slot, snapshot, guard, &mut beyond) {
+                Ok(None) => continue,
+                Ok(row) => seen.rows[slot] = row,
+                Err(NoSlots) => seen.absent.insert(slot),
             }
+            seen.present.insert(slot);
         }
         if beyond {
             chunk.set_changed();
@@ -65,7 +75,12 @@ impl<'g> Seen<'g> {
         Ok(seen)
     }
 
-    /// The rows that were written at `since` or later, in slot order.
+    /// The row in a slot, if it is there.
+    pub(crate) fn row(&self, slot: usize) -> Option<(Csn, &'g [u8])> {
+        self.rows[slot].map(|(version, csn)| (csn, version.row()))
+    }
+
+    /// The rows that are there and were written at `since` or later, in slot order.
     pub(crate) fn rows_since(&self, since: Csn) -> impl Iterator<Item = (u16, Csn, &'g [u8])> {
         let rows = self.rows.iter().enumerate();
         rows.filter_map(move |(slot, row)| {
@@ -84,12 +99,19 @@ impl<'g> Seen<'g> {
         amount
     }
 
+    /// How much all rows are; of those that are absent a guess: they are like the others.
+    pub(crate) fn amount(&self) -> Amount {
+        let there = self.amount_since(Csn::ZERO);
+        let absent = self.absent.len();
+        Amount {
+            rows: there.rows + absent,
+            bytes: there.bytes + there.bytes.div_ceil(there.rows.max(1)) * absent,
+        }
+    }
+
     /// The slots that had a row in the checkpoint before, and have none.
     pub(crate) fn gone(&self, saved: &SlotSet) -> impl Iterator<Item = u16> {
-        let (saved, present) = (*saved, self.present);
-        let slots = 0..CHUNK_SLOTS;
-        let gone = slots.filter(move |&slot| saved.contains(slot) && !present.contains(slot));
-        gone.map(|slot| slot as u16)
+        saved.minus(&self.present).iter().map(|slot| slot as u16)
     }
 }
 
@@ -120,7 +142,7 @@ fn see<'g>(
     Ok(None)
 }
 
-/// The row that the snapshot sees in one slot of a chunk that was looked at.
+/// The row that the snapshot sees in one slot of a chunk that was looked at, if it is there.
 pub(crate) fn row_at<'g>(
     chunk: &Chunk,
     slot: usize,

@@ -122,7 +122,9 @@ pub(crate) struct Room {
     pub(super) pending: Arc<AtomicU64>,
     pub(super) chunks_evicted: AtomicU64,
     pub(super) leaves_evicted: AtomicU64,
-    pub(crate) loaded: AtomicU64,
+    pub(super) rows_evicted: AtomicU64,
+    pub(super) loaded: AtomicU64,
+    pub(super) rows_loaded: AtomicU64,
     pub(super) hands: Mutex<Hands>,
 }
 
@@ -138,7 +140,9 @@ impl Room {
             pending: Arc::default(),
             chunks_evicted: AtomicU64::new(0),
             leaves_evicted: AtomicU64::new(0),
+            rows_evicted: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
+            rows_loaded: AtomicU64::new(0),
             hands: Mutex::default(),
         })
     }
@@ -366,6 +370,12 @@ impl Room {
     /// None can be taken.
     pub(super) fn checkpoints_fail(&self) {
         self.state.lock().failing = true;
+    }
+
+    /// A load has brought so many rows.
+    pub(crate) fn count_loaded(&self, rows: usize) {
+        self.loaded.fetch_add(1, Ordering::Relaxed);
+        self.rows_loaded.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     /// A load has been given room; until what is given is dropped it may bring what can go again.

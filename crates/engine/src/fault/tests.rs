@@ -1,4 +1,4 @@
-//! One load however many wait; who goes away takes his request along; failures reach everybody.
+//! One load however many wait, and for whichever rows of a chunk; who goes away takes his request along; failures reach everybody.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,14 +12,16 @@ use crate::memory::UNLIMITED;
 /// Loads what it is told to through a channel, and counts.
 struct Slow {
     loads: Arc<AtomicUsize>,
+    slots: Arc<Mutex<Vec<SlotSet>>>,
     begun: Sender<u64>,
     go: Mutex<Receiver<Result<(), FaultError>>>,
 }
 
 impl Loader for Slow {
-    fn load(&self, wanted: &Wanted) -> Result<(), FaultError> {
+    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        let Wanted::Chunk { number, .. } = wanted else {
+        self.slots.lock().push(*slots);
+        let Wanted::Rows { number, .. } = wanted else {
             return Ok(());
         };
         let _the_test_may_be_over = self.begun.send(*number);
@@ -38,6 +40,7 @@ impl Wake for Unpark {
 struct World {
     faults: Faults,
     loads: Arc<AtomicUsize>,
+    slots: Arc<Mutex<Vec<SlotSet>>>,
     begun: Receiver<u64>,
     go: Sender<Result<(), FaultError>>,
     rows: Arc<Rows>,
@@ -49,14 +52,17 @@ impl World {
         let loads = Arc::new(AtomicUsize::new(0));
         let (begun_in, begun) = channel();
         let (go, go_out) = channel();
+        let slots = Arc::new(Mutex::default());
         let loader = Slow {
             loads: loads.clone(),
+            slots: Arc::clone(&slots),
             begun: begun_in,
             go: Mutex::new(go_out),
         };
         World {
             faults: Faults::new(Box::new(loader), threads),
             loads,
+            slots,
             begun,
             go,
             rows: Arc::new(Rows::new(TableId(1), &UNLIMITED)),
@@ -64,14 +70,21 @@ impl World {
         }
     }
 
-    fn ask(&self, number: u64) -> Asked {
-        let rows = self.rows.clone();
-        let wanted = Arc::new(Wanted::Chunk { rows, number });
+    fn ask(&self, number: u64, slot: usize) -> Asked {
+        let wanted = Arc::new(Wanted::Rows {
+            rows: self.rows.clone(),
+            number,
+            slots: SlotSet::one(slot),
+        });
         self.faults.ask(&wanted, &self.waker)
     }
 
     fn ticket(&self, number: u64) -> Ticket {
-        match self.ask(number) {
+        self.ticket_for(number, 0)
+    }
+
+    fn ticket_for(&self, number: u64, slot: usize) -> Ticket {
+        match self.ask(number, slot) {
             Asked::Waits(ticket) => ticket,
             Asked::Done(outcome) => panic!("done at once: {outcome:?}"),
         }
@@ -139,17 +152,39 @@ fn what_nobody_waits_for_any_more_is_not_loaded() {
     drop(world.ticket(2));
 }
 
+/// Rows of one chunk are one load, as long as it has not begun; who comes later is told to look again, and then asks anew.
+#[test]
+fn rows_of_a_chunk_are_loaded_together() {
+    let world = World::new(1);
+    let first = world.ticket_for(1, 5);
+    assert_eq!(world.begun.recv(), Ok(1));
+    let late = world.ticket_for(1, 7);
+    let queued = [2, 3, 2].map(|slot| world.ticket_for(2, slot));
+    for _ in 0..2 {
+        world.go.send(Ok(())).expect("is listened to");
+    }
+    for ticket in [&first, &late].into_iter().chain(&queued) {
+        assert_eq!(world.outcome(ticket), Ok(()));
+    }
+    let again = world.ticket_for(1, 7);
+    world.go.send(Ok(())).expect("is listened to");
+    assert_eq!(world.outcome(&again), Ok(()));
+    let both = SlotSet::one(2).union(&SlotSet::one(3));
+    let expected = [SlotSet::one(5), both, SlotSet::one(7)];
+    assert_eq!(*world.slots.lock(), expected);
+}
+
 #[test]
 fn without_threads_who_waits_loads() {
     let world = World::new(0);
     world.go.send(Ok(())).expect("is listened to");
-    assert!(matches!(world.ask(1), Asked::Done(Ok(()))));
+    assert!(matches!(world.ask(1, 0), Asked::Done(Ok(()))));
     world
         .go
         .send(Err(FaultError::Closing))
         .expect("is listened to");
     assert!(matches!(
-        world.ask(1),
+        world.ask(1, 0),
         Asked::Done(Err(FaultError::Closing))
     ));
 }

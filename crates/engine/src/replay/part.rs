@@ -334,7 +334,15 @@ impl<'s> Part<'s> {
         let page = |source| ReplayError::Page { csn, source };
         let chain = stored.directory.get(&key).map_err(page)?;
         let reader = &mut self.reader;
-        let filled = read_chunk(reader, &key, chain.as_ref(), csn, shared.memory, |_| true);
+        let filled = read_chunk(
+            reader,
+            &key,
+            chain.as_ref(),
+            &SlotSet::ALL,
+            csn,
+            shared.memory,
+            |_| true,
+        );
         let filled = filled.map_err(|why| match why {
             Unreadable::Page(source) => page(source),
             Unreadable::Row(slot, why) => ReplayError::Row {

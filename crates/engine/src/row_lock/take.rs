@@ -7,7 +7,7 @@ use parking_lot::MutexGuard;
 
 use super::meeting::{self, Place};
 use super::{RowLock, Shard};
-use crate::absent::AbsentChunk;
+use crate::absent::AbsentRow;
 use crate::error::WriteError;
 use crate::state::TxnId;
 use crate::stats::add;
@@ -102,7 +102,7 @@ impl<'a> Place for Locking<'a, '_> {
             }
             Ok(None) => Ok(false),
             Err(NoSlots) => {
-                let absent = AbsentChunk::of_rid(self.rid).of(&self.table.rows);
+                let absent = AbsentRow(self.rid).of(&self.table.rows);
                 Err(Some(absent.into()))
             }
         }

@@ -1,14 +1,30 @@
 //! A chunk: 64 row slots, in a shell that stays while slots and versions come and go.
 //!
-//! The shell holds what must outlast an eviction: what checkpoints know of the chunk, who has shared locks, who wrote there. Its slots and
-//! their versions hang on one pointer; while that is null the chunk is *absent*.
+//! The shell holds what must outlast an eviction: what checkpoints know of the chunk, who has shared locks, who wrote there, which rows
+//! somebody looked for. Its slots and their versions hang on one pointer. A row is *absent* while its slot says so, or while that pointer is null:
+//! then the chunk is absent as a whole.
 //!
 //! # State
 //!
 //! CHANGED: something was changed that the last checkpoint which looked here does not have ([`crate::checkpoint::walk`]). WRITING: the running
 //! checkpoint has looked here, or is about to; until it is published, or has failed, the newest published one may lack something of this
-//! chunk, or `saved` may be ahead of it. EVICTING: [`Chunk::evict`] is at work. Eviction begins only where none is set, and a
-//! checkpoint waits until it is over, so a chunk that is CHANGED or WRITING is present and stays.
+//! chunk, or `saved` may be ahead of it. EVICTING: [`Chunk::evict`] is at work. EVICTING and WRITING exclude each other: eviction does not begin
+//! where the one is set, and a checkpoint waits until the other is over. Rows of a chunk that is CHANGED may go, the chunk as a whole may not: so
+//! what a checkpoint has to write is there, and stays until the checkpoint has ended.
+//!
+//! # Coming back
+//!
+//! [`Chunk::absence`] notes which slots are absent, and how often something was brought before; only then is the newest checkpoint looked up
+//! and read; [`Chunk::bring`] puts rows in those slots alone, and only if nothing was brought since. Why that is right:
+//! - *It is the newest version.* A slot leaves ABSENT by a bring alone, so one that was absent when it was noted, with nothing brought since, has been
+//!   absent all the time: nothing was changed in it, and every checkpoint from the one by which it was evicted on has the same row of it.
+//!   One that went later, and what was changed in between, is not in the note. That a row was brought, changed, saved and evicted again
+//!   meanwhile shows in the count, whatever the slot looks like (no ABA).
+//! - *Only one brings at a time:* the count is odd meanwhile, and whoever finds it so gets no note.
+//! - *What goes meanwhile is not mistaken.* Eviction freezes absent slots before it drops them all, so a row goes into slots that are still reached or not at
+//!   all. Slots that were dropped since the note are made anew: those that were asked for and noted are filled, the others are absent
+//!   if they have a row in the newest checkpoint (`saved`, of this life: a page that was read before may be older than they are) and empty if not.
+//!   The first time of a life the page itself tells, for nothing was changed before.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -38,30 +54,54 @@ pub(super) const EVICTING: u8 = 1 << 2;
 
 /// The lowest bit of a slot: nothing can be installed in it or taken out (V8).
 const FROZEN: usize = 1;
+/// The next bit: the row is in the newest checkpoint alone (V9).
+const ABSENT: usize = 1 << 1;
+/// No version's address has one of them.
+const MARKS: usize = FROZEN | ABSENT;
+const _: () = assert!(align_of::<Version>() > MARKS);
 
-/// A chunk is absent, or about to be: nothing can be found out or installed there now.
+/// A row is absent, or about to be: nothing can be found out or installed there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoSlots;
 
-/// That a chunk was absent once, and which time that was.
+/// That slots were absent once, and which time that was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Absence(u32);
+pub(crate) struct Absence {
+    arrivals: u32,
+    slots: SlotSet,
+}
 
-/// The slots of a chunk: each the address of its newest version, or null, with [`FROZEN`] or without.
+impl Absence {
+    /// The slots; all of them, if the chunk was absent as a whole.
+    pub(crate) fn slots(&self) -> &SlotSet {
+        &self.slots
+    }
+}
+
+/// The slots of a chunk: each the address of its newest version, or null, or [`ABSENT`] alone; with [`FROZEN`] or without.
 pub(super) struct Slots(pub(super) [AtomicPtr<Version>; CHUNK_SLOTS]);
 
 pub(super) fn frozen(at: *mut Version) -> *mut Version {
     at.map_addr(|address| address | FROZEN)
 }
 
-#[inline]
 pub(super) fn thawed(at: *mut Version) -> *mut Version {
     at.map_addr(|address| address & !FROZEN)
 }
 
+/// A slot whose row is absent.
+pub(super) fn absent() -> *mut Version {
+    std::ptr::without_provenance_mut(ABSENT)
+}
+
+pub(super) fn is_absent(at: *mut Version) -> bool {
+    at.addr() & ABSENT != 0
+}
+
+/// The newest version of a slot, whatever its marks say.
 #[inline]
-pub(super) fn is_frozen(at: *mut Version) -> bool {
-    at.addr() & FROZEN != 0
+pub(super) fn version_in(at: *mut Version) -> Option<NonNull<Version>> {
+    NonNull::new(at.map_addr(|address| address & !MARKS))
 }
 
 impl Slots {
@@ -78,11 +118,11 @@ impl Slots {
     /// Nobody can reach them, or a version in them, any more.
     pub(super) unsafe fn free(mut slots: Box<Slots>, memory: &Memory) {
         for slot in &mut slots.0 {
-            let mut at = thawed(*slot.get_mut());
-            while let Some(version) = NonNull::new(at) {
+            let mut at = version_in(*slot.get_mut());
+            while let Some(version) = at {
                 // SAFETY: every version is in one chain only, made by `Fresh::new`; its slot is the caller's alone.
                 unsafe {
-                    at = version.as_ref().next.load(Ordering::Relaxed);
+                    at = NonNull::new(version.as_ref().next.load(Ordering::Relaxed));
                     free(version, memory);
                 }
             }
@@ -98,10 +138,25 @@ pub(crate) struct SlotSet(u64);
 const _: () = assert!(CHUNK_SLOTS == u64::BITS as usize);
 
 impl SlotSet {
+    /// None of them.
+    pub(crate) const NONE: SlotSet = SlotSet(0);
+    /// All of them.
+    pub(crate) const ALL: SlotSet = SlotSet(u64::MAX);
+
+    /// One of them.
+    pub(crate) fn one(slot: usize) -> SlotSet {
+        SlotSet(1 << slot)
+    }
+
     /// Puts a slot in.
     #[inline]
     pub(crate) fn insert(&mut self, slot: usize) {
         self.0 |= 1 << slot;
+    }
+
+    /// Takes a slot out.
+    pub(crate) fn remove(&mut self, slot: usize) {
+        self.0 &= !(1 << slot);
     }
 
     /// Is the slot in?
@@ -114,6 +169,77 @@ impl SlotSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.0 == 0
     }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Those of this set and of the other.
+    #[must_use]
+    pub(crate) fn union(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(self.0 | other.0)
+    }
+
+    /// Those of this set that are in the other too.
+    #[must_use]
+    pub(crate) fn both(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(self.0 & other.0)
+    }
+
+    /// Those of this set that are not in the other.
+    #[must_use]
+    pub(crate) fn minus(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(self.0 & !other.0)
+    }
+
+    /// They, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let slot = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (slot < CHUNK_SLOTS).then_some(slot)
+        })
+    }
+}
+
+/// A set of slots that several change.
+struct SharedSlots(AtomicU64);
+
+impl SharedSlots {
+    fn new() -> SharedSlots {
+        SharedSlots(AtomicU64::new(0))
+    }
+
+    fn get(&self) -> SlotSet {
+        SlotSet(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, to: &SlotSet) {
+        self.0.store(to.0, Ordering::Relaxed);
+    }
+
+    /// Puts a slot in; writes only if it is not there.
+    #[inline]
+    fn insert(&self, slot: usize) {
+        let bit = 1 << slot;
+        if self.0.load(Ordering::Relaxed) & bit == 0 {
+            self.0.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn insert_all(&self, slots: &SlotSet) {
+        self.0.fetch_or(slots.0, Ordering::Relaxed);
+    }
+
+    /// Takes all of them out.
+    fn take(&self) -> SlotSet {
+        match self.0.load(Ordering::Relaxed) {
+            0 => SlotSet::NONE,
+            _ => SlotSet(self.0.swap(0, Ordering::Relaxed)),
+        }
+    }
 }
 
 /// 64 row slots.
@@ -122,12 +248,12 @@ pub(crate) struct Chunk {
     /// Null while it is absent (V7).
     pub(super) slots: AtomicPtr<Slots>,
     pub(super) state: AtomicU8,
-    /// Somebody has looked for a row here since the evictor last came by.
-    touched: AtomicBool,
     /// Held by whoever unlinks (V3) or evicts.
     pub(super) pruning: AtomicBool,
     /// Its free slots have been listed in this life of the server.
     listed: AtomicBool,
+    /// `saved` tells what the newest checkpoint has: something was brought in this life, or the chunk is new.
+    known: AtomicBool,
     /// Rows with shared locks; see [`crate::row_lock::meeting`].
     shared: AtomicU32,
     /// Twice how often slots were brought; odd while some are.
@@ -138,11 +264,13 @@ pub(crate) struct Chunk {
     pub(super) memory: &'static Memory,
     /// Who wrote here, in mode `gsn`; see [`PageMark`].
     page: AtomicU64,
-    /// What its slots and rows took when they were evicted: what they take when they come back. Zero: not known.
-    pub(super) evicted_bytes: AtomicU64,
-    /// Slots with a row in the newest checkpoint, a bit each; means nothing while the chunk has not been there in this life. Written by
-    /// whoever takes checkpoints, while it is WRITING, and before slots come.
-    saved: AtomicU64,
+    /// What the rows that are absent took when they were evicted, and will take again, more or less. Zero: not known.
+    absent_bytes: AtomicU64,
+    /// Slots with a row in the newest checkpoint; means nothing until it is `known`. Written by
+    /// whoever takes checkpoints, while it is WRITING, and before slots come for the first time.
+    saved: SharedSlots,
+    /// Rows that somebody has looked for since the evictor last came by.
+    touched: SharedSlots,
 }
 
 impl Chunk {
@@ -152,16 +280,17 @@ impl Chunk {
         Chunk {
             slots: AtomicPtr::new(std::ptr::null_mut()),
             state: AtomicU8::new(0),
-            touched: AtomicBool::new(false),
             pruning: AtomicBool::new(false),
             listed: AtomicBool::new(false),
+            known: AtomicBool::new(false),
             shared: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
             awaited: AtomicU32::new(0),
             memory,
-            evicted_bytes: AtomicU64::new(0),
+            absent_bytes: AtomicU64::new(0),
             page: AtomicU64::new(NO_LANE),
-            saved: AtomicU64::new(0),
+            saved: SharedSlots::new(),
+            touched: SharedSlots::new(),
         }
     }
 
@@ -170,6 +299,7 @@ impl Chunk {
         let mut chunk = Chunk::absent(memory);
         *chunk.slots.get_mut() = Box::into_raw(Slots::new(memory));
         *chunk.listed.get_mut() = true;
+        *chunk.known.get_mut() = true;
         chunk
     }
 
@@ -182,7 +312,7 @@ impl Chunk {
         Ok(unsafe { slots.as_ref() })
     }
 
-    /// Is it in memory? It may be gone at once.
+    /// Is it in memory, or something of it? It may be gone at once.
     pub(crate) fn is_present(&self) -> bool {
         !self.slots.load(Ordering::SeqCst).is_null()
     }
@@ -192,22 +322,44 @@ impl Chunk {
         self.state.load(Ordering::SeqCst) & EVICTING != 0
     }
 
-    /// If it is absent, and nobody is just bringing it: what [`Chunk::bring`] wants to know, asked before it is looked up what the newest checkpoint has of it.
-    pub(crate) fn absence(&self) -> Option<Absence> {
+    /// Which of its slots are absent, unless somebody is just bringing some: what [`Chunk::bring`] wants to know, asked before it is looked up what the
+    /// newest checkpoint has of them.
+    pub(crate) fn absence(&self, guard: &Guard) -> Option<Absence> {
         let arrivals = self.arrivals.load(Ordering::SeqCst);
         point();
-        (arrivals.is_multiple_of(2) && !self.is_present()).then_some(Absence(arrivals))
+        let slots = match self.slots(guard) {
+            Err(NoSlots) => SlotSet::ALL,
+            Ok(slots) => {
+                let mut set = SlotSet::NONE;
+                for (slot, at) in slots.0.iter().enumerate() {
+                    if is_absent(at.load(Ordering::SeqCst)) {
+                        set.insert(slot);
+                    }
+                }
+                set
+            }
+        };
+        arrivals
+            .is_multiple_of(2)
+            .then_some(Absence { arrivals, slots })
     }
 
-    /// Puts slots in the place of none, with those of them that have a row in the newest checkpoint. Gives the slots back if others were brought since
-    /// `absence`: these may be stale, even if those are gone again.
+    /// Has nothing been brought since?
+    pub(crate) fn is_still(&self, absence: &Absence) -> bool {
+        self.arrivals.load(Ordering::SeqCst) == absence.arrivals
+    }
+
+    /// Puts rows in slots, those of `wanted` that were absent then. `saved`: the slots that have a row in the checkpoint that was read. Tells which slots
+    /// have what the newest checkpoint has of them now; `None` if something was brought since `absence`: what was read may be stale.
     pub(crate) fn bring(
         &self,
-        absence: Absence,
-        slots: UnsharedSlots,
+        absence: &Absence,
+        rows: UnsharedSlots,
+        wanted: &SlotSet,
         saved: &SlotSet,
-    ) -> Result<(), UnsharedSlots> {
-        let Absence(before) = absence;
+        guard: &Guard,
+    ) -> Option<SlotSet> {
+        let before = absence.arrivals;
         point();
         let first = self.arrivals.compare_exchange(
             before,
@@ -216,34 +368,72 @@ impl Chunk {
             Ordering::SeqCst,
         );
         if first.is_err() {
-            return Err(slots);
+            return None;
         }
-        // Nobody else gets an absence until these slots are there, and earlier ones count for nothing: what is brought is what the newest checkpoint
-        // had when the chunk was absent for this time.
-        self.set_saved(saved);
-        self.touched.store(true, Ordering::Relaxed);
+        // Nobody else gets an absence until this has ended, and earlier ones count for nothing.
+        let wanted = wanted.both(&absence.slots);
+        self.touched.insert_all(&wanted);
+        let bytes = rows.bytes();
         point();
-        let slots = Box::into_raw(slots.into_slots());
-        let null = std::ptr::null_mut();
-        let brought = self
-            .slots
-            .compare_exchange(null, slots, Ordering::SeqCst, Ordering::SeqCst);
+        let brought = match self.slots(guard) {
+            Ok(there) => self.bring_into(there, rows, &wanted),
+            Err(NoSlots) => self.bring_all(rows, &wanted, saved),
+        };
+        let less = |before: u64| Some(before.saturating_sub(bytes));
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _always_some = self.absent_bytes.fetch_update(set, get, less);
         point();
         let after = before.wrapping_add(2);
         self.arrivals.store(after, Ordering::SeqCst);
-        match brought {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                // SAFETY: it came from a box just now, and nobody else has seen it.
-                let slots = unsafe { Box::from_raw(slots) };
-                Err(UnsharedSlots::from_slots(slots, self.memory))
-            }
-        }
+        Some(brought)
     }
 
-    /// What the newest checkpoint has of it, if it has been here in this life: what is brought back must have the same.
+    /// Puts rows in slots that are absent, one by one. One that is frozen stays as it is: all may be about to go.
+    fn bring_into(&self, there: &Slots, mut rows: UnsharedSlots, wanted: &SlotSet) -> SlotSet {
+        let mut brought = SlotSet::NONE;
+        for slot in wanted.iter() {
+            let Some(version) = rows.take(slot) else {
+                // Whoever has read it has seen that a row is missing, or that this is not absent any more.
+                continue;
+            };
+            point();
+            let at = version.version.as_ptr();
+            let put =
+                there.0[slot].compare_exchange(absent(), at, Ordering::SeqCst, Ordering::SeqCst);
+            if put.is_ok() {
+                std::mem::forget(version);
+                brought.insert(slot);
+            }
+        }
+        brought
+    }
+
+    /// Puts slots where there are none.
+    fn bring_all(&self, mut rows: UnsharedSlots, wanted: &SlotSet, saved: &SlotSet) -> SlotSet {
+        if !self.known.load(Ordering::SeqCst) {
+            self.saved.set(saved);
+            self.known.store(true, Ordering::SeqCst);
+        }
+        for slot in SlotSet::ALL.minus(wanted).iter() {
+            drop(rows.take(slot));
+        }
+        let mut slots = rows.into_slots();
+        for slot in self.saved.get().minus(wanted).iter() {
+            *slots.0[slot].get_mut() = absent();
+        }
+        let slots = Box::into_raw(slots);
+        let null = std::ptr::null_mut();
+        point();
+        let put = self
+            .slots
+            .compare_exchange(null, slots, Ordering::SeqCst, Ordering::SeqCst);
+        assert!(put.is_ok(), "only who brings puts slots there");
+        *wanted
+    }
+
+    /// What the newest checkpoint has of it, if that is known: what is brought must have the same.
     pub(crate) fn saved_before(&self) -> Option<SlotSet> {
-        self.listed.load(Ordering::SeqCst).then(|| self.saved())
+        self.known.load(Ordering::SeqCst).then(|| self.saved())
     }
 
     /// Are its free slots still to be listed? True once.
@@ -267,9 +457,9 @@ impl Chunk {
         self.awaited.load(Ordering::SeqCst) > 0
     }
 
-    /// Has anybody looked here since the last call?
-    pub(crate) fn take_touched(&self) -> bool {
-        self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Relaxed)
+    /// The rows that somebody has looked for since the last call.
+    pub(crate) fn take_touched(&self) -> SlotSet {
+        self.touched.take()
     }
 
     /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the installation.
@@ -299,7 +489,7 @@ impl Chunk {
                 return None;
             }
             if state & EVICTING != 0 {
-                // Its slots are looked at, nothing more.
+                // Some slots are looked at, nothing more.
                 std::thread::yield_now();
                 continue;
             }
@@ -325,18 +515,19 @@ impl Chunk {
     }
 
     /// Does the newest checkpoint, and no other that is under way, have all of it, as far as marks tell?
+    #[cfg(test)]
     pub(crate) fn is_clean(&self) -> bool {
         self.state.load(Ordering::SeqCst) & (CHANGED | WRITING) == 0
     }
 
     /// The slots that have a row in the newest checkpoint.
     pub(crate) fn saved(&self) -> SlotSet {
-        SlotSet(self.saved.load(Ordering::Relaxed))
+        self.saved.get()
     }
 
     /// A checkpoint that has a row for these slots is the newest now.
     pub(crate) fn set_saved(&self, set: &SlotSet) {
-        self.saved.store(set.0, Ordering::Relaxed);
+        self.saved.set(set);
     }
 
     /// Who wrote here. Read after what is to be covered.
@@ -354,21 +545,19 @@ impl Chunk {
 
     /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)
     ///
-    /// What comes out was the newest at some moment during the call: slots that were taken out in the middle of it had not changed since they
-    /// were frozen.
+    /// What comes out was the newest at some moment during the call: what was taken out in the middle of it had not changed since it
+    /// was frozen.
     #[inline]
     pub(crate) fn head<'g>(
         &self,
         slot: usize,
         guard: &'g Guard,
     ) -> Result<Option<VersionRef<'g>>, NoSlots> {
-        if !self.touched.load(Ordering::Relaxed) {
-            self.touched.store(true, Ordering::Relaxed);
-        }
+        self.touched.insert(slot);
         self.peek(slot, guard)
     }
 
-    /// The same for who is no reason to keep the chunk in memory.
+    /// The same for who is no reason to keep the row in memory.
     #[inline]
     pub(crate) fn peek<'g>(
         &self,
@@ -377,13 +566,29 @@ impl Chunk {
     ) -> Result<Option<VersionRef<'g>>, NoSlots> {
         let slots = self.slots(guard)?;
         point();
-        let at = thawed(slots.0[slot].load(Ordering::SeqCst));
-        Ok(VersionRef::from_raw(at, guard))
+        let at = slots.0[slot].load(Ordering::SeqCst);
+        if at.addr() & MARKS == 0 {
+            Ok(VersionRef::from_raw(at, guard))
+        } else {
+            look_through(at, guard)
+        }
     }
 
-    /// What it took when it was evicted last, if it was.
-    pub(crate) fn evicted_bytes(&self) -> Option<u64> {
-        Some(self.evicted_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    /// What some of the slots that are absent will take, if it is known what they took.
+    pub(crate) fn absent_bytes(&self, absence: &Absence, wanted: &SlotSet) -> Option<u64> {
+        let bytes = self.absent_bytes.load(Ordering::Relaxed);
+        let rows = self.saved().both(&absence.slots);
+        if bytes == 0 || rows.is_empty() {
+            return None;
+        }
+        let wanted = rows.both(wanted).len() as u64;
+        let slots = if self.is_present() { 0 } else { SLOTS_BYTES };
+        Some((bytes * wanted).div_ceil(rows.len() as u64) + slots as u64)
+    }
+
+    /// Rows that took so many bytes have gone.
+    pub(super) fn count_absent(&self, bytes: usize) {
+        self.absent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// May some row have shared locks?
@@ -426,10 +631,10 @@ impl Chunk {
         let raw = fresh.version.as_ptr();
         point();
         // The guard keeps `expected` from being freed and its address from being used again, so equality of addresses
-        // is identity. A frozen slot equals no address (V8).
+        // is identity. A frozen slot equals no address (V8), nor does an absent one (V9).
         match slots.0[slot].compare_exchange(expected, raw, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {}
-            Err(found) if is_frozen(found) => return Err(NoSlots),
+            Err(found) if found.addr() & MARKS != 0 => return Err(NoSlots),
             Err(_) => return Ok(None),
         }
         std::mem::forget(fresh);
@@ -512,6 +717,16 @@ impl Chunk {
                 std::hint::spin_loop();
             }
         }
+    }
+}
+
+/// What is in a slot with a mark.
+#[cold]
+fn look_through(at: *mut Version, guard: &Guard) -> Result<Option<VersionRef<'_>>, NoSlots> {
+    if is_absent(at) {
+        Err(NoSlots)
+    } else {
+        Ok(VersionRef::from_raw(thawed(at), guard))
     }
 }
 

@@ -29,8 +29,7 @@ fn explore(test: fn(Arc<Chunk>)) {
         let mut slots = UnsharedSlots::new(memory);
         slots.replace(0, Csn(1), Some(b"oldest"));
         let chunk = Arc::new(Chunk::absent(memory));
-        let absence = chunk.absence().expect("absent");
-        assert!(chunk.bring(absence, slots, &SlotSet::default()).is_ok());
+        bring_all(&chunk, slots);
         set_hook(Some(thread::yield_now));
         test(chunk);
         set_hook(None);
@@ -43,6 +42,14 @@ fn explore(test: fn(Arc<Chunk>)) {
         std::thread::yield_now();
     }
     panic!("{} bytes are not freed", memory.used_bytes());
+}
+
+/// Fills a chunk that is absent.
+fn bring_all(chunk: &Chunk, rows: UnsharedSlots) {
+    let guard = Guard::pin();
+    let absence = chunk.absence(&guard).expect("nobody brings anything");
+    let brought = chunk.bring(&absence, rows, &SlotSet::ALL, &SlotSet::NONE, &guard);
+    assert_eq!(brought, Some(SlotSet::ALL));
 }
 
 impl Chunk {
@@ -406,8 +413,7 @@ fn what_an_unshared_chunk_replaces_is_gone_at_once() {
     assert_eq!(chunk.row(4), None);
     let slots = chunk;
     let chunk = Chunk::absent(memory);
-    let absence = chunk.absence().expect("absent");
-    assert!(chunk.bring(absence, slots, &SlotSet::default()).is_ok());
+    bring_all(&chunk, slots);
     let guard = Guard::pin();
     let head = chunk.head(3, &guard).expect("present").expect("a row");
     assert!(matches!(head.stamp(), Stamp::Committed(Csn(7))));
@@ -437,4 +443,161 @@ fn a_chunk_of_two_lanes_is_local_to_neither_until_both_have_hardened() {
     let later = again.stamped(1, 9, 7);
     assert!(later.is_local(1, 7), "everybody before has hardened");
     assert!(!later.is_local(0, 8));
+}
+
+/// A chunk of which the checkpoint at CSN 9 has rows in the slots 0 to 3, as `number` says, absent as a whole.
+fn stored(number: u8, slots: &SlotSet) -> UnsharedSlots {
+    let mut rows = UnsharedSlots::new(&crate::memory::UNLIMITED);
+    for slot in slots.iter() {
+        rows.replace(slot, Csn(1), Some(&[number, slot as u8]));
+    }
+    rows
+}
+
+fn set(slots: &[usize]) -> SlotSet {
+    let one = |set: SlotSet, slot: &usize| set.union(&SlotSet::one(*slot));
+    slots.iter().fold(SlotSet::NONE, one)
+}
+
+/// What is in a slot; `Err`: it is absent.
+fn peek<'g>(chunk: &Chunk, slot: usize, guard: &'g Guard) -> Result<Option<&'g [u8]>, NoSlots> {
+    let head = chunk.peek(slot, guard)?;
+    Ok(head.map(VersionRef::row))
+}
+
+const PUBLISHED: Csn = Csn(9);
+
+#[test]
+fn rows_come_and_go_alone() {
+    let guard = Guard::pin();
+    let chunk = Chunk::absent(&crate::memory::UNLIMITED);
+    let saved = set(&[0, 1, 2, 3]);
+    let absence = chunk.absence(&guard).expect("nobody brings anything");
+    assert_eq!(*absence.slots(), SlotSet::ALL);
+    // A row that was read, and is not wanted, is not put in.
+    let rows = stored(1, &set(&[0, 1, 2]));
+    let brought = chunk.bring(&absence, rows, &set(&[0, 1]), &saved, &guard);
+    assert_eq!(brought, Some(set(&[0, 1])));
+    assert_eq!(peek(&chunk, 0, &guard), Ok(Some(&[1, 0][..])));
+    for slot in [2, 3] {
+        assert_eq!(peek(&chunk, slot, &guard), Err(NoSlots));
+    }
+    assert_eq!(peek(&chunk, 4, &guard), Ok(None), "there is no row");
+    let absence = chunk.absence(&guard).expect("nobody brings anything");
+    assert_eq!(*absence.slots(), set(&[2, 3]));
+    assert_eq!(
+        chunk.evict(PUBLISHED, &set(&[0, 1]), &guard),
+        Err(Kept::Used)
+    );
+    let gone = chunk
+        .evict(PUBLISHED, &set(&[1]), &guard)
+        .expect("the other");
+    assert_eq!((gone.rows, gone.whole), (1, false));
+    assert_eq!(peek(&chunk, 0, &guard), Err(NoSlots));
+    assert_eq!(peek(&chunk, 1, &guard), Ok(Some(&[1, 1][..])));
+    let gone = chunk.evict(PUBLISHED, &SlotSet::NONE, &guard).expect("all");
+    assert_eq!((gone.rows, gone.whole), (1, true));
+    assert!(!chunk.is_present());
+}
+
+/// What was read for an absence that is over is not put in, however the slot looks by now (ABA).
+#[test]
+fn what_is_stale_is_not_brought() {
+    let guard = Guard::pin();
+    let chunk = Chunk::absent(&crate::memory::UNLIMITED);
+    let saved = set(&[0, 1]);
+    let early = chunk.absence(&guard).expect("nobody brings anything");
+    let rows = stored(2, &saved);
+    assert!(chunk.bring(&early, rows, &saved, &saved, &guard).is_some());
+    let evicted = chunk.evict(PUBLISHED, &set(&[1]), &guard);
+    assert_eq!(evicted.map(|gone| gone.rows), Ok(1));
+    assert!(!chunk.is_still(&early));
+    let late = chunk.bring(&early, stored(1, &saved), &saved, &saved, &guard);
+    assert_eq!(late, None);
+    assert_eq!(peek(&chunk, 0, &guard), Err(NoSlots));
+    // One that was noted before the last slots went does not count for them.
+    let partly = chunk.absence(&guard).expect("nobody brings anything");
+    assert_eq!(*partly.slots(), set(&[0]));
+    let gone = chunk.evict(PUBLISHED, &SlotSet::NONE, &guard).expect("all");
+    assert!(gone.whole);
+    let brought = chunk.bring(&partly, stored(2, &saved), &saved, &saved, &guard);
+    assert_eq!(brought, Some(set(&[0])));
+    assert_eq!(peek(&chunk, 0, &guard), Ok(Some(&[2, 0][..])));
+    assert_eq!(
+        peek(&chunk, 1, &guard),
+        Err(NoSlots),
+        "it may have changed since"
+    );
+}
+
+/// A page may be older than the slots that were dropped after it was looked up: which slots are empty is known better here.
+#[test]
+fn slots_that_are_made_anew_are_as_the_newest_checkpoint_has_them() {
+    let guard = Guard::pin();
+    let chunk = Chunk::absent(&crate::memory::UNLIMITED);
+    let first = chunk.absence(&guard).expect("nobody brings anything");
+    let before = set(&[0, 1]);
+    let rows = stored(1, &before);
+    assert!(
+        chunk
+            .bring(&first, rows, &before, &before, &guard)
+            .is_some()
+    );
+    let evicted = chunk.evict(PUBLISHED, &set(&[1]), &guard);
+    assert!(evicted.is_ok());
+    let absence = chunk.absence(&guard).expect("nobody brings anything");
+    // Row 1 is deleted, and a checkpoint says so, before what was read comes.
+    let head = chunk.peek(1, &guard).expect("there").expect("a row");
+    assert!(chunk.prune_lock().take_all(1, head, &guard));
+    assert_eq!(
+        chunk.evict(PUBLISHED, &SlotSet::NONE, &guard),
+        Err(Kept::Unsaved),
+        "the checkpoint has what is not there"
+    );
+    chunk.set_saved(&set(&[0]));
+    assert!(chunk.evict(PUBLISHED, &SlotSet::NONE, &guard).is_ok());
+    assert!(!chunk.is_present());
+    let rows = stored(1, &before);
+    let brought = chunk.bring(&absence, rows, &set(&[0]), &before, &guard);
+    assert_eq!(brought, Some(set(&[0])));
+    assert_eq!(peek(&chunk, 1, &guard), Ok(None));
+}
+
+/// A chunk with CHANGED keeps its slots, whatever is in them: the next checkpoint looks at them.
+#[test]
+fn changed_slots_wait_for_a_checkpoint() {
+    let guard = Guard::pin();
+    let chunk = Chunk::absent(&crate::memory::UNLIMITED);
+    let saved = set(&[0, 1]);
+    let first = chunk.absence(&guard).expect("nobody brings anything");
+    let rows = stored(1, &saved);
+    assert!(chunk.bring(&first, rows, &saved, &saved, &guard).is_some());
+    chunk.set_changed();
+    let gone = chunk
+        .evict(PUBLISHED, &SlotSet::NONE, &guard)
+        .expect("rows");
+    assert_eq!((gone.rows, gone.whole, gone.unsaved), (2, false, true));
+    assert_eq!(chunk.begin_writing(false), Some(true));
+    assert_eq!(
+        chunk.evict(PUBLISHED, &SlotSet::NONE, &guard),
+        Err(Kept::Unsaved)
+    );
+    chunk.end_writing(false);
+    let gone = chunk.evict(PUBLISHED, &SlotSet::NONE, &guard);
+    assert!(gone.expect("all").whole);
+}
+
+/// Who looks for a row is a reason to keep that one; who looks in passing is none.
+#[test]
+fn rows_that_were_looked_for_are_told_once() {
+    let guard = Guard::pin();
+    let chunk = Chunk::new(&crate::memory::UNLIMITED);
+    for slot in [3, 63, 3] {
+        assert!(chunk.head(slot, &guard).is_ok());
+    }
+    assert!(chunk.peek(5, &guard).is_ok());
+    assert_eq!(chunk.take_touched(), set(&[3, 63]));
+    assert_eq!(chunk.take_touched(), SlotSet::NONE);
+    assert_eq!(set(&[3, 63, 0]).iter().collect::<Vec<_>>(), [0, 3, 63]);
+    assert_eq!(SlotSet::ALL.iter().count(), CHUNK_SLOTS);
 }

@@ -29,7 +29,7 @@ impl UnsharedSlots {
     }
 
     /// Slots that nobody has seen, counted in `memory`.
-    pub(super) fn from_slots(slots: Box<Slots>, memory: &'static Memory) -> UnsharedSlots {
+    fn from_slots(slots: Box<Slots>, memory: &'static Memory) -> UnsharedSlots {
         UnsharedSlots {
             slots: Some(slots),
             bytes: 0,
@@ -43,6 +43,16 @@ impl UnsharedSlots {
             Some(slots) => slots,
             None => Slots::new(self.memory),
         }
+    }
+
+    /// Takes the version out of a slot.
+    pub(super) fn take(&mut self, slot: usize) -> Option<Fresh> {
+        let slots = self.slots.as_mut()?;
+        let taken = std::mem::replace(slots.0[slot].get_mut(), std::ptr::null_mut());
+        Some(Fresh {
+            version: NonNull::new(taken)?,
+            memory: self.memory,
+        })
     }
 
     /// What was put in takes so much, if nothing was replaced.

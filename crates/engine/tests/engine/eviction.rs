@@ -56,13 +56,13 @@ pub(crate) fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(8 << 20));
         open(&home, u64::MAX)
     }
 
     /// With rows 0 to `count`, whose rids are their keys, in a checkpoint.
-    fn saved(count: i64) -> Place {
+    pub(crate) fn saved(count: i64) -> Place {
         let place = Place::new();
         let mut txn = place.begin();
         for key in 0..count {
@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// Lets the collector do what it can, and frees what nobody sees any more.
-    fn collect(&self) {
+    pub(crate) fn collect(&self) {
         self.worker.flush(FlushMode::Inline);
         while self.worker.collect_garbage(1000) {}
     }
@@ -96,7 +96,7 @@ impl Place {
         })
     }
 
-    fn balance(&self, txn: &mut Txn, rid: u64) -> Option<i64> {
+    pub(crate) fn balance(&self, txn: &mut Txn, rid: u64) -> Option<i64> {
         self.read(txn, rid).map(|(_, balance)| balance)
     }
 
@@ -114,7 +114,7 @@ impl Place {
         }
     }
 
-    fn update(&self, txn: &mut Txn, rid: u64, balance: i64) -> Result<(), WriteError> {
+    pub(crate) fn update(&self, txn: &mut Txn, rid: u64, balance: i64) -> Result<(), WriteError> {
         let (version, _) = self.read(txn, rid).expect("a row");
         self.update_version(txn, rid, version, balance)
     }
@@ -130,14 +130,14 @@ impl Place {
         self.write(txn, |txn| txn.update(&self.table, Rid(rid), version, &new))
     }
 
-    fn delete(&self, txn: &mut Txn, rid: u64) {
+    pub(crate) fn delete(&self, txn: &mut Txn, rid: u64) {
         let (version, _) = self.read(txn, rid).expect("a row");
         self.write(txn, |txn| txn.delete(&self.table, Rid(rid), version))
             .expect("deletes");
     }
 
     /// Every visible row.
-    fn scan(&self, txn: &mut Txn) -> BTreeMap<i64, i64> {
+    pub(crate) fn scan(&self, txn: &mut Txn) -> BTreeMap<i64, i64> {
         let mut rows = BTreeMap::new();
         let mut cursor = ScanCursor::new(&self.table);
         loop {
@@ -192,10 +192,7 @@ fn what_is_evicted_comes_back_as_it_was() {
         let guard = Guard::pin();
         let absent = txn.read(&place.table, Rid(5), &guard).expect_err("absent");
         drop(guard);
-        assert_eq!(
-            absent.to_string(),
-            "chunk 0 of table 20000 is not in memory"
-        );
+        assert_eq!(absent.to_string(), "row 5 of table 20000 is not in memory");
     }
     let rows = place.scan(&mut txn);
     assert_eq!(rows.len() as i64, 3 * CHUNK + 10);

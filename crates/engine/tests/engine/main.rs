@@ -21,6 +21,7 @@ mod row_lock_stress;
 mod row_locks;
 mod schedules;
 mod serializable;
+mod single_rows;
 mod starts;
 mod stored_indexes;
 mod stress;

@@ -46,7 +46,7 @@ fn exhaust(place: &Place, txn: &mut Txn) {
 }
 
 /// A row of `bytes` that no compression makes smaller.
-fn noise(key: i64, bytes: usize) -> Vec<u8> {
+pub(crate) fn noise(key: i64, bytes: usize) -> Vec<u8> {
     let mut state = key as u64 * 2 + 1;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -221,6 +221,7 @@ fn a_load_without_room_is_refused() {
         reader
             .read(&place.table, Rid(0), &guard)
             .expect_err("absent")
+            .with_neighbours()
     };
     {
         let mut wait = pin!(absent.wait(&mut reader));
