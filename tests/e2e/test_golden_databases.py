@@ -29,7 +29,7 @@ def test_opens_and_is_the_same(found):
     assert_clean(str(server.data))
     server.start(BY_HAND)
     recovery = one(server, "logstead_recovery")
-    assert recovery["checkpoint_pages"] > 0 and recovery["chunks"] > 0 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
+    assert recovery["chunks_with_tails_at_start"] > 0 and recovery["chunks"] > 0 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
     # Both have chunks of 1,024 rows: made anew at the first start, and that is kept.
     assert recovery["upgraded_bytes"] > 0, recovery
     assert_same(golden_database.dump(server), expected, name)
