@@ -147,6 +147,7 @@ mod table;
 mod table_lock;
 mod tree;
 mod txn;
+mod verify;
 #[allow(
     unsafe_code,
     reason = "lock-free version chains: with `tree::cell` the modules with unsafe code"
@@ -199,6 +200,7 @@ pub use table::{RowLockCounts, Table};
 pub use table_lock::TableLock;
 pub use tree::TreeReport;
 pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};
+pub use verify::{IndexReport, Scratch, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
 pub use wait::{Blocker, LockWait, WaitError};
 pub use worker::Worker;

@@ -152,8 +152,14 @@ pub(crate) fn command_line() -> Command {
         .subcommand(crate::branch::command())
         .subcommand(
             Command::new("fsck")
-                .about("Checks everything that a home holds: the checkpoint's records, pages and references, and the log")
+                .about("Checks everything that a home holds: the checkpoint's records, pages and references, its indexes against its rows, and the log")
                 .arg(url())
+                .arg(Arg::new("restore-points").long("restore-points").action(ArgAction::SetTrue).help(
+                    "Compares the indexes of every restore point with its rows too, not only those of the newest checkpoint",
+                ))
+                .arg(Arg::new("scratch").long("scratch").value_name("DIR").help(
+                    "Where entries of indexes are sorted that do not fit in memory, about 12 bytes for each of a table's; the system's directory for such files by default",
+                ))
                 .arg(crate::branch::of_branch(
                     "Checks this branch of the home; what it needs of its parent is checked with it",
                 )),

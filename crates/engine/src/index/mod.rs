@@ -90,7 +90,7 @@ pub trait KeyExtractor: Send + Sync {
 }
 
 /// Splits an entry into key and rid.
-fn split(entry: &[u8]) -> (&[u8], Rid) {
+pub(crate) fn split(entry: &[u8]) -> (&[u8], Rid) {
     match entry.split_last_chunk::<RID_BYTES>() {
         Some((key, rid)) => (key, Rid(u64::from_be_bytes(*rid))),
         None => (entry, Rid(0)),

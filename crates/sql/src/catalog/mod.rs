@@ -16,9 +16,11 @@ pub(crate) mod index_keys;
 mod information_schema;
 pub mod pg_catalog;
 mod print;
+mod read;
 mod sequence;
 mod store;
 mod stored;
+mod stored_indexes;
 pub mod text;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
@@ -27,6 +29,7 @@ pub use pg_catalog::Tariff;
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub(crate) use store::dependency_failure;
 pub use store::{CatalogStore, StartedIndexes};
+pub use stored_indexes::stored_indexes;
 
 use crate::error::Result;
 use crate::func::Context;

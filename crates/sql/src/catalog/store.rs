@@ -12,13 +12,12 @@
 
 use super::change::{Change, is_stored};
 use super::index_keys::RowKeys;
-use super::pg_catalog::PG_CLASS;
+use super::read::{Catalogs, EachRow, Orphans, Rows};
 use super::sequence::Sequences;
 use super::stored::{
-    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, RELATIONS, SCHEMAS,
-    SEQUENCES, StoredRelation,
+    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, SCHEMAS, SEQUENCES,
 };
-use super::{Catalog, IndexDef, Live, Relation, RelationKind, Schema, Tariff};
+use super::{Catalog, IndexDef, Live, Relation, RelationKind, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
@@ -44,7 +43,7 @@ const ATTEMPTS_MAX: usize = 5_000;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(1);
 
 /// `public`, which may be dropped; the other two schemas are always there.
-const PUBLIC: Oid = 2_200;
+pub(crate) const PUBLIC: Oid = 2_200;
 
 struct Oids {
     next: Oid,
@@ -184,14 +183,14 @@ impl CatalogStore {
             // A sequence is written in the middle of an expression, where nothing can wait.
             table.stay_in_memory();
         }
-        let rows = Rows::read(engine, &worker)?;
+        let rows = read_rows(engine, &worker)?;
         let rows = if rows.counter.is_none() {
             bootstrap(engine, &worker)?;
-            Rows::read(engine, &worker)?
+            read_rows(engine, &worker)?
         } else {
             rows
         };
-        let (store, orphans) = rows.into_store(engine)?;
+        let (store, orphans) = into_store(rows, engine)?;
         store.make_storages(&worker, &mut indexes)?;
         // Whatever the log has told of indexes is used.
         engine.end_start();
@@ -474,169 +473,70 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
     Ok(())
 }
 
-/// Rows that nothing refers to any more.
-type Orphans = Vec<(TableId, Rid)>;
-
-/// Everything stored, as read at start.
-struct Rows {
-    objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
-    sequences: Vec<(Rid, TableId, i64, bool)>,
-    counter: Option<(Rid, Oid)>,
+/// The store, and the rows that nothing refers to any more.
+fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orphans)> {
+    let Catalogs {
+        catalogs,
+        databases,
+        rids,
+        mut orphans,
+    } = rows.catalogs()?;
+    let used: HashSet<TableId> = catalogs
+        .values()
+        .flat_map(|c| c.relations.values())
+        .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
+        .map(|r| r.storage)
+        .collect();
+    let states = rows.sequences.iter().filter(|s| !used.contains(&s.1));
+    orphans.extend(states.map(|s| (SEQUENCES, s.0)));
+    let (rid, next) = rows.counter.ok_or_else(|| {
+        SqlError::new(
+            SqlState::DATA_CORRUPTED,
+            "the stored catalog is damaged: no OID counter",
+        )
+    })?;
+    let store = Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
+        let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
+        let mut current: Vec<_> = catalogs
+            .into_values()
+            .map(|mut catalog| {
+                catalog.notes.databases.clone_from(&databases);
+                catalog.notes.live = Some(Arc::clone(&live));
+                Arc::new(catalog)
+            })
+            .collect();
+        current.sort_by_key(|c| c.database);
+        let sequences = Sequences::default();
+        for (rid, storage, last, called) in rows.sequences.iter().filter(|s| used.contains(&s.1)) {
+            sequences.load(*storage, *last, *called, *rid);
+        }
+        CatalogStore {
+            engine: engine.clone(),
+            current: RwLock::new(current),
+            versions: AtomicU64::new(2),
+            rids: Mutex::new(rids),
+            sequences,
+            oids: Mutex::new(Oids {
+                next: next.max(FIRST_OID + 1),
+                limit: next,
+                rid,
+                csn: Csn::ZERO,
+            }),
+            tariff: RwLock::default(),
+            recovery: OnceLock::new(),
+            started_indexes: OnceLock::new(),
+        }
+    });
+    Ok((store, orphans))
 }
 
-impl Rows {
-    fn read(engine: &Engine, worker: &Worker) -> Result<Rows> {
-        let mut txn = worker.begin(Isolation::ReadCommitted);
-        txn.begin_statement();
-        let mut rows = Rows {
-            objects: HashMap::new(),
-            sequences: Vec::new(),
-            counter: None,
-        };
-        for id in OBJECT_TABLES {
-            let mut list = Vec::new();
-            each_row(engine, &mut txn, id, |rid, row| {
-                list.push((rid, ObjectRow::decode(row)?));
-                Ok(())
-            })?;
-            rows.objects.insert(id, list);
-        }
-        each_row(engine, &mut txn, SEQUENCES, |rid, row| {
-            let (storage, last, called) = stored::decode_sequence(row)?;
-            rows.sequences.push((rid, storage, last, called));
-            Ok(())
-        })?;
-        each_row(engine, &mut txn, COUNTER, |rid, row| {
-            rows.counter = Some((rid, stored::decode_counter(row)?));
-            Ok(())
-        })?;
-        txn.abort();
-        Ok(rows)
-    }
-
-    fn take(&mut self, table: TableId) -> Vec<(Rid, ObjectRow)> {
-        self.objects.remove(&table).unwrap_or_default()
-    }
-
-    /// The store, and the rows that nothing refers to any more.
-    fn into_store(mut self, engine: &Engine) -> Result<(Arc<CatalogStore>, Orphans)> {
-        let mut orphans = Vec::new();
-        let mut rids = HashMap::new();
-        let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
-        let mut databases = Vec::new();
-        for (rid, row) in self.take(DATABASES) {
-            rids.insert((DATABASES, 0, row.oid), rid);
-            let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
-            catalog.schemas.remove(&PUBLIC);
-            databases.push((row.oid, row.key.name));
-            catalogs.insert(row.oid, catalog);
-        }
-        databases.sort();
-        for (rid, row) in self.take(SCHEMAS) {
-            rids.insert((SCHEMAS, row.key.database, row.oid), rid);
-            if let Some(catalog) = catalogs.get_mut(&row.key.database) {
-                catalog.schemas.insert(
-                    row.oid,
-                    Arc::new(Schema {
-                        oid: row.oid,
-                        name: row.key.name,
-                    }),
-                );
-            }
-        }
-        // Indexes hang on tables: tables first, then indexes from the oldest on.
-        let mut relations = self.take(RELATIONS);
-        relations.sort_by_key(|(_, row)| row.oid);
-        let mut indexes = Vec::new();
-        for (rid, row) in &relations {
-            rids.insert((RELATIONS, row.key.database, row.oid), *rid);
-            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
-                continue;
-            };
-            match stored::decode_relation(row)? {
-                StoredRelation::Relation(mut relation, options) => {
-                    let schema = catalog.schemas.get(&relation.schema);
-                    relation.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
-                    Change::Options(relation.oid, options).apply(catalog);
-                    Change::PutRelation(Arc::from(relation)).apply(catalog);
-                }
-                StoredRelation::Index(index, options) => {
-                    indexes.push((row.key.database, index, options))
-                }
-            }
-        }
-        for (database, index, options) in indexes {
-            if let Some(catalog) = catalogs.get_mut(&database) {
-                Change::Options(index.oid, options).apply(catalog);
-                Change::PutIndex(Arc::new(index)).apply(catalog);
-            }
-        }
-        for (rid, row) in self.take(stored::COMMENTS) {
-            rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
-            let catalog = catalogs.get_mut(&row.key.database);
-            match (catalog, read_comment(&row)) {
-                // A comment outlives its table or index in the log, nowhere else.
-                (Some(catalog), Some(((class, object, _), _)))
-                    if class == PG_CLASS && catalog.name_of(object).is_none() =>
-                {
-                    orphans.push((stored::COMMENTS, rid));
-                }
-                (Some(catalog), Some((key, text))) => {
-                    Change::Comment(key, Some(text)).apply(catalog)
-                }
-                _ => {}
-            }
-        }
-        let used: HashSet<TableId> = catalogs
-            .values()
-            .flat_map(|c| c.relations.values())
-            .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
-            .map(|r| r.storage)
-            .collect();
-        let states = self.sequences.iter().filter(|s| !used.contains(&s.1));
-        orphans.extend(states.map(|s| (SEQUENCES, s.0)));
-        let (rid, next) = self.counter.ok_or_else(|| {
-            SqlError::new(
-                SqlState::DATA_CORRUPTED,
-                "the stored catalog is damaged: no OID counter",
-            )
-        })?;
-        let store = Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
-            let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
-            let mut current: Vec<_> = catalogs
-                .into_values()
-                .map(|mut catalog| {
-                    catalog.notes.databases.clone_from(&databases);
-                    catalog.notes.live = Some(Arc::clone(&live));
-                    Arc::new(catalog)
-                })
-                .collect();
-            current.sort_by_key(|c| c.database);
-            let sequences = Sequences::default();
-            for (rid, storage, last, called) in
-                self.sequences.iter().filter(|s| used.contains(&s.1))
-            {
-                sequences.load(*storage, *last, *called, *rid);
-            }
-            CatalogStore {
-                engine: engine.clone(),
-                current: RwLock::new(current),
-                versions: AtomicU64::new(2),
-                rids: Mutex::new(rids),
-                sequences,
-                oids: Mutex::new(Oids {
-                    next: next.max(FIRST_OID + 1),
-                    limit: next,
-                    rid,
-                    csn: Csn::ZERO,
-                }),
-                tariff: RwLock::default(),
-                recovery: OnceLock::new(),
-                started_indexes: OnceLock::new(),
-            }
-        });
-        Ok((store, orphans))
-    }
+/// All rows of the catalog's own tables, at the start.
+fn read_rows(engine: &Engine, worker: &Worker) -> Result<Rows> {
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let rows = Rows::read(|id, each| each_row(engine, &mut txn, id, each));
+    txn.abort();
+    rows
 }
 
 /// Name of a comment's row: object and column.
@@ -644,21 +544,7 @@ pub(crate) fn comment_name(object: Oid, sub: i32) -> String {
     format!("{object}/{sub}")
 }
 
-fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
-    let (object, sub) = row.key.name.split_once('/')?;
-    let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
-    Some((
-        (row.key.namespace, object.parse().ok()?, sub.parse().ok()?),
-        Arc::from(text),
-    ))
-}
-
-fn each_row(
-    engine: &Engine,
-    txn: &mut Txn,
-    table: TableId,
-    mut each: impl FnMut(Rid, logstead_engine::RowRef<'_>) -> Result<()>,
-) -> Result<()> {
+fn each_row(engine: &Engine, txn: &mut Txn, table: TableId, each: &mut EachRow<'_>) -> Result<()> {
     let table = engine
         .table(table)
         .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;

@@ -1,0 +1,170 @@
+//! The stored catalog, read: from the rows of the catalog's own tables to what each database has.
+//!
+//! Owns: [`Rows`], everything stored, and [`Catalogs`], what it means. Who reads says where rows come from: the engine at a start, or a checkpoint's pages.
+//!
+//! Invariants: all that is read is checked; what does not decode is an error (XX001), what nothing refers to is named as such.
+//!
+//! Does not: make tables or indexes in an engine (`store` does), or change a row.
+
+use super::change::Change;
+use super::pg_catalog::PG_CLASS;
+use super::store::PUBLIC;
+use super::stored::{
+    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, SCHEMAS, SEQUENCES,
+    StoredRelation,
+};
+use super::{Catalog, Schema};
+use crate::error::Result;
+use crate::value::Oid;
+use logstead_engine::RowRef;
+use logstead_types::{Rid, TableId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rows that nothing refers to any more.
+pub(crate) type Orphans = Vec<(TableId, Rid)>;
+
+/// What is called with each row of a table.
+pub(crate) type EachRow<'a> = dyn FnMut(Rid, RowRef<'_>) -> Result<()> + 'a;
+
+/// Everything stored.
+pub(crate) struct Rows {
+    objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
+    /// States of sequences: row, storage, last value, called.
+    pub(crate) sequences: Vec<(Rid, TableId, i64, bool)>,
+    /// The first OID that was never reserved.
+    pub(crate) counter: Option<(Rid, Oid)>,
+}
+
+/// What is stored, by database.
+pub(crate) struct Catalogs {
+    /// By the database's OID.
+    pub(crate) catalogs: HashMap<Oid, Catalog>,
+    /// All databases: OID and name.
+    pub(crate) databases: Vec<(Oid, String)>,
+    /// Rows of objects by (table, database, OID).
+    pub(crate) rids: HashMap<(TableId, Oid, Oid), Rid>,
+    /// Comments on what is not there.
+    pub(crate) orphans: Orphans,
+}
+
+impl Rows {
+    /// Reads all tables: `read` calls what it is given with each row of the table that it names.
+    pub(crate) fn read(
+        mut read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
+    ) -> Result<Rows> {
+        let mut rows = Rows {
+            objects: HashMap::new(),
+            sequences: Vec::new(),
+            counter: None,
+        };
+        for id in OBJECT_TABLES {
+            let mut list = Vec::new();
+            read(id, &mut |rid, row| {
+                list.push((rid, ObjectRow::decode(row)?));
+                Ok(())
+            })?;
+            rows.objects.insert(id, list);
+        }
+        read(SEQUENCES, &mut |rid, row| {
+            let (storage, last, called) = stored::decode_sequence(row)?;
+            rows.sequences.push((rid, storage, last, called));
+            Ok(())
+        })?;
+        read(COUNTER, &mut |rid, row| {
+            rows.counter = Some((rid, stored::decode_counter(row)?));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    fn take(&mut self, table: TableId) -> Vec<(Rid, ObjectRow)> {
+        self.objects.remove(&table).unwrap_or_default()
+    }
+
+    /// What the rows of objects say. They are taken.
+    pub(crate) fn catalogs(&mut self) -> Result<Catalogs> {
+        let mut orphans = Vec::new();
+        let mut rids = HashMap::new();
+        let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
+        let mut databases = Vec::new();
+        for (rid, row) in self.take(DATABASES) {
+            rids.insert((DATABASES, 0, row.oid), rid);
+            let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
+            catalog.schemas.remove(&PUBLIC);
+            databases.push((row.oid, row.key.name));
+            catalogs.insert(row.oid, catalog);
+        }
+        databases.sort();
+        for (rid, row) in self.take(SCHEMAS) {
+            rids.insert((SCHEMAS, row.key.database, row.oid), rid);
+            if let Some(catalog) = catalogs.get_mut(&row.key.database) {
+                catalog.schemas.insert(
+                    row.oid,
+                    Arc::new(Schema {
+                        oid: row.oid,
+                        name: row.key.name,
+                    }),
+                );
+            }
+        }
+        // Indexes hang on tables: tables first, then indexes from the oldest on.
+        let mut relations = self.take(RELATIONS);
+        relations.sort_by_key(|(_, row)| row.oid);
+        let mut indexes = Vec::new();
+        for (rid, row) in &relations {
+            rids.insert((RELATIONS, row.key.database, row.oid), *rid);
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
+                continue;
+            };
+            match stored::decode_relation(row)? {
+                StoredRelation::Relation(mut relation, options) => {
+                    let schema = catalog.schemas.get(&relation.schema);
+                    relation.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                    Change::Options(relation.oid, options).apply(catalog);
+                    Change::PutRelation(Arc::from(relation)).apply(catalog);
+                }
+                StoredRelation::Index(index, options) => {
+                    indexes.push((row.key.database, index, options))
+                }
+            }
+        }
+        for (database, index, options) in indexes {
+            if let Some(catalog) = catalogs.get_mut(&database) {
+                Change::Options(index.oid, options).apply(catalog);
+                Change::PutIndex(Arc::new(index)).apply(catalog);
+            }
+        }
+        for (rid, row) in self.take(stored::COMMENTS) {
+            rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
+            let catalog = catalogs.get_mut(&row.key.database);
+            match (catalog, read_comment(&row)) {
+                // A comment outlives its table or index in the log, nowhere else.
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_CLASS && catalog.name_of(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some((key, text))) => {
+                    Change::Comment(key, Some(text)).apply(catalog)
+                }
+                _ => {}
+            }
+        }
+        Ok(Catalogs {
+            catalogs,
+            databases,
+            rids,
+            orphans,
+        })
+    }
+}
+
+fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
+    let (object, sub) = row.key.name.split_once('/')?;
+    let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
+    Some((
+        (row.key.namespace, object.parse().ok()?, sub.parse().ok()?),
+        Arc::from(text),
+    ))
+}
