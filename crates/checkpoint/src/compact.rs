@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Limits {
     /// Live bytes that one checkpoint moves, at most; one object is always allowed.
     pub moved_bytes_max: u64,
+    /// Bytes of the objects that one checkpoint empties, dead ones too, at most; one object is always allowed. They are perhaps read to find what is alive.
+    pub emptied_bytes_max: u64,
     /// An object is emptied when it has less than this part of live bytes, in percent.
     pub live_percent_min: u64,
     /// So many objects of about one size are put together.
@@ -27,6 +29,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             moved_bytes_max: 32 << 20,
+            emptied_bytes_max: 256 << 20,
             live_percent_min: 50,
             small_objects: 8,
             small_bytes_max: 16 << 20,
@@ -63,10 +66,12 @@ pub(crate) fn choose<'a>(
         .into_values()
         .filter(|of_class| of_class.len() >= limits.small_objects);
     let mut chosen = BTreeSet::new();
-    let mut moved = 0;
+    let (mut moved, mut emptied) = (0, 0_u64);
     for used in sparse.into_iter().chain(many.flatten()) {
         moved += used.live_bytes;
-        if moved > limits.moved_bytes_max && !chosen.is_empty() {
+        emptied = emptied.saturating_add(used.size_bytes);
+        let is_much = moved > limits.moved_bytes_max || emptied > limits.emptied_bytes_max;
+        if is_much && !chosen.is_empty() {
             break;
         }
         chosen.insert(used.object);
@@ -89,6 +94,7 @@ mod tests {
     fn chosen(uses: &[ObjectUse]) -> Vec<u64> {
         let limits = Limits {
             moved_bytes_max: 1_000,
+            emptied_bytes_max: 100_000,
             live_percent_min: 50,
             small_objects: 4,
             small_bytes_max: 500,
@@ -109,6 +115,10 @@ mod tests {
         // 3 gives most, then 4; with 2 it would be too much.
         assert_eq!(chosen(&uses), [3, 4]);
         assert_eq!(chosen(&[used(1, 90_000, 5_000)]), [1]);
+        // However little of them is alive, they may have to be read.
+        let large = [1, 2, 3].map(|n| used(n, 40_000, 10 * n));
+        assert_eq!(chosen(&large), [1, 2]);
+        assert_eq!(chosen(&[used(1, 900_000, 500)]), [1]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! Does not: know which objects exist, or publish anything.
 
 use crate::cache::{CACHE_BYTES, Nodes};
+use crate::contents::page_keys;
 use crate::error::CheckpointError;
 use crate::frame::Encoder;
 use crate::node::{self, Entries, LEVELS_MAX, NODE_BYTES_MIN, Node};
@@ -257,18 +258,50 @@ impl Directory {
         Ok(())
     }
 
-    /// The pages that have bytes in one of these objects.
-    pub fn keys_in(&self, objects: &BTreeSet<ObjectId>) -> Result<Vec<PageKey>, CheckpointError> {
+    /// The pages that have bytes in one of these objects, in order. Looks at the directory's entries if they are not more than `entries_max`; else
+    /// reads the objects, and looks up the pages that are named there: what that costs does not grow with the directory.
+    pub fn keys_in(
+        &self,
+        objects: &BTreeSet<ObjectId>,
+        entries_max: usize,
+    ) -> Result<Vec<PageKey>, CheckpointError> {
         if objects.is_empty() {
             return Ok(Vec::new());
         }
         let is_there = |chain: &Chain| chain.pages().any(|page| objects.contains(&page.object));
-        self.scan(None)
-            .filter_map(|entry| match entry {
-                Ok((key, chain)) => is_there(&chain).then_some(Ok(key)),
-                Err(error) => Some(Err(error)),
-            })
-            .collect()
+        let mut found = Vec::new();
+        for (index, entry) in self.scan(None).enumerate() {
+            if index == entries_max
+                && let Some(named) = self.keys_named_in(objects)?
+            {
+                found.clear();
+                for key in named {
+                    if self.get(&key)?.as_ref().is_some_and(is_there) {
+                        found.push(key);
+                    }
+                }
+                break;
+            }
+            let (key, chain) = entry?;
+            if is_there(&chain) {
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The pages that have, or had, bytes in these objects; `None` if an object is damaged.
+    fn keys_named_in(
+        &self,
+        objects: &BTreeSet<ObjectId>,
+    ) -> Result<Option<BTreeSet<PageKey>>, CheckpointError> {
+        let mut keys = BTreeSet::new();
+        for object in objects {
+            if !page_keys(&*self.nodes.home, *object, &mut keys)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(keys))
     }
 
     /// Everything that the directory needs of one object: its nodes there and pages, in no order.

@@ -25,6 +25,7 @@ mod branch;
 mod cache;
 mod chunk;
 mod compact;
+mod contents;
 mod copy;
 mod directory;
 mod error;

@@ -36,6 +36,9 @@ use logstead_wal::manifest::{Checkpoint, ManifestKeeper, Start};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// A directory with more entries is not looked through for what lies in an object: some 8 MiB of nodes.
+const SCANNED_MAX: usize = 1 << 17;
+
 /// Where the newest checkpoint is named.
 pub trait Head: Send {
     /// Names this checkpoint instead of the one before, by compare and swap. [`HomeError::Misuse`]: it was refused, nothing has changed.
@@ -200,7 +203,7 @@ impl<H: Head> Publisher<H> {
     ) -> Result<Rewrites, CheckpointError> {
         let uses = self.newest.iter().flat_map(|newest| &newest.record.objects);
         let objects = compact::choose(uses, limits);
-        let keys = directory.keys_in(&objects)?;
+        let keys = directory.keys_in(&objects, SCANNED_MAX)?;
         Ok(Rewrites { objects, keys })
     }
 
