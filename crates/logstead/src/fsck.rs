@@ -4,21 +4,22 @@
 //! Which indexes there are, and how their keys are made, follows from the catalog that is in the checkpoint itself; no server is started.
 //!
 //! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one before
-//! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now.
+//! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now. Indexes are looked at again table by table.
 
 use crate::branch::open_branch;
 use crate::log::verified;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_checkpoint::{CheckpointError, Point, Record, Report, points};
+use logstead_checkpoint::{CheckpointError, Record, Report, points};
 use logstead_engine::{IndexReport, Scratch, StoredRows};
 use logstead_env::Env;
 use logstead_home::{LogHome, ObjectId};
 use logstead_sql::catalog::stored_indexes;
-use logstead_types::DatabaseId;
+use logstead_types::{DatabaseId, TableId};
 use logstead_wal::inspect::{self, Verified};
 use logstead_wal::manifest::{Checkpoint, Manifest};
 use logstead_wal::recovery::RecoveryError;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
@@ -87,58 +88,118 @@ struct How {
 
 type Failed = Box<dyn Error>;
 
-fn look(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
+fn look(home: &Arc<dyn LogHome>) -> Result<Found, Failed> {
     let manifest = inspect::manifest_of(home.as_ref())?;
     let pages = logstead_checkpoint::fsck(home, manifest.database, manifest.checkpoint.as_ref())?;
     Ok(Found {
-        pages,
-        indexes: indexes(home, &manifest, how)?,
         newest: manifest.checkpoint,
+        pages,
+        indexes: IndexReport::default(),
         log: inspect::verify_home(home.as_ref()),
     })
 }
 
-/// The indexes of the checkpoints that are asked for.
-fn indexes(home: &Arc<dyn LogHome>, manifest: &Manifest, how: &How) -> Result<IndexReport, Failed> {
-    let Some(newest) = &manifest.checkpoint else {
-        return Ok(IndexReport::default());
+fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
+    let mut tries = 1;
+    let mut found = loop {
+        let found = look(home)?;
+        if found.is_clean()
+            || tries == TRIES
+            || inspect::manifest_of(home.as_ref())?.checkpoint == found.newest
+        {
+            break found;
+        }
+        tries += 1;
     };
-    let database = manifest.database;
-    let mut report = indexes_of(home, database, (newest.object, newest.crc), how)?;
-    let older = match how.restore_points {
+    found.indexes = newest_indexes(home, how)?;
+    if how.restore_points {
+        found.indexes.add(older_indexes(home, how)?);
+    }
+    Ok(found)
+}
+
+/// The indexes of the newest checkpoint against its rows, table by table. If what was removed meanwhile is missed, goes on with the checkpoint that is the newest by then.
+fn newest_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
+    let mut report = IndexReport::default();
+    let mut done = BTreeSet::new();
+    let mut tries = 0;
+    loop {
+        let manifest = inspect::manifest_of(home.as_ref())?;
+        let Some(newest) = &manifest.checkpoint else {
+            return Ok(report);
+        };
+        let known = done.len();
+        let of = (newest.object, newest.crc);
+        let found = indexes_of(home, manifest.database, of, how, &mut done, &mut report)?;
+        let is_newest = || Ok::<_, Failed>(manifest_of_now(home)? == manifest.checkpoint);
+        if found.is_clean() || is_newest()? {
+            report.add(found);
+            return Ok(report);
+        }
+        tries = if done.len() > known { 0 } else { tries + 1 };
+        if tries == TRIES {
+            let what = "checkpoints are taken faster than a table and its indexes can be read: try again when the server has less to do, or check a backup";
+            return Err(what.into());
+        }
+    }
+}
+
+fn manifest_of_now(home: &Arc<dyn LogHome>) -> Result<Option<Checkpoint>, Failed> {
+    Ok(inspect::manifest_of(home.as_ref())?.checkpoint)
+}
+
+/// The indexes of restore points.
+fn older_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
+    let manifest = inspect::manifest_of(home.as_ref())?;
+    let points_of = |manifest: &Manifest| match points(home.as_ref(), manifest) {
+        Err(CheckpointError::Home(error)) => Err(Failed::from(error)),
         // What cannot be read of them is told by who reads all pages.
-        true => match points(home.as_ref(), manifest) {
-            Err(CheckpointError::Home(error)) => return Err(error.into()),
-            points => points.unwrap_or_default(),
-        },
-        false => Vec::new(),
+        points => Ok(points.unwrap_or_default()),
     };
-    let named = |point: &Point| (point.record.object, point.record.crc);
-    for (object, crc) in older.iter().map(named) {
-        if object == newest.object {
-            continue;
+    let mut report = IndexReport::default();
+    for point in points_of(&manifest)?
+        .iter()
+        .filter(|point| !point.is_newest)
+    {
+        let record = point.record;
+        let (mut own, mut done) = (IndexReport::default(), BTreeSet::new());
+        let of = (record.object, record.crc);
+        let rest = indexes_of(home, manifest.database, of, how, &mut done, &mut own)?;
+        own.add(rest);
+        if !own.is_clean() {
+            let now = points_of(&inspect::manifest_of(home.as_ref())?)?;
+            if !now.iter().any(|point| point.record == record) {
+                // It was given up while it was being read.
+                continue;
+            }
         }
-        let mut found = indexes_of(home, database, (object, crc), how)?;
-        for damage in &mut found.damage {
-            *damage = format!("checkpoint record {object}: {damage}");
+        for damage in &mut own.damage {
+            *damage = format!("checkpoint record {}: {damage}", record.object);
         }
-        report.add(found);
+        report.add(own);
     }
     Ok(report)
 }
 
-/// The indexes of one checkpoint against its rows.
+/// Compares the indexes of one checkpoint with its rows, but for tables that are `done`. What is said of those that are sound goes to `report`, and they are done; given is what is said
+/// of the others.
 fn indexes_of(
     home: &Arc<dyn LogHome>,
     database: DatabaseId,
     (object, crc): (ObjectId, u32),
     how: &How,
+    done: &mut BTreeSet<TableId>,
+    report: &mut IndexReport,
 ) -> Result<IndexReport, Failed> {
+    let mut found = IndexReport::default();
     let record = match Record::read(home.as_ref(), database, object, crc) {
         Ok(record) => record,
         Err(CheckpointError::Home(error)) => return Err(error.into()),
-        // It is told by who reads all pages.
-        Err(_) => return Ok(IndexReport::default()),
+        Err(error) => {
+            found.damages = 1;
+            found.damage.push(format!("no index is compared: {error}"));
+            return Ok(found);
+        }
     };
     let mut rows = StoredRows::new(home, &record);
     let mut unread = None;
@@ -156,35 +217,37 @@ fn indexes_of(
         }
         wrong.map_or(Ok(()), Err)
     });
-    let why = match (unread, catalog) {
+    let catalog = match (unread, catalog) {
         (Some(CheckpointError::Home(error)), _) => return Err(error.into()),
-        (Some(error), _) => error.to_string(),
-        (None, Err(error)) => error.to_string(),
-        (None, Ok(catalog)) => return Ok(rows.check_indexes(&catalog, &how.scratch)?),
-    };
-    Ok(IndexReport {
-        damage: vec![format!(
-            "no index of the checkpoint at CSN {} is compared with its rows, for its catalog cannot be read: {why}",
-            record.csn
-        )],
-        damages: 1,
-        ..IndexReport::default()
-    })
-}
-
-fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
-    let mut tries = 1;
-    loop {
-        let found = look(home, how)?;
-        if found.is_clean() || inspect::manifest_of(home.as_ref())?.checkpoint == found.newest {
+        (None, Ok(catalog)) => catalog,
+        (unread, catalog) => {
+            let why = unread.map(|error| error.to_string());
+            let why = why.or(catalog.err().map(|error| error.to_string()));
+            found.damages = 1;
+            found.damage.push(format!(
+                "no index of the checkpoint at CSN {} is compared with its rows, for its catalog cannot be read: {}",
+                record.csn,
+                why.unwrap_or_default()
+            ));
             return Ok(found);
         }
-        if tries == TRIES {
-            let what = "checkpoints are taken faster than one can be read: try again when the server has less to do, or check a backup";
-            return Err(what.into());
+    };
+    let in_use = rows.in_use(&catalog);
+    let used: usize = in_use.values().map(Vec::len).sum();
+    for (table, indexes) in &in_use {
+        if done.contains(table) {
+            continue;
         }
-        tries += 1;
+        let of_table = rows.check_table(*table, indexes, &how.scratch)?;
+        if of_table.is_clean() {
+            report.add(of_table);
+            done.insert(*table);
+        } else {
+            found.add(of_table);
+        }
     }
+    found.not_used = (record.indexes.len() - used) as u64;
+    Ok(found)
 }
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {

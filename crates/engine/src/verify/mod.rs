@@ -163,44 +163,49 @@ impl<'c> StoredRows<'c> {
         Ok(())
     }
 
-    /// Compares the indexes that the checkpoint has with its rows. `indexes` are those that its catalog names.
-    pub fn check_indexes(
+    /// Of the indexes that its catalog names those that the checkpoint has, and that a start would use: the others, or what is stored of them, are made
+    /// anew from rows. By table.
+    pub fn in_use<'i>(
+        &self,
+        indexes: &'i [StoredIndex],
+    ) -> BTreeMap<TableId, Vec<&'i StoredIndex>> {
+        let mut tables: BTreeMap<TableId, Vec<&StoredIndex>> = BTreeMap::new();
+        for index in indexes {
+            let stored = self.record.index(index.table, index.index);
+            if stored.is_some_and(|stored| stored.keys == index.keys.keys()) {
+                tables.entry(index.table).or_default().push(index);
+            }
+        }
+        tables
+    }
+
+    /// Compares indexes of one table with its rows.
+    pub fn check_table(
         &mut self,
-        indexes: &[StoredIndex],
+        table: TableId,
+        indexes: &[&StoredIndex],
         scratch: &Scratch,
     ) -> Result<IndexReport, VerifyError> {
-        self.check(indexes, scratch, RECORDS_MAX)
+        self.check(table, indexes, scratch, RECORDS_MAX)
     }
 
     fn check(
         &mut self,
-        indexes: &[StoredIndex],
+        table: TableId,
+        indexes: &[&StoredIndex],
         scratch: &Scratch,
         records_max: usize,
     ) -> Result<IndexReport, VerifyError> {
         let mut report = IndexReport::default();
-        let mut tables: BTreeMap<TableId, Vec<&StoredIndex>> = BTreeMap::new();
-        let mut used = 0;
-        for index in indexes {
-            let stored = self.record.index(index.table, index.index);
-            // Made in another way, or not to be used: a start looks at the same number.
-            if stored.is_some_and(|stored| stored.keys == index.keys.keys()) {
-                tables.entry(index.table).or_default().push(index);
-                used += 1;
-            }
-        }
-        report.not_used = self.record.indexes.len() as u64 - used;
-        for (table, indexes) in tables {
-            let mut check = Check {
-                directory: &self.directory,
-                reader: &mut self.reader,
-                size: self.record.chunk_size,
-                table,
-                indexes,
-                report: &mut report,
-            };
-            check.table(scratch, records_max)?;
-        }
+        let mut check = Check {
+            directory: &self.directory,
+            reader: &mut self.reader,
+            size: self.record.chunk_size,
+            table,
+            indexes,
+            report: &mut report,
+        };
+        check.table(scratch, records_max)?;
         Ok(report)
     }
 }
@@ -262,7 +267,7 @@ struct Check<'c> {
     reader: &'c mut PageReader,
     size: ChunkSize,
     table: TableId,
-    indexes: Vec<&'c StoredIndex>,
+    indexes: &'c [&'c StoredIndex],
     report: &'c mut IndexReport,
 }
 

@@ -188,7 +188,12 @@ fn compared(home: &Arc<dyn LogHome>, record: &Record, records_max: usize) -> Ind
     });
     let indexes: Vec<_> = indexes.into_iter().flatten().collect();
     let mut rows = StoredRows::new(home, record);
-    rows.check(&indexes, &scratch, records_max).unwrap()
+    let mut report = IndexReport::default();
+    for (table, indexes) in rows.in_use(&indexes) {
+        report.add(rows.check(table, &indexes, &scratch, records_max).unwrap());
+    }
+    report.not_used = record.indexes.len() as u64 - report.indexes;
+    report
 }
 
 /// With everything in memory, and with a file for every few records.
