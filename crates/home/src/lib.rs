@@ -47,7 +47,7 @@ pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};
 
 pub use logstead_env::Buffer;
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use std::fmt;
 use std::time::Duration;
 
@@ -163,6 +163,9 @@ pub trait SideWriter: Send {
 /// Called when `ensure_room`, refused before, may answer otherwise now. Without any lock of the home held.
 pub type RoomListener = Box<dyn Fn() + Send + Sync>;
 
+/// The largest part of a side segment that a home makes of what is appended in smaller pieces.
+pub(crate) const SIDE_PART_BYTES: usize = 4 << 20;
+
 /// A place where the log lives.
 ///
 /// **Order.** The places of one lane's appends are claimed in order by [`place`](Self::place), and follow one another
@@ -270,8 +273,10 @@ pub trait LogHome: Send + Sync {
         self.rewrite(lane, at, block, len)
     }
 
-    /// Recovery has completed every copy, and is about to write its mark: they count from now on.
-    fn copies_completed(&self) -> Result<(), HomeError> {
+    /// Recovery has completed every copy, and is about to write its mark: they count from now on. `epoch` is the newest that had begun when the start took over: side segments of
+    /// later ones belong to a server that has taken over from it, and are left alone.
+    fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError> {
+        let _only_one = epoch;
         Ok(())
     }
 

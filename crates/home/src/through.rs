@@ -25,7 +25,7 @@ macro_rules! all_but_objects {
             fn has_copy(&self, copy: usize) -> bool;
             fn copies_behind(&self) -> Vec<usize>;
             fn rewrite_copy(&self, copy: usize, lane: logstead_types::LaneId, at: $crate::Position, block: &logstead_env::Buffer, len: usize) -> Result<(), $crate::HomeError>;
-            fn copies_completed(&self) -> Result<(), $crate::HomeError>;
+            fn copies_completed(&self, epoch: logstead_types::Epoch) -> Result<(), $crate::HomeError>;
             fn open_lane(&self, lane: logstead_types::LaneId, first_segment: u64) -> Result<(), $crate::NoRoom>;
             fn set_room_listener(&self, lane: logstead_types::LaneId, listener: $crate::RoomListener);
             fn ensure_room(&self, lane: logstead_types::LaneId, bytes: u64) -> Result<(), $crate::NoRoom>;

@@ -6,7 +6,7 @@ use logstead_home::{
     Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, Purpose, ReplicatedHome,
     ReplicatedOptions, SimulatedHome, Source, conformance,
 };
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -425,14 +425,14 @@ fn a_damaged_record_of_one_member_refuses_no_start() {
         assert_eq!(thing.0, b"precious");
         home.compare_and_swap("thing", thing.1, b"changed")
             .expect("swaps");
-        home.copies_completed().expect("settles");
+        home.copies_completed(Epoch(9)).expect("settles");
         drop(home);
         let untouched = children[1].get("manifest").expect("reads").expect("there");
         assert_eq!(untouched.0, bad);
         children[1] = MemoryHome::new(64 << 10);
         let home = open(&children, Ack::Majority).expect("opens");
         assert_eq!(state_of(&home, 1), "not counted yet");
-        home.copies_completed().expect("settles");
+        home.copies_completed(Epoch(9)).expect("settles");
         assert_eq!(state_of(&home, 1), "member");
     }
 }
@@ -468,7 +468,7 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
         "whatever the old members had"
     );
     assert_eq!(state_of(&home, 2), "not counted yet");
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(state_of(&home, 2), "member");
     assert_eq!(children[3].sides(LANE).expect("lists"), [7]);
     drop(home);
@@ -481,13 +481,13 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
         home.get("thing").expect("reads").expect("is there").0,
         b"one"
     );
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     drop(home);
     // What was away is marked, and completed when it is back.
     children[0].set_presence(Presence::Here);
     let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
     assert_eq!(home.copies_behind(), [0]);
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     drop(home);
     let home = open(&list([0, 1, 3]), Ack::All).expect("opens");
     assert_eq!(
@@ -516,10 +516,10 @@ fn who_has_lost_the_lease_does_not_change_the_members() {
         taken
     );
     assert!(matches!(
-        second.copies_completed(),
+        second.copies_completed(Epoch(9)),
         Err(HomeError::Fenced(_))
     ));
-    first.copies_completed().expect("settles");
+    first.copies_completed(Epoch(9)).expect("settles");
     drop((first, second));
     open(&list([1, 2, 3]), Ack::Majority).expect("0, 1 and 2 are still the members");
     assert!(refused(&list([0, 3, 3]), Ack::Majority).contains("the same place"));
@@ -544,13 +544,13 @@ fn members_that_changed_before_the_lease_was_claimed_are_noticed() {
             None => quick.put_if_absent("manifest", b"quick"),
         };
         let tag = tag.expect("claims");
-        quick.copies_completed().expect("settles");
+        quick.copies_completed(Epoch(9)).expect("settles");
         waiting
             .compare_and_swap("manifest", tag, b"waiting")
             .expect("claims");
         let result = match with_fence {
             true => waiting.fence(LANE, 0, "the test"),
-            false => waiting.copies_completed(),
+            false => waiting.copies_completed(Epoch(9)),
         };
         assert!(matches!(result, Err(HomeError::Conflict(_))), "{result:?}");
     }
@@ -566,7 +566,7 @@ fn a_mark_made_with_the_lease_is_no_other_list() {
     assert!(is_durable(&told));
     home.put_if_absent("manifest", b"claimed").expect("puts");
     home.fence(LANE, 0, "the test").expect("fences");
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
 }
 
 #[test]
@@ -723,7 +723,7 @@ fn a_place_of_its_own_begins_with_most_of_its_homes() {
     let home = open(&children, Ack::Majority).expect("opens");
     assert_eq!(home.get("thing").expect("reads").expect("is there").0, b"x");
     assert_eq!(state_of(&home, 0), "not counted yet");
-    home.copies_completed().expect("completes");
+    home.copies_completed(Epoch(9)).expect("completes");
     assert_eq!(state_of(&home, 0), "member");
     drop(home);
     children[1].set_presence(Presence::Refusing);

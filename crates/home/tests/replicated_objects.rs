@@ -174,7 +174,7 @@ fn who_was_away_is_completed_before_it_counts_and_brings_nothing_back() {
         whole(&home, id(4)).expect("of others"),
         b"while it was away"
     );
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(
         whole(&children[2], id(4)).expect("copied"),
         b"while it was away"
@@ -208,12 +208,12 @@ fn a_new_child_gets_all_objects_and_one_that_cannot_take_them_does_not_count() {
     let list = [0, 1, 3].map(|child| children[child].clone());
     children[3].set_disk_full(true);
     let home = open(&list, Ack::Majority);
-    home.copies_completed().expect("settles without it");
+    home.copies_completed(Epoch(9)).expect("settles without it");
     assert!(state_of(&home, 2).starts_with("left out: completing it"));
     drop(home);
     children[3].set_disk_full(false);
     let home = open(&list, Ack::Majority);
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(state_of(&home, 2), "member");
     for counter in 1..=5 {
         let bytes = vec![counter as u8; 900];
@@ -242,7 +242,7 @@ fn where_nothing_is_missing_completing_costs_a_listing() {
     for counter in 0..20 {
         home.put_object(id(counter), &[1; 1000]).expect("puts");
     }
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     let usage = |child: &SimulatedHome| {
         let usage = SimulatedHome::usage(child);
         (usage.writes, usage.reads, usage.lists)
@@ -251,7 +251,7 @@ fn where_nothing_is_missing_completing_costs_a_listing() {
     let home = open();
     home.get("thing").expect("reads");
     let before = children.each_ref().map(usage);
-    home.copies_completed().expect("settles");
+    home.copies_completed(Epoch(9)).expect("settles");
     for (child, before) in children.iter().zip(before) {
         let after = usage(child);
         // Lanes and objects.

@@ -5,12 +5,14 @@ use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{
     Ack, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source,
 };
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 const LANE: LaneId = LaneId(0);
 const ID: u64 = 1 << 32 | 7;
+/// The newest that had begun.
+const EPOCH: Epoch = Epoch(1);
 
 fn buckets(count: usize) -> Vec<MemoryBucket> {
     let new = |_| MemoryBucket::new(MemoryOptions::plain());
@@ -85,7 +87,7 @@ fn a_half_side_segment_does_not_stop_a_start() {
         halve(bucket);
     }
     let home = open(&buckets);
-    home.copies_completed().unwrap();
+    home.copies_completed(EPOCH).unwrap();
     assert!(
         home.report()
             .iter()
@@ -112,7 +114,7 @@ fn a_half_side_segment_is_completed() {
     }
     halve(&buckets[0]);
     let home = open(&buckets);
-    home.copies_completed().unwrap();
+    home.copies_completed(EPOCH).unwrap();
     for bucket in &buckets {
         assert_eq!(read(&child(bucket)).unwrap(), b"a large transaction");
     }
@@ -128,6 +130,57 @@ fn a_lane_with_side_segments_only_is_completed() {
     }
     let home = open(&buckets);
     assert_eq!(home.lanes().unwrap(), [LANE]);
-    home.copies_completed().unwrap();
+    home.copies_completed(EPOCH).unwrap();
     assert_eq!(read(&child(&buckets[2])).unwrap(), b"a large transaction");
+}
+
+/// A start that was overtaken while it slept: the other server writes that one itself.
+#[test]
+fn a_side_segment_of_a_later_epoch_is_left_alone() {
+    let buckets = buckets(3);
+    drop(open(&buckets));
+    store(&child(&buckets[0]), b"a large transaction");
+    let home = open(&buckets);
+    home.copies_completed(Epoch(0)).unwrap();
+    for bucket in &buckets[1..] {
+        assert!(child(bucket).sides(LANE).unwrap().is_empty());
+    }
+    home.copies_completed(EPOCH).unwrap();
+    for bucket in &buckets {
+        assert_eq!(read(&child(bucket)).unwrap(), b"a large transaction");
+    }
+}
+
+/// Two starts that copy one at the same time overwrite one another's parts.
+#[test]
+fn copies_of_a_side_segment_have_the_same_parts() {
+    let parts_of = |bucket: &MemoryBucket| {
+        let objects = bucket.objects().into_iter();
+        let parts = objects.filter(|(name, _)| name.starts_with("side/"));
+        parts
+            .map(|(name, _)| (bucket.peek(&name), name))
+            .collect::<Vec<_>>()
+    };
+    let bytes: Vec<u8> = (0..10_u32 << 20).map(|n| (n / 1_000) as u8).collect();
+    let mut all = Vec::new();
+    // Written in pieces of any size.
+    for piece in [70_000, 1 << 20, 3_000_000, 9 << 20] {
+        let buckets = buckets(3);
+        drop(open(&buckets));
+        let holder = child(&buckets[0]);
+        let (tell, told) = mpsc::channel();
+        let mut side = holder.begin_side(LANE, ID);
+        for piece in bytes.chunks(piece) {
+            side.append(piece.to_vec());
+        }
+        side.finish(Box::new(move |result| drop(tell.send(result))));
+        told.recv().unwrap().unwrap();
+        open(&buckets).copies_completed(EPOCH).unwrap();
+        all.push(parts_of(&buckets[1]));
+        all.push(parts_of(&buckets[2]));
+    }
+    assert!(all[0].len() > 2);
+    for copy in &all {
+        assert_eq!(copy, &all[0]);
+    }
 }

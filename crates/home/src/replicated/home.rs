@@ -7,7 +7,7 @@ use crate::{
     Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
     Position, RoomListener, SegmentInfo, SideWriter, Tag,
 };
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,8 +123,8 @@ impl LogHome for ReplicatedHome {
         inner.enough_to_judge()
     }
 
-    fn copies_completed(&self) -> Result<(), HomeError> {
-        self.inner.settle_members()
+    fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError> {
+        self.inner.settle_members(epoch)
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {

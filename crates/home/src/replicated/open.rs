@@ -16,7 +16,7 @@ use super::state::{Ack, Kept, Member, State};
 use super::{Inner, Purpose, ReplicatedHome, ReplicatedOptions};
 use crate::{Facts, HomeError, LogHome, Tag};
 use logstead_env::Env;
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -497,8 +497,8 @@ impl Inner {
     }
 
     /// All copies that are up are complete: side segments and objects too, and then the list becomes the members.
-    pub(super) fn settle_members(&self) -> Result<(), HomeError> {
-        self.complete_sides()?;
+    pub(super) fn settle_members(&self, epoch: Epoch) -> Result<(), HomeError> {
+        self.complete_sides(epoch)?;
         self.complete_objects()?;
         let up: Vec<bool> = (0..self.children.len())
             .map(|child| self.up(child).is_some())
@@ -591,13 +591,17 @@ impl Inner {
         self.register.lock().set(name, expected, bytes, &amend)
     }
 
-    /// Copies side segments that are whole somewhere to where they are not.
-    fn complete_sides(&self) -> Result<(), HomeError> {
+    /// Copies side segments that are whole somewhere to where they are not. Not those of epochs after `epoch`: who writes them has taken over from this start, and is
+    /// perhaps just sending the parts that are missing, with borders of its own.
+    fn complete_sides(&self, epoch: Epoch) -> Result<(), HomeError> {
         let lanes = self.list("listing lanes", |home| home.lanes())?;
         let lanes: BTreeSet<LaneId> = lanes.into_iter().flat_map(|(_, lanes)| lanes).collect();
         for lane in lanes {
             let listed = self.list("listing side segments", move |home| home.sides(lane))?;
-            let all: BTreeSet<u64> = listed.iter().flat_map(|(_, ids)| ids).copied().collect();
+            let all = listed.iter().flat_map(|(_, ids)| ids).copied();
+            let all: BTreeSet<u64> = all
+                .filter(|id| id >> 32 <= u64::from(epoch.get()))
+                .collect();
             for id in all {
                 let whole = self.has_side(lane, id)?;
                 let holders = whole.iter().filter(|(_, whole)| *whole);

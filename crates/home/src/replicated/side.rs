@@ -4,14 +4,15 @@
 
 use super::Inner;
 use super::child::no_answer;
-use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
+use crate::{HomeError, LogHome, NoRoom, SIDE_PART_BYTES, SideCompletion, SideWriter};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-/// Bytes of a side segment that are copied at once.
-const PIECE_BYTES: usize = 1 << 20;
+/// Bytes of a side segment that are copied at once. No home puts two pieces of this size together, so copies of one side segment have the same
+/// parts, whoever makes them and however fast.
+const PIECE_BYTES: usize = SIDE_PART_BYTES;
 /// Bytes that a copy in progress may have under way.
 const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
@@ -273,8 +274,15 @@ impl Inner {
             };
             let piece = self.ask_one(holder, move |home| {
                 let mut bytes = vec![0; PIECE_BYTES];
-                let count = home.get_side(lane, id, offset, &mut bytes)?;
-                bytes.truncate(count);
+                let mut len = 0;
+                // Whole pieces, whatever borders the holder's copy has.
+                while len < bytes.len() {
+                    match home.get_side(lane, id, offset + len as u64, &mut bytes[len..])? {
+                        0 => break,
+                        count => len += count,
+                    }
+                }
+                bytes.truncate(len);
                 Ok(bytes)
             });
             let piece = match piece {

@@ -56,7 +56,7 @@ pub(super) fn complete(
         home.replace_side_copy(of.damaged, of.good, of.side.lane, of.side.id)
             .map_err(|error| from_home(home, error))?;
     }
-    home.copies_completed()
+    home.copies_completed(manifest.epoch)
         .map_err(|error| from_home(home, error))
 }
 
