@@ -27,6 +27,7 @@ use logstead_types::{IndexId, TableId};
 use super::CheckpointError;
 use super::take::Checkpoint;
 use crate::index::{ChangedLeaves, Index};
+use crate::memory::{Charge, Memory, footprint};
 use crate::table::Table;
 
 /// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
@@ -57,6 +58,9 @@ pub(super) struct Tiles {
     writer: LeafWriter,
     /// For the directory.
     changes: Vec<(PageKey, Option<Chain>)>,
+    /// What they take, until the checkpoint is over: a large index that is stored for the first time has a change for each of its leaves.
+    held: Option<Charge>,
+    held_bytes: usize,
     /// What was written anew, once the walks are over and tiles are moved.
     written: Option<BTreeSet<PageKey>>,
 }
@@ -119,12 +123,29 @@ impl Tiles {
         std::mem::take(&mut self.changes)
     }
 
+    /// Charges the changes from the `from`-th on.
+    fn hold(&mut self, from: usize, memory: &'static Memory) {
+        let new = self.changes.iter().skip(from).map(change_bytes);
+        self.held_bytes += new.sum::<usize>();
+        let held = self.held.get_or_insert_with(|| memory.charge());
+        held.force(self.held_bytes);
+    }
+
     /// Loads find the tiles from here on.
     pub(super) fn published(&mut self) {
         for walk in self.indexes.iter_mut().filter_map(|i| i.walk.take()) {
             walk.published();
         }
     }
+}
+
+/// What a change takes in memory, with its copy while the directory is made.
+fn change_bytes((key, _): &(PageKey, Option<Chain>)) -> usize {
+    let fence = match key {
+        PageKey::Leaf { low, .. } => footprint(low.len()),
+        _ => 0,
+    };
+    2 * (size_of::<(PageKey, Option<Chain>)>() + fence)
 }
 
 impl Checkpoint {
@@ -223,7 +244,10 @@ impl Checkpoint {
         let chain = pages.finish(tile.high, writer)?;
         self.report.tiles += 1;
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        let known = changes.len();
         base.replace_tile(key, tile.high, chain, changes)?;
+        let memory = index.rows.memory();
+        self.tiles.hold(known, memory);
         Ok(true)
     }
 
@@ -262,7 +286,10 @@ impl Checkpoint {
         };
         match self.move_pages(&chain) {
             Ok(chain) => {
+                let memory = self.tiles.indexes[position].index.rows.memory();
+                let known = self.tiles.changes.len();
                 self.tiles.changes.push((key, Some(chain)));
+                self.tiles.hold(known, memory);
                 Ok(true)
             }
             Err(_) => {

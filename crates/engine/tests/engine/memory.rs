@@ -207,3 +207,21 @@ fn a_log_that_does_not_fit_is_refused_with_what_it_needs() {
     let mut txn = worker.begin(Isolation::ReadCommitted);
     assert_eq!(world.scan(&mut txn).len() as i64, count);
 }
+
+/// The first checkpoint of a large index has a change for each of its leaves.
+#[test]
+fn what_a_checkpoint_is_to_change_counts_until_it_is_over() {
+    let (world, worker) = World::with_accounts(1, 20_000);
+    block_on(world.engine.flush_all_and_wait()).expect("flushed");
+    while worker.collect_garbage(1_000) {}
+    let used = || world.engine.memory().used_bytes();
+    let mut checkpoint = world.engine.begin_checkpoint().expect("begins");
+    let before = used();
+    while checkpoint.walk(50).expect("walks") {}
+    let during = used();
+    let report = checkpoint.publish().expect("published");
+    let after = used();
+    assert!(report.tiles > 50);
+    assert!(during > before + report.tiles * 100, "{before} {during}");
+    assert!(after + report.tiles * 100 < during, "{during} {after}");
+}
