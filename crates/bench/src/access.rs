@@ -81,6 +81,18 @@ impl KeyExtractor for Columns {
         }
         KeyKind::Unique
     }
+
+    fn keys(&self) -> u64 {
+        self.0.iter().fold(1, |number, part| {
+            let (kind, column) = match part {
+                Part::Fixed(column) => (1, *column),
+                Part::Text(column) => (2, *column),
+            };
+            number
+                .wrapping_mul(1_009)
+                .wrapping_add(column as u64 * 3 + kind)
+        })
+    }
 }
 
 /// A table with its primary key.

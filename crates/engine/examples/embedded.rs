@@ -32,6 +32,10 @@ impl KeyExtractor for ById {
             None => KeyKind::Absent,
         }
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 struct Bank {

@@ -49,6 +49,10 @@
 //!             None => KeyKind::Absent,
 //!         }
 //!     }
+//!
+//!     fn keys(&self) -> u64 {
+//!         1
+//!     }
 //! }
 //!
 //! fn account(id: u32, balance: i64) -> Vec<u8> {

@@ -51,6 +51,10 @@ impl KeyExtractor for Key {
         out.extend_from_slice(row.column(0).unwrap_or_default());
         KeyKind::Unique
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 struct World {

@@ -33,6 +33,10 @@ impl KeyExtractor for ByKey {
         out.extend_from_slice(row.column(0).unwrap_or_default());
         KeyKind::Unique
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 /// By the length of the list: its keys change with every append.
@@ -43,6 +47,10 @@ impl KeyExtractor for ByLength {
         let length = row.column(1).map_or(0, <[u8]>::len) as u32;
         out.extend_from_slice(&length.to_be_bytes());
         KeyKind::Nullable
+    }
+
+    fn keys(&self) -> u64 {
+        1
     }
 }
 

@@ -72,10 +72,8 @@ pub trait KeyExtractor: Send + Sync {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind;
 
     /// Stands for how keys are made of rows, over restarts and versions of the program: leaves that were stored under another number are not used, and
-    /// the index is made anew from rows. Not 0.
-    fn keys(&self) -> u64 {
-        1
-    }
+    /// the index is made anew from rows. Not 0. Two indexes of one number must give each row the same key: it is made of all that keys are made of.
+    fn keys(&self) -> u64;
 
     /// The columns that a row's key is made of, if it follows from their values alone and a column that a row does not have counts as NULL. Nothing if
     /// that is not so, or not known. A start looks at a row that the log has changed only if one of them was.

@@ -21,6 +21,10 @@ impl KeyExtractor for Nothing {
     fn key(&self, _: RowRef<'_>, _: &mut Vec<u8>) -> KeyKind {
         KeyKind::Absent
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 fn entry(key: &[u8], rid: u64) -> Vec<u8> {

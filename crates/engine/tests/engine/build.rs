@@ -273,6 +273,10 @@ impl KeyExtractor for Interrupted {
         }
         Column(1).key(row, out)
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 /// The version that the scan has found is undone, or collected, before its entry is in.
@@ -294,6 +298,10 @@ fn a_version_unlinked_under_the_scan_leaves_no_entry() {
         impl KeyExtractor for Shared {
             fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
                 self.0.key(row, out)
+            }
+
+            fn keys(&self) -> u64 {
+                1
             }
         }
         let late = world.engine.create_index(
@@ -330,6 +338,10 @@ impl KeyExtractor for Slow {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
         std::thread::yield_now();
         Column(1).key(row, out)
+    }
+
+    fn keys(&self) -> u64 {
+        1
     }
 }
 

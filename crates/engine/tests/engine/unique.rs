@@ -183,6 +183,10 @@ fn an_index_built_later_checks_and_serves_old_snapshots() {
                 _ => KeyKind::Absent,
             }
         }
+
+        fn keys(&self) -> u64 {
+            1
+        }
     }
     let partial =
         world
@@ -233,6 +237,10 @@ impl KeyExtractor for RootOfBalance {
                 KeyKind::Failed
             }
         }
+    }
+
+    fn keys(&self) -> u64 {
+        1
     }
 }
 

@@ -37,6 +37,10 @@ impl KeyExtractor for Column {
             }
         }
     }
+
+    fn keys(&self) -> u64 {
+        1 + self.0 as u64
+    }
 }
 
 pub(crate) fn number(n: i64) -> [u8; 8] {

@@ -52,6 +52,10 @@ impl KeyExtractor for ByKey {
         out.extend_from_slice(row.column(0).unwrap_or_default());
         KeyKind::Unique
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 /// What is run.

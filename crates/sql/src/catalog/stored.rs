@@ -125,6 +125,10 @@ impl KeyExtractor for NameKey {
         out.push(0);
         KeyKind::Unique
     }
+
+    fn keys(&self) -> u64 {
+        1
+    }
 }
 
 /// A row of the sequence table.
