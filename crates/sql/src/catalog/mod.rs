@@ -15,6 +15,7 @@ mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
 pub mod pg_catalog;
+mod read;
 mod print;
 mod read;
 mod sequence;
