@@ -14,8 +14,8 @@ pub mod ddl;
 mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
+mod past;
 pub mod pg_catalog;
-mod read;
 mod print;
 mod read;
 mod sequence;
@@ -26,6 +26,7 @@ pub mod text;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
+pub(crate) use past::PastCatalogs;
 pub use pg_catalog::Tariff;
 pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub(crate) use store::dependency_failure;
@@ -36,11 +37,12 @@ use crate::error::Result;
 use crate::func::Context;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
-    CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, RecoveryReport, RestorePoint,
+    CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
+    RestorePoint, Table,
 };
 use logstead_types::{Csn, TableId};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A consistent picture of one database's catalog.
 #[derive(Clone)]
@@ -63,6 +65,8 @@ pub struct Catalog {
     pub index_tables: HashMap<Oid, Oid>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
     pub referencing: HashMap<Oid, Vec<Oid>>,
+    /// The past that it is of; none is the present.
+    pub past: Option<Weak<Past>>,
     /// What planning does not need.
     pub notes: Notes,
 }
@@ -87,7 +91,11 @@ pub trait Live: Send + Sync {
     /// Rows of a table, roughly.
     fn table_rows(&self, storage: TableId) -> Option<u64>;
     /// Bytes of a table, roughly.
-    fn table_bytes(&self, storage: TableId) -> Option<u64>;
+    fn table_bytes(&self, storage: TableId) -> Option<u64> {
+        // A row's version takes about this much beside its columns.
+        const ROW_BYTES: u64 = 128;
+        Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
+    }
     /// The way from pre-commit to acknowledgment, with all that it counts.
     fn commit_path(&self) -> Option<Arc<CommitPath>>;
     /// What was asked of the log's homes, one by one.
@@ -261,12 +269,21 @@ impl Catalog {
             names: HashMap::new(),
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
+            past: None,
             notes: Notes::default(),
         };
         for table in pg_catalog::tables() {
             catalog.put_relation(Arc::new(Relation::of_virtual(table)));
         }
         catalog
+    }
+
+    /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has it open.
+    pub fn table(&self, storage: TableId, engine: &Engine) -> Option<Arc<Table>> {
+        match &self.past {
+            None => engine.table(storage),
+            Some(past) => past.upgrade()?.table(storage),
+        }
     }
 
     /// Adds or replaces a relation: its name and its indexes' names follow.

@@ -221,9 +221,14 @@ impl CatalogStore {
         &self.engine
     }
 
-    /// Rises with every change of a catalog.
+    /// Rises with every change of a catalog, and when what was made for one may go because its past was closed.
     pub(crate) fn version(&self) -> u64 {
-        self.versions.load(Ordering::Acquire)
+        self.versions.load(Ordering::Acquire) + self.engine.closed_pasts()
+    }
+
+    /// The version of a catalog that is made beside the current ones.
+    pub(crate) fn new_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The current snapshot of a database.
@@ -583,11 +588,6 @@ impl Live for LiveStore {
         )
     }
 
-    fn table_bytes(&self, storage: TableId) -> Option<u64> {
-        // A row's version takes about this much beside its columns.
-        const ROW_BYTES: u64 = 128;
-        Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
-    }
     fn commit_path(&self) -> Option<Arc<CommitPath>> {
         Some(Arc::clone(self.0.upgrade()?.engine.commit_path()))
     }

@@ -352,9 +352,10 @@ impl<'a> Cx<'a> {
 
     /// Storage of a table.
     pub(crate) fn table(&mut self, id: TableId) -> Result<Arc<Table>> {
-        self.storage()?
-            .engine
-            .table(id)
+        let storage = self.storage()?;
+        storage
+            .catalog
+            .table(id, storage.engine)
             .ok_or_else(|| SqlError::internal(format!("no storage for table {id}")))
     }
 

@@ -13,6 +13,7 @@ use super::index_scan::push_key;
 use super::stored::{self, StoredColumn};
 use super::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
 use super::{RowSink, wait};
+use crate::catalog::Catalog;
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -60,12 +61,15 @@ impl Fast {
         relation: &Relation,
         index: Option<&IndexDef>,
         engine: &Engine,
+        catalog: &Catalog,
     ) -> Result<&(Arc<Table>, Option<Arc<Index>>)> {
         if let Some(storage) = self.storage.get() {
             return Ok(storage);
         }
         let missing = || SqlError::internal(format!("no storage for table {}", relation.name));
-        let table = engine.table(relation.storage).ok_or_else(missing)?;
+        let table = catalog
+            .table(relation.storage, engine)
+            .ok_or_else(missing)?;
         let index = match index {
             Some(index) => Some(table.index(index.storage).ok_or_else(missing)?),
             None => None,
@@ -292,7 +296,7 @@ pub(crate) async fn run(
                 return Err(unrecognised());
             };
             let mut writer = INSERTER.take().unwrap_or_default();
-            let (table, _) = fast.storage(&insert.table, None, cx.engine)?;
+            let (table, _) = fast.storage(&insert.table, None, cx.engine, cx.catalog)?;
             writer.start();
             let mut shared = Shared::default();
             let mut cx = Cx::of(cx, &mut shared, false);
@@ -335,7 +339,7 @@ async fn select(
             _ => break by_key(node).ok_or_else(unrecognised)?,
         }
     };
-    let (_, Some(storage)) = fast.storage(&scan.table, Some(index), cx.engine)? else {
+    let (_, Some(storage)) = fast.storage(&scan.table, Some(index), cx.engine, cx.catalog)? else {
         return Err(unrecognised());
     };
     let mut key = KEY.take();
@@ -375,8 +379,9 @@ async fn target<'f, 'a>(
     row: &mut Vec<Datum>,
     cx: &mut Cx<'a>,
 ) -> Result<Option<(&'f Arc<Table>, Rid)>> {
-    let engine = cx.storage()?.engine;
-    let (table, Some(storage)) = fast.storage(&scan.table, Some(index), engine)? else {
+    let at = cx.storage()?;
+    let found = fast.storage(&scan.table, Some(index), at.engine, at.catalog)?;
+    let (table, Some(storage)) = found else {
         return Err(unrecognised());
     };
     let mut key = KEY.take();

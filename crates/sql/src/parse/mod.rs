@@ -100,6 +100,26 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     Ok(expr)
 }
 
+/// Does a statement that is not understood say at what time it reads, as others' grammars have it?
+fn names_time(tokens: &[TokenWithSpan]) -> bool {
+    let is = |token: &TokenWithSpan, word: &str| match &token.token {
+        Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
+        _ => false,
+    };
+    let pairs = [("as", "of"), ("for", "system_time"), ("for", "system")];
+    tokens.windows(2).any(|next| {
+        pairs
+            .iter()
+            .any(|(a, b)| is(&next[0], a) && is(&next[1], b))
+    })
+}
+
+fn as_of_clause() -> SqlError {
+    SqlError::unsupported("AS OF in a query").hint(
+        "SET logstead.as_of = 'a time or a restore point' has all that follows read the database as of then.",
+    )
+}
+
 fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     check_size(text, &tokens)?;
     let start = tokens
@@ -116,6 +136,8 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
             kind,
         });
     }
+    let names_time = names_time(&tokens);
+    let unless_time = |error| if names_time { as_of_clause() } else { error };
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
@@ -123,10 +145,10 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         .with_tokens_with_locations(tokens);
     let mut statement = parser
         .parse_statement()
-        .map_err(|error| position::parse_error(text, &error, &parser.peek_token()))?;
+        .map_err(|error| unless_time(position::parse_error(text, &error, &parser.peek_token())))?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
-        return Err(position::error_at_token(text, &rest));
+        return Err(unless_time(position::error_at_token(text, &rest)));
     }
     rewrite::apply_notes(&mut statement, &notes);
     let mut kind = kind::classify(&statement);

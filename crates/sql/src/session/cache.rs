@@ -75,6 +75,8 @@ struct PlanKey {
     types: Vec<Option<Oid>>,
     path: Rc<[String]>,
     database: Oid,
+    /// The version of its catalog, if it is of the past.
+    past: Option<u64>,
 }
 
 /// What is known of a text whose integers were lifted out (see [`lifted`](super::lifted)).
@@ -170,6 +172,7 @@ impl Caches {
             types: types.to_vec(),
             path: Rc::clone(path),
             database: catalog.database,
+            past: catalog.past.is_some().then_some(catalog.version),
         };
         self.plans
             .get(&key)
@@ -199,6 +202,7 @@ impl Caches {
             types: types.to_vec(),
             path: Rc::clone(path),
             database: plan.catalog.database,
+            past: plan.catalog.past.is_some().then_some(plan.catalog.version),
         };
         self.plans.insert(key, Rc::clone(plan));
     }

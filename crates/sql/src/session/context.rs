@@ -1,6 +1,7 @@
 //! What functions, planning and output see of a session.
 
 use super::instance::Instance;
+use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::{Context, RestorePointRequest};
@@ -30,6 +31,8 @@ pub struct SessionContext {
     pub(super) depends_on: RefCell<Awaits>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
+    /// What `logstead.as_of_point` shows.
+    pub(super) as_of_point: RefCell<String>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
     /// Style of output, refreshed when a setting changes.
@@ -63,6 +66,7 @@ impl SessionContext {
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
+            as_of_point: RefCell::default(),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
@@ -146,10 +150,17 @@ impl Context for SessionContext {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
+        if name.eq_ignore_ascii_case(AS_OF_POINT) {
+            return Some(self.as_of_point.borrow().clone());
+        }
         self.settings.borrow().show(name)
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        if is_as_of(name) {
+            // The statement that calls it has begun to read.
+            return Err(too_late());
+        }
         self.settings.borrow_mut().set(name, value, local)?;
         self.refresh_style();
         self.setting(name).ok_or_else(|| settings::unknown(name))
@@ -213,6 +224,12 @@ impl Context for SessionContext {
     }
 
     fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
+        if self.catalog.borrow().past.is_some() {
+            self.may_write(match request {
+                RestorePointRequest::Create(_) => "logstead_create_restore_point",
+                RestorePointRequest::Drop(_) => "logstead_drop_restore_point",
+            })?;
+        }
         self.restore_points.borrow_mut().push(request);
         Ok(())
     }

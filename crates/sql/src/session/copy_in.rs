@@ -280,7 +280,7 @@ impl Session {
                     return Err(wrong_kind("copy to system relation", &relation));
                 }
             }
-            let table = self.storage(&relation)?;
+            let table = self.storage(&relation, &catalog)?;
             self.transaction()?;
             if self.context.read_only.get() {
                 return Err(SqlError::new(

@@ -192,6 +192,9 @@ impl WorkerSessions {
             return;
         }
         let is_current = |catalog: &Arc<Catalog>| {
+            if let Some(past) = &catalog.past {
+                return past.strong_count() > 0;
+            }
             let current = store.current_by_oid(catalog.database);
             current.is_some_and(|current| Arc::ptr_eq(&current, catalog))
         };

@@ -21,6 +21,7 @@ mod explain;
 mod instance;
 mod lifted;
 mod owed;
+mod past;
 mod portal;
 mod prepared;
 mod run;
@@ -46,6 +47,7 @@ use crate::value::{Datum, Oid};
 use instance::{Waiting, Working};
 use logstead_types::SqlState;
 use owed::Owed;
+use past::Reading;
 use portal::Portal;
 use sqlparser::ast;
 use statement::{CachedPlan, Promise, Statement};
@@ -98,6 +100,8 @@ pub struct Session {
     block: Block,
     modes: Modes,
     open: Option<Open>,
+    /// The past that transactions read, if `logstead.as_of` names one.
+    reading: Option<Rc<Reading>>,
     savepoints: Vec<Savepoint>,
     statements: HashMap<String, Rc<Statement>, foldhash::fast::RandomState>,
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
@@ -190,6 +194,7 @@ impl Session {
                 isolation_name: "read committed",
             },
             open: None,
+            reading: None,
             savepoints: Vec::new(),
             statements: HashMap::default(),
             portals: HashMap::default(),
@@ -366,6 +371,9 @@ impl Session {
             self.begin_statement();
             let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
             self.refuse_in_failed_block(&statement)?;
+            if statement.needs_catalog() {
+                self.follow_as_of().await?;
+            }
             let in_implicit_block = count > 1;
             let reply = self
                 .run_simple(&statement, in_implicit_block, client)
@@ -529,6 +537,9 @@ impl Session {
         let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
         let statement = Statement::new(parsed, index, declared);
         self.refuse_in_failed_block(&statement)?;
+        if statement.needs_catalog() {
+            self.follow_as_of().await?;
+        }
         self.promise(&statement)?;
         self.keep_statement(name.to_owned(), statement);
         Ok(())

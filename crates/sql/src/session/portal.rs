@@ -225,6 +225,9 @@ impl Session {
             self.portals.insert(key, portal);
             return Ok(());
         }
+        if portal.statement.needs_catalog() {
+            self.follow_as_of().await?;
+        }
         let state = std::mem::replace(&mut portal.state, PortalState::Done);
         portal.state = match state {
             PortalState::Ready if portal.statement.is_query() => {

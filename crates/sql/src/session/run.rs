@@ -6,7 +6,7 @@
 use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, Statement};
-use super::transaction::{Block, Open};
+use super::transaction::Open;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
@@ -151,6 +151,10 @@ impl Session {
                     }
                 }
             }
+            if self.reading().is_some() {
+                let tables: Vec<_> = plan.locks.iter().map(|(table, _)| table.id()).collect();
+                self.bring_indexes(&tables).await?;
+            }
             // DDL may have committed before the locks were held: then the plan is made again.
             let catalog = self.catalog()?;
             if Arc::ptr_eq(&catalog, &plan.catalog) {
@@ -165,11 +169,12 @@ impl Session {
     }
 
     fn modes_for_statement(&mut self) -> Result<super::transaction::Modes> {
-        if self.block == Block::None && self.open.is_none() {
-            self.default_modes()
-        } else {
-            Ok(self.modes)
-        }
+        let mut modes = match self.is_idle() {
+            true => self.default_modes()?,
+            false => self.modes,
+        };
+        modes.read_only |= self.reads_past();
+        Ok(modes)
     }
 
     /// Runs an execution on; `first` when it has not run before.

@@ -1,10 +1,12 @@
 //! SET, RESET, SHOW, DISCARD.
 
 use super::client::Client;
+use super::past::{AS_OF, is_as_of, too_late};
 use super::transaction::{fold, on_off};
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
+use crate::func::Context;
 use crate::plan::OutputColumn;
 use crate::settings::{self, TABLE};
 use crate::value::Datum;
@@ -55,6 +57,7 @@ impl Session {
                     ast::Reset::SessionAuthorization => {}
                     ast::Reset::ConfigurationParameter(name) => {
                         let name = setting_name(name);
+                        self.check_as_of(&name)?;
                         self.context.settings.borrow_mut().reset(&name, false)?;
                     }
                 }
@@ -105,16 +108,17 @@ impl Session {
 
     /// A setting's value; those of the transaction come from the transaction.
     fn shown(&self, name: &str) -> Option<String> {
-        let modes = if self.status() == b'I' && self.open.is_none() {
+        let mut modes = if self.status() == b'I' && self.open.is_none() {
             self.default_modes().ok()?
         } else {
             self.modes
         };
+        modes.read_only |= self.reads_past();
         match name {
             "transaction_isolation" => Some(modes.isolation_name.to_owned()),
             "transaction_read_only" => Some(on_off(modes.read_only).to_owned()),
             "transaction_deferrable" => Some(on_off(modes.deferrable).to_owned()),
-            name => self.context.settings.borrow().show(name),
+            name => self.context.setting(name),
         }
     }
 
@@ -172,6 +176,14 @@ impl Session {
         Ok(Reply::tag("SET"))
     }
 
+    /// What transactions read is said before they read.
+    fn check_as_of(&self, name: &str) -> Result<()> {
+        match is_as_of(name) && self.open.is_some() {
+            true => Err(too_late()),
+            false => Ok(()),
+        }
+    }
+
     fn assign(
         &mut self,
         name: &str,
@@ -179,11 +191,8 @@ impl Session {
         local: bool,
         client: &mut dyn Client,
     ) -> Result<()> {
-        if let [Expr::Identifier(word)] = values
-            && word.quote_style.is_none()
-            && (word.value.eq_ignore_ascii_case("default")
-                || (name == "timezone" && word.value.eq_ignore_ascii_case("local")))
-        {
+        self.check_as_of(name)?;
+        if is_default(name, values) {
             return self.context.settings.borrow_mut().reset(name, local);
         }
         let words = values
@@ -241,6 +250,34 @@ impl Session {
             }
             ast::DiscardObject::TEMP => Ok(Reply::tag("DISCARD TEMP")),
         }
+    }
+}
+
+fn is_default(name: &str, values: &[Expr]) -> bool {
+    let [Expr::Identifier(word)] = values else {
+        return false;
+    };
+    let is = |text| word.value.eq_ignore_ascii_case(text);
+    word.quote_style.is_none() && (is("default") || (name == "timezone" && is("local")))
+}
+
+/// The value that SET gives to `logstead.as_of`, if that is what it does.
+pub(super) fn as_of(statement: &ast::Statement) -> Result<Option<String>> {
+    let ast::Statement::Set(Set::SingleAssignment {
+        variable, values, ..
+    }) = statement
+    else {
+        return Ok(None);
+    };
+    if !is_as_of(&setting_name(variable)) || is_default(AS_OF, values) {
+        return Ok(None);
+    }
+    match values.as_slice() {
+        [value] => Ok(Some(value_text(AS_OF, value)?)),
+        _ => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("SET {AS_OF} takes only one argument"),
+        )),
     }
 }
 

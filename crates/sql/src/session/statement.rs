@@ -101,6 +101,16 @@ impl Statement {
         }
     }
 
+    /// May it look at the catalog? What controls transactions and settings does not, and goes on when the past that is set cannot be opened.
+    pub(super) fn needs_catalog(&self) -> bool {
+        self.parsed().is_some_and(|p| {
+            !matches!(
+                p.kind,
+                StatementKind::Transaction(_) | StatementKind::Setting
+            )
+        })
+    }
+
     pub(super) fn is_query(&self) -> bool {
         self.parsed()
             .is_some_and(|p| matches!(p.kind, StatementKind::Query))
@@ -198,7 +208,7 @@ impl Session {
             (&planned.tables_read, TableLock::Read),
         ] {
             for relation in relations {
-                locks.push((self.storage(relation)?, lock));
+                locks.push((self.storage(relation, catalog)?, lock));
             }
         }
         let session_dependent = planned.session_dependent;
@@ -228,8 +238,8 @@ impl Session {
         self.context.catalog.replace(Arc::clone(catalog));
         let engine = &self.worker.instance.engine;
         let rows_of = |relation: &Relation| {
-            engine
-                .table(relation.storage)
+            catalog
+                .table(relation.storage, engine)
                 .map_or(0.0, |table| table.row_count_estimate() as f64)
         };
         let cx = PlanContext {
@@ -242,12 +252,10 @@ impl Session {
         plan::plan_statement(statement, text, &cx)
     }
 
-    /// The storage of a relation in the current catalog.
-    pub(super) fn storage(&self, relation: &Relation) -> Result<Arc<Table>> {
-        self.worker
-            .instance
-            .engine
-            .table(relation.storage)
+    /// The storage of a relation of a catalog.
+    pub(super) fn storage(&self, relation: &Relation, catalog: &Catalog) -> Result<Arc<Table>> {
+        catalog
+            .table(relation.storage, &self.worker.instance.engine)
             .ok_or_else(|| {
                 SqlError::internal(format!(
                     "relation \"{}\" has no storage {}",

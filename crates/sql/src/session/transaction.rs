@@ -6,6 +6,7 @@
 
 use super::Session;
 use super::client::Client;
+use super::past::{Reading, read_write};
 use super::run::{Limits, guarded};
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
@@ -15,6 +16,7 @@ use crate::ri::{Events, Mark};
 use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Where a session stands.
@@ -48,6 +50,8 @@ pub(super) struct Open {
     savepoints: Vec<(SavepointId, Mark)>,
     /// Constraints it has still to judge.
     pub(super) events: Events,
+    /// The past that it reads; none is the present.
+    pub(super) reading: Option<Rc<Reading>>,
 }
 
 /// A named savepoint.
@@ -83,8 +87,17 @@ impl Session {
                 let now = self.context.statement_time.get();
                 self.context.transaction_time.set(now);
             }
+            if !self.follows_as_of() {
+                return Err(SqlError::internal("the past is not open"));
+            }
+            let reading = self.reading.clone();
+            let mut isolation = self.modes.isolation;
+            if reading.is_some() {
+                self.modes.read_only = true;
+                isolation = Isolation::ReadCommitted;
+            }
             self.context.read_only.set(self.modes.read_only);
-            let mut txn = self.worker.worker.begin(self.modes.isolation);
+            let mut txn = self.worker.worker.begin(isolation);
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
             // do not survive without the earlier ones, nor a sequence's value without its record.
             txn.depends_on_all(self.owed.waits_for());
@@ -103,6 +116,7 @@ impl Session {
                 ddl: DdlState::default(),
                 savepoints,
                 events: Events::default(),
+                reading,
             });
         }
         self.open
@@ -131,6 +145,12 @@ impl Session {
 
     /// This transaction's own catalog if it changed it, else the committed one.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
+        if self.open.is_none() && !self.follows_as_of() {
+            return Err(SqlError::internal("the past is not open"));
+        }
+        if let Some(reading) = self.reading() {
+            return Ok(Arc::clone(&reading.catalog));
+        }
         let store = &self.worker.instance.store;
         let catalog = match &mut self.open {
             Some(open) if open.ddl.has_changes() => {
@@ -278,6 +298,7 @@ impl Session {
     ) -> Result<&'static str> {
         match statement {
             ast::Statement::StartTransaction { modes, begin, .. } => {
+                self.refuse_read_write(modes)?;
                 if self.block == Block::None {
                     let mut chosen = self.default_modes()?;
                     apply(&mut chosen, modes, deferrable)?;
@@ -357,8 +378,9 @@ impl Session {
                 self.undo_to(index);
                 self.savepoints.truncate(index + 1);
                 if let Some(savepoint) = self.savepoints.last() {
-                    self.modes.read_only = savepoint.read_only;
-                    self.context.read_only.set(savepoint.read_only);
+                    let read_only = savepoint.read_only || self.reading().is_some();
+                    self.modes.read_only = read_only;
+                    self.context.read_only.set(read_only);
                 }
                 self.context.settings.borrow_mut().rollback_to(index);
                 self.context.refresh_style();
@@ -414,6 +436,7 @@ impl Session {
                         "SET TRANSACTION can only be used in transaction blocks",
                     );
                 } else {
+                    self.refuse_read_write(modes)?;
                     self.set_modes(modes, deferrable)?;
                 }
                 Ok("SET")
@@ -446,6 +469,15 @@ impl Session {
                     format!("savepoint \"{name}\" does not exist"),
                 )
             })
+    }
+
+    /// What reads the past is read-only.
+    fn refuse_read_write(&self, modes: &[TransactionMode]) -> Result<()> {
+        let wanted = TransactionMode::AccessMode(TransactionAccessMode::ReadWrite);
+        match self.reads_past() && modes.contains(&wanted) {
+            true => Err(read_write()),
+            false => Ok(()),
+        }
     }
 
     /// SET TRANSACTION inside a transaction.
@@ -524,6 +556,9 @@ impl Session {
                 deferrable = Some(chosen.deferrable);
             }
             _ => {}
+        }
+        if name == "transaction_read_only" && !chosen.read_only && self.reads_past() {
+            return Err(read_write());
         }
         self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;

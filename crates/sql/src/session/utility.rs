@@ -42,7 +42,12 @@ impl Session {
                 let tag = self.control(&parsed.statement, *deferrable, client).await?;
                 Ok(Reply::tag(tag))
             }
-            StatementKind::Setting => self.setting(&parsed.statement, client),
+            StatementKind::Setting => {
+                if let Some(value) = super::set::as_of(&parsed.statement)? {
+                    self.before_as_of(&value, client).await?;
+                }
+                self.setting(&parsed.statement, client)
+            }
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
             StatementKind::Copy => self.copy(statement, &parsed, client).await,
             StatementKind::Explain => self.explain(&parsed, &statement.text.text).await,
@@ -58,7 +63,10 @@ impl Session {
                 ast::Statement::LISTEN { .. } => Err(SqlError::unsupported("LISTEN")),
                 _ => Err(SqlError::unsupported("NOTIFY")),
             },
-            StatementKind::Checkpoint => self.checkpoint().await,
+            StatementKind::Checkpoint => {
+                self.refuse_in_past("CHECKPOINT")?;
+                self.checkpoint().await
+            }
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
@@ -170,7 +178,7 @@ impl Session {
             loop {
                 let catalog = self.catalog()?;
                 let relation = self.find_relation(&catalog, &target.name)?;
-                let table = self.storage(&relation)?;
+                let table = self.storage(&relation, &catalog)?;
                 let nowait = request.nowait;
                 let open = self.transaction()?;
                 if open.txn.lock_table(&table, mode).is_err() {

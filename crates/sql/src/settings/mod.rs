@@ -168,9 +168,6 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 
 /// 42704 for a name that is no setting.
 pub fn unknown(name: &str) -> SqlError {
-    if name.eq_ignore_ascii_case("logstead.as_of") {
-        return SqlError::unsupported("logstead.as_of");
-    }
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("unrecognized configuration parameter \"{name}\""),

@@ -49,6 +49,8 @@ pub struct Typed {
     pub notices: bool,
     /// WARNINGs are sent.
     pub warnings: bool,
+    /// logstead.as_of.
+    pub as_of: Rc<str>,
     /// What the planner may use.
     pub scans: Scans,
     /// Answers wait until what they tell is durable (synchronous_commit).
@@ -116,6 +118,7 @@ impl SessionSettings {
                 default_deferrable: false,
                 notices: true,
                 warnings: true,
+                as_of: Rc::from(""),
                 scans: Scans::default(),
                 synchronous_commit: true,
             },
@@ -390,6 +393,7 @@ impl SessionSettings {
             default_deferrable: self.is_on("default_transaction_deferrable"),
             notices: !matches!(quiet, "warning" | "error"),
             warnings: quiet != "error",
+            as_of: self.canonical_value("logstead.as_of").unwrap_or("").into(),
             scans: Scans {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),

@@ -443,6 +443,17 @@ pub static TABLE: &[Setting] = &[
         "info",
         "How much the server writes to its standard error.",
     ),
+    session(
+        "logstead.as_of",
+        Kind::Text,
+        "",
+        "Transactions read the database as of this time, or of the restore point of this name, and write nothing; empty: they read the present.",
+    ),
+    fact(
+        "logstead.as_of_point",
+        "",
+        "Shows the restore point that logstead.as_of has led to.",
+    ),
     fact(
         "logstead.write_way",
         "",

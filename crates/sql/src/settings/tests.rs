@@ -94,10 +94,13 @@ fn errors_are_postgresqls() {
     s.set("my.value", "x", false).unwrap();
     assert_eq!(s.show("my.value").unwrap(), "x");
     // A place for values of applications, not for settings of the server that do not exist.
-    for (name, code) in [("logstead.as_of", "0A000"), ("Logstead.other", "42704")] {
-        let refused = s.set(name, "x", false).unwrap_err();
-        assert_eq!(refused.code().as_str(), code, "{name}");
-    }
+    let refused = s.set("Logstead.other", "x", false).unwrap_err();
+    assert_eq!(refused.code().as_str(), "42704");
+    // What it names is looked up by the session.
+    s.set("logstead.as_of", "now", false).unwrap();
+    assert_eq!(&*s.typed().as_of, "now");
+    let refused = s.set("logstead.as_of_point", "x", false).unwrap_err();
+    assert_eq!(refused.code().as_str(), "55P02");
 }
 
 #[test]

@@ -1,0 +1,295 @@
+"""`logstead.as_of`: the database as it was, read beside the one that goes on, by the clients people use."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import psycopg
+import pytest
+from objectserver import ObjectServer, home
+from objectstores import start as start_store
+from test_branches import at_data, tool
+
+pytestmark = pytest.mark.logstead_only
+
+OFTEN = ("--checkpoint-interval", "100ms")
+ROWS = 2000
+
+SETUP = (
+    "CREATE TABLE t (id int PRIMARY KEY, v text, n int)",
+    "CREATE INDEX t_v ON t (v)",
+    "CREATE TABLE other (id serial PRIMARY KEY, t int REFERENCES t, note text DEFAULT 'then')",
+    "CREATE TABLE gone (a int)",
+    f"INSERT INTO t SELECT g, 'v' || g % 50, 1 FROM generate_series(1, {ROWS}) AS g",
+    "INSERT INTO other (t) SELECT g FROM generate_series(1, 100) AS g",
+    "INSERT INTO gone VALUES (7)",
+    "SELECT logstead_create_restore_point('then')",
+)
+# All that can become of it.
+SINCE = (
+    "UPDATE t SET n = 2 WHERE id <= 1000",
+    "DELETE FROM other WHERE id > 50",
+    "DELETE FROM t WHERE id > 1500",
+    "DROP TABLE gone",
+    "ALTER TABLE t ADD COLUMN later int DEFAULT 5",
+    "ALTER TABLE other RENAME TO others",
+    "CREATE TABLE new (a int)",
+    "TRUNCATE others",
+    "DROP INDEX t_v",
+    "CREATE INDEX t_n ON t (n)",
+    "INSERT INTO t SELECT g, 'new', 3, 4 FROM generate_series(10001, 10500) AS g",
+)
+
+
+def refused(connection, statement: str, sqlstate: str) -> psycopg.Error:
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(statement)
+    assert caught.value.sqlstate == sqlstate, f"{statement}: {caught.value.sqlstate} {caught.value}"
+    return caught.value
+
+
+def holds_then(connection) -> None:
+    """Reads in all ways, and finds what was there."""
+
+    def rows(statement: str, *parameters) -> list:
+        return connection.execute(statement, parameters or None).fetchall()
+
+    assert rows("SELECT count(*), sum(n), min(id), max(id) FROM t") == [(ROWS, ROWS, 1, ROWS)]
+    assert rows("SELECT n FROM t WHERE id = 500") == [(1,)]
+    assert rows("SELECT id FROM t WHERE id = %s", 1999) == [(1999,)]
+    assert rows("SELECT id FROM t WHERE id = %s", 10001) == []
+    assert rows("SELECT count(*) FROM t WHERE v = 'v7'") == [(ROWS // 50,)]
+    assert rows("SELECT count(*), max(o.note) FROM other o JOIN t ON t.id = o.t WHERE t.n = 1") == [(100, "then")]
+    assert rows("SELECT a FROM gone") == [(7,)]
+    assert rows("SELECT id FROM t ORDER BY id DESC LIMIT 2") == [(ROWS,), (ROWS - 1,)]
+    assert rows("SELECT count(*) FROM t WHERE EXISTS (SELECT FROM other o WHERE o.t = t.id)") == [(100,)]
+    tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1"
+    assert rows(tables) == [("gone",), ("other",), ("t",)]
+    indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 't' ORDER BY 1"
+    assert rows(indexes) == [("t_pkey",), ("t_v",)]
+    plan = "\n".join(line for (line,) in rows("EXPLAIN SELECT * FROM t WHERE id = 5"))
+    assert "Index Scan using t_pkey" in plan, plan
+    plan = "\n".join(line for (line,) in rows("EXPLAIN ANALYZE SELECT * FROM t WHERE v = 'v7'"))
+    assert "t_v" in plan and "rows=40" in plan, plan
+    with connection.cursor() as cursor, cursor.copy("COPY (SELECT id, n FROM t ORDER BY id) TO STDOUT") as copy:
+        lines = b"".join(copy).decode().splitlines()
+    assert lines == [f"{number}\t1" for number in range(1, ROWS + 1)]
+
+
+def test_everything_is_as_it_was(private_server):
+    private_server.start(OFTEN)
+    private_server.execute(*SETUP)
+    private_server.execute(*SINCE)
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET logstead.as_of = 'then'")
+        holds_then(connection)
+        # What there was not.
+        refused(connection, "SELECT later FROM t", "42703")
+        refused(connection, "SELECT * FROM new", "42P01")
+        refused(connection, "SELECT * FROM others", "42P01")
+        ((shown,),) = private_server.execute("SELECT csn FROM logstead_restore_points WHERE name = 'then'")
+        (point,) = connection.execute("SHOW logstead.as_of_point").fetchone()
+        assert f"(CSN {shown}, restore point \"then\")" in point, point
+        assert connection.execute("SELECT current_setting('logstead.as_of_point')").fetchone() == (point,)
+        # And back: prepared statements and plans are those of the present again.
+        for _ in range(8):
+            connection.execute("SET logstead.as_of = 'then'")
+            assert connection.execute("SELECT n FROM t WHERE id = %s", (500,), prepare=True).fetchone() == (1,)
+            connection.execute("RESET logstead.as_of")
+            assert connection.execute("SELECT n FROM t WHERE id = %s", (500,), prepare=True).fetchone() == (2,)
+        assert connection.execute("SELECT sum(later) FROM t").fetchone() == (1500 * 5 + 500 * 4,)
+        assert connection.execute("SHOW logstead.as_of_point").fetchone() == ("",)
+
+
+def test_the_past_is_not_written(private_server):
+    private_server.start(OFTEN)
+    private_server.execute(*SETUP)
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET logstead.as_of = 'then'")
+        for statement, what in {
+            "INSERT INTO t VALUES (0)": "INSERT",
+            "UPDATE t SET n = 0": "UPDATE",
+            "DELETE FROM t": "DELETE",
+            "SELECT * FROM t FOR UPDATE": "SELECT FOR UPDATE",
+            "SELECT nextval('other_id_seq')": "nextval()",
+            "CREATE TABLE x (a int)": "CREATE TABLE",
+            "DROP TABLE t": "DROP TABLE",
+            "TRUNCATE t": "TRUNCATE TABLE",
+            "CREATE INDEX ON t (n)": "CREATE INDEX",
+            "COPY t FROM STDIN": "COPY FROM",
+            "CHECKPOINT": "CHECKPOINT",
+            "SELECT logstead_create_restore_point('x')": "logstead_create_restore_point()",
+            "EXPLAIN ANALYZE DELETE FROM t": "DELETE",
+        }.items():
+            error = refused(connection, statement, "25006")
+            if "nextval" in statement:
+                continue
+            assert f"cannot execute {what} in a read-only transaction" in str(error), error
+        assert connection.execute("SHOW transaction_read_only").fetchone() == ("on",)
+        refused(connection, "BEGIN READ WRITE", "0A000")
+        # Nor behind a savepoint from before the first query.
+        connection.execute("BEGIN")
+        connection.execute("SAVEPOINT s")
+        connection.execute("SELECT 1")
+        connection.execute("ROLLBACK TO s")
+        refused(connection, "UPDATE t SET n = 0", "25006")
+        connection.execute("ROLLBACK")
+        # Whatever level it says.
+        for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SERIALIZABLE READ ONLY DEFERRABLE"):
+            connection.execute(f"BEGIN ISOLATION LEVEL {level}")
+            assert connection.execute("SELECT sum(n) FROM t").fetchone() == (ROWS,)
+            connection.execute("COMMIT")
+        connection.execute("SET logstead.as_of = ''")
+        connection.execute("UPDATE t SET n = 2")
+
+
+def test_when_the_setting_takes_effect(private_server):
+    private_server.start(OFTEN)
+    private_server.execute(*SETUP, "UPDATE t SET n = 2")
+
+    def total(connection) -> int:
+        return connection.execute("SELECT sum(n) FROM t").fetchone()[0] // ROWS
+
+    with private_server.connect(autocommit=True) as connection:
+        notices = []
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+        # For this transaction, as long as it has read nothing.
+        connection.execute("BEGIN")
+        connection.execute("SET LOCAL logstead.as_of = 'then'")
+        assert notices and notices[-1].startswith("transactions read the database as of "), notices
+        assert total(connection) == 1
+        refused(connection, "SET logstead.as_of = ''", "25001")
+        connection.execute("ROLLBACK")
+        assert total(connection) == 2
+        connection.execute("BEGIN")
+        assert total(connection) == 2
+        for statement in ("SET logstead.as_of = 'then'", "RESET logstead.as_of", "SET LOCAL logstead.as_of TO DEFAULT"):
+            connection.execute("SAVEPOINT s")
+            refused(connection, statement, "25001")
+            connection.execute("ROLLBACK TO s")
+        refused(connection, "SELECT set_config('logstead.as_of', 'then', false)", "25001")
+        connection.execute("ROLLBACK")
+        # What a rolled back transaction has set is not set; what a committed one has is.
+        connection.execute("BEGIN")
+        connection.execute("SET logstead.as_of = 'then'")
+        connection.execute("ROLLBACK")
+        assert total(connection) == 2
+        connection.execute("BEGIN")
+        connection.execute("SET logstead.as_of = 'then'")
+        connection.execute("COMMIT")
+        assert total(connection) == 1
+        connection.execute("RESET ALL")
+        assert total(connection) == 2
+        connection.execute("SET logstead.as_of = 'then'; SELECT 1")
+        assert total(connection) == 1
+        connection.execute("DISCARD ALL")
+        assert total(connection) == 2
+        # What leads nowhere says what there is, and leaves what was.
+        for value in ("2020-01-01", "no such point"):
+            error = refused(connection, f"SET logstead.as_of = '{value}'", "22023")
+            assert "the oldest was taken at" in error.diag.message_detail, error.diag.message_detail
+        assert total(connection) == 2
+        connection.execute("SET logstead.as_of = 'now'")
+        refused(connection, "UPDATE t SET n = 3", "25006")
+        connection.execute("SET logstead.as_of = 'then'")
+        refused(connection, "SET logstead.as_of = '2020-01-01'", "22023")
+        assert total(connection) == 1
+        for clause in ("FROM t AS OF '2020-01-01'", "FROM t FOR SYSTEM_TIME AS OF now()", "FROM t AS OF SYSTEM TIME '-1s'"):
+            error = refused(connection, f"SELECT * {clause}", "0A000")
+            assert "logstead.as_of" in error.diag.message_hint
+    # A session may begin with it.
+    with private_server.connect(autocommit=True, options="-c logstead.as_of=then") as connection:
+        assert total(connection) == 1
+    with private_server.connect(autocommit=True, options="-c logstead.as_of=never") as connection:
+        refused(connection, "SELECT 1", "22023")
+        refused(connection, "UPDATE t SET n = 3", "22023")
+        connection.execute("SET logstead.as_of = ''")
+        assert total(connection) == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--evict-always",)], ids=["", "evict"])
+def test_while_the_present_goes_on(private_server, more):
+    """Writes, checkpoints, eviction, kill -9; and the point is dropped while it is read."""
+    arguments = (*OFTEN, *more)
+    private_server.start(arguments)
+    private_server.execute(*SETUP)
+    private_server.execute(*SINCE)
+    ended = threading.Event()
+
+    def write() -> None:
+        with contextlib.suppress(psycopg.OperationalError), private_server.connect(autocommit=True) as connection:
+            while not ended.is_set():
+                connection.execute("UPDATE t SET n = n + 1, later = later - 1 WHERE id % 7 = 0")
+                connection.execute("INSERT INTO new SELECT g FROM generate_series(1, 200) AS g")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with private_server.connect(autocommit=True) as reader, private_server.connect(autocommit=True) as other:
+            for connection in (reader, other):
+                connection.execute("SET logstead.as_of = 'then'")
+            for _ in range(3):
+                holds_then(reader)
+                holds_then(other)
+        private_server.restart_after_kill(arguments=arguments)
+    finally:
+        ended.set()
+        writer.join()
+    with private_server.connect(autocommit=True) as reader:
+        reader.execute("SET logstead.as_of = 'then'")
+        holds_then(reader)
+        # Its name is gone at once; who reads it goes on.
+        private_server.execute("SELECT logstead_drop_restore_point('then')")
+        for _ in range(3):
+            private_server.execute("UPDATE t SET n = n + 1", "CHECKPOINT")
+        with private_server.connect(autocommit=True) as late:
+            refused(late, "SET logstead.as_of = 'then'", "22023")
+        holds_then(reader)
+    private_server.stop()
+    assert tool("fsck", str(private_server.data)).returncode == 0
+
+
+def test_with_psql_and_by_time(private_server):
+    private_server.start((*OFTEN, "--restore-point-interval", "1s", "--restore-point-retention", "1h"))
+    private_server.execute("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)", "CHECKPOINT")
+    (moment,) = private_server.execute("SELECT clock_timestamp()::text")[0]
+    private_server.execute("SELECT logstead_create_restore_point('here')", "INSERT INTO t VALUES (2)", "CHECKPOINT")
+    told = private_server.psql("-c", f"SET logstead.as_of = '{moment}'", "-c", "TABLE t", "-c", "SHOW logstead.as_of_point")
+    assert "NOTICE:  transactions read the database as of" in told or "1" in told, told
+    out = private_server.psql("-At", "-c", f"SET logstead.as_of = '{moment}'", "-c", "SELECT array_agg(a) FROM t")
+    assert out.split()[-1] == "{1}", out
+    assert private_server.psql("-At", "-c", "SELECT array_agg(a) FROM t").strip() == "{1,2}"
+    described = private_server.psql("-c", "SET logstead.as_of = 'here'", "-c", "\\d t")
+    assert "integer" in described, described
+
+
+def test_in_a_branch(private_server, tmp_path):
+    """It has points of its own."""
+    private_server.start(OFTEN)
+    private_server.execute(*SETUP)
+    private_server.stop()
+    tool("branch", "create", "--point", "then", "trial", str(private_server.data))
+    branch = at_data(tmp_path / "branch", private_server.data, "--branch", "trial", *OFTEN).start()
+    try:
+        branch.execute("SELECT logstead_create_restore_point('then')")
+        branch.execute(*SINCE)
+        with branch.connect(autocommit=True) as connection:
+            connection.execute("SET logstead.as_of = 'then'")
+            holds_then(connection)
+    finally:
+        branch.kill()
+
+
+def test_in_a_bucket(tmp_path):
+    with start_store("dev-bucket", tmp_path) as store:
+        server = ObjectServer(tmp_path / "server", home(store), store.environment, *OFTEN)
+        server.start()
+        try:
+            server.execute(*SETUP)
+            server.execute(*SINCE)
+            with server.connect(autocommit=True) as connection:
+                connection.execute("SET logstead.as_of = 'then'")
+                holds_then(connection)
+        finally:
+            server.kill()
