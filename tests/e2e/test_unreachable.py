@@ -77,6 +77,7 @@ def test_rows_that_cannot_be_read_for_a_while(tmp_path, seed):
                         copy.write_row((key, text(key)))
                 connection.execute("CHECKPOINT")
             assert rows(server) == expected(versions)
+            assert server.execute("SHOW fault_threads") == [("32",)]
             for turn, how in enumerate(("reset", "hold", "reset"), 1):
                 holder = server.connect()
                 # Changed and not committed: this row cannot leave memory.

@@ -15,10 +15,13 @@ use logstead_engine::{
     RecoveryReport, Warmup,
 };
 use logstead_env::{Env, JoinHandle};
-use logstead_home::{CacheOptions, CachedHome, HomeOptions, LocalOptions, LogHome, PriceList};
+use logstead_home::{
+    CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, PriceList,
+};
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
 use logstead_types::{Csn, WorkerId};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
 use std::pin::pin;
@@ -72,6 +75,9 @@ const TERMINATE_TIME: Duration = Duration::from_secs(5);
 const STOP_POLL: Duration = Duration::from_millis(10);
 /// A pause after accept fails (no file descriptors left): others may end meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// From this latency on a home is a store that is waited for, and so many threads bring in what is not in memory.
+const STORE_LATENCY_US: u32 = 1_000;
+const FAULT_THREADS_OF_STORE: usize = 32;
 
 pub(crate) fn run(config: Config) -> ExitCode {
     start_logging(&config.log_level);
@@ -208,6 +214,20 @@ fn prices(config: &Config) -> Result<PriceList, String> {
     }
 }
 
+/// How many threads bring in what is not in memory. Each reads one page at a time. At a local disk that is short, and then the page is unpacked: a few keep
+/// disk and cores at work, and leave some to the workers. A request to a store is waited for, so what can be read in a second hangs on how many are on their way. A
+/// thread is started when it is first needed.
+fn fault_threads(values: &BTreeMap<String, String>, facts: &Facts) -> usize {
+    let given = values.get("fault_threads");
+    let by_home = match facts.append_latency_expected_us < STORE_LATENCY_US {
+        true => EngineOptions::default().fault_threads,
+        false => FAULT_THREADS_OF_STORE,
+    };
+    given
+        .and_then(|given| given.parse().ok())
+        .unwrap_or(by_home)
+}
+
 /// Opens log, engine and catalog.
 fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
@@ -228,6 +248,8 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)>
     let commit = commit_settings::options(&values, &home.facts())
         .map_err(|message| (EXIT_USAGE, message))?;
     commit_settings::show(&mut values, &commit);
+    let fault_threads = fault_threads(&values, &home.facts());
+    values.insert("fault_threads".to_owned(), fault_threads.to_string());
     info!(
         "commits: {} in {} lanes, tracking {}",
         commit.protocol.name(),
@@ -248,6 +270,7 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)>
         checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
         absent_one_in: config.absent_one_in,
         retention: config.retention,
+        fault_threads,
         ..EngineOptions::default()
     };
     let (engine, report) =

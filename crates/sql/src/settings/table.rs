@@ -291,6 +291,16 @@ pub static TABLE: &[Setting] = &[
         "Sets the number of digits displayed for floating-point values.",
     ),
     server(
+        "fault_threads",
+        Kind::Int {
+            min: 1,
+            max: 256,
+            unit: Unit::None,
+        },
+        "4",
+        "Threads that bring in rows and index pages that are not in memory. Chosen for the home unless set.",
+    ),
+    server(
         "flush_gather_delay",
         Kind::Int {
             min: 0,
