@@ -86,6 +86,11 @@ pub(crate) fn reserve(
     }
 }
 
+/// Was anything ever stored in this home under such numbers, or may it have been?
+pub(crate) fn was_any(home: &dyn LogHome) -> Result<bool, HomeError> {
+    Ok(home.get(NAME)?.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

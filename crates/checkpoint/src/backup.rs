@@ -17,6 +17,7 @@
 //!
 //! Does not: copy restore points, branches, or what `--accept-data-loss` has set aside; open homes.
 
+use crate::attempt::{self, COUNTER_MIN};
 use crate::copy::{Copied, copy_objects};
 use crate::error::CheckpointError;
 use crate::record::Record;
@@ -195,6 +196,29 @@ impl Target {
         })
     }
 
+    /// A server that was started on the backup before, and ended before it could serve, may have left objects under numbers that the source uses for others:
+    /// removes them.
+    fn clear(&self, to: &dyn LogHome) -> Result<(), BackupError> {
+        let Some(before) = &self.before else {
+            return Ok(());
+        };
+        if !attempt::was_any(to)? {
+            return Ok(());
+        }
+        let mut needed = BTreeSet::new();
+        if let Some(newest) = &before.checkpoint {
+            let record = Record::read(to, before.database, newest.object, newest.crc)?;
+            needed.extend(record.objects.iter().map(|used| used.object));
+            needed.insert(newest.object);
+        }
+        for info in to.objects()? {
+            if info.id.counter() >= COUNTER_MIN && !needed.contains(&info.id) {
+                to.remove_object(info.id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Says which manifests are backups.
     fn stamp(
         &self,
@@ -276,6 +300,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
     let first = source_of(from.as_ref())?;
     let source = first.database;
     let target = Target::look(to, env, source)?;
+    target.clear(to)?;
     let mut done = Backup {
         database: target.database,
         incremental: target.before.is_some(),

@@ -7,13 +7,14 @@ use logstead_checkpoint::frame::{Encoder, FrameKind};
 use logstead_checkpoint::{
     Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord,
     LeafWriter, Ledger, NewCheckpoint, ObjectUse, ObjectWriter, PageKey, PageReader, Publisher,
-    Record, TableInfo, Upgrade, Upgraded, Upgrading, fsck,
+    Record, TableInfo, Upgrade, Upgraded, Upgrading, backup, fsck,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
 use logstead_home::{HomeError, LogHome, ObjectId, SimulatedHome, SimulatedOptions, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::Checkpoint;
+use logstead_wal::inspect::manifest_of;
+use logstead_wal::manifest::{Checkpoint, Manifest};
 use logstead_wal::varint;
 use parking_lot::Mutex;
 use rig::paused::Paused;
@@ -866,6 +867,58 @@ fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     assert!(upgraded.checkpoint.object.counter() > (1 << 31) + 7);
     // Nobody has named it: it goes, and so does what the next attempt has no use for.
     world.settle();
+}
+
+/// A server was started on a backup, and ended before anything but objects was stored: they are not taken for those of the source.
+#[test]
+fn a_backup_does_not_take_what_an_upgrade_has_left_for_its_own() {
+    let world = World::new(7);
+    let (env, _) = Env::simulated(1);
+    let (at, ..) = head(&*world.home).unwrap();
+    let manifest = |checkpoint| Manifest {
+        epoch: Epoch(3),
+        checkpoint: Some(checkpoint),
+        ..Manifest::first(DATABASE)
+    };
+    let tag = world
+        .home
+        .put_if_absent("manifest", &manifest(at.clone()).encode());
+    let target = rig::home();
+    backup(&world.home, &*target, &env).unwrap();
+    let copy = manifest_of(&*target).unwrap();
+    // The source's epoch comes to be the copy's.
+    let source = upgrade(&world.home, &at, copy.epoch, |_| ()).unwrap();
+    let of_copy = copy.checkpoint.unwrap();
+    let upgraded = Upgrade::of(&target, copy.database, &of_copy).unwrap();
+    let left = upgraded.unwrap().store(copy.epoch, &mut || Ok(()), |_| ());
+    assert_eq!(
+        left.unwrap().checkpoint.object,
+        source.checkpoint.object,
+        "the same numbers"
+    );
+    // It had as many bytes, and not the same ones.
+    for info in target.objects().unwrap() {
+        if info.id.counter() >= 1 << 31 {
+            let mut bytes = vec![0; info.size_bytes as usize];
+            target.read_object(info.id, 0, &mut bytes).unwrap();
+            bytes.iter_mut().for_each(|byte| *byte ^= 1);
+            target.remove_object(info.id).unwrap();
+            target.put_object(info.id, &bytes).unwrap();
+        }
+    }
+    let next = Manifest {
+        epoch: copy.epoch,
+        ..manifest(source.checkpoint)
+    };
+    let home = &world.home;
+    home.compare_and_swap("manifest", tag.unwrap(), &next.encode())
+        .unwrap();
+    let again = backup(home, &*target, &env).unwrap();
+    assert!(again.incremental);
+    let copy = manifest_of(&*target).unwrap();
+    let report = fsck(&target, copy.database, copy.checkpoint.as_ref()).unwrap();
+    assert!(report.is_clean(), "{report}: {:#?}", report.damage);
+    assert_eq!(report.rows, world.rows.len() as u64);
 }
 
 /// Rows that are too many to be kept at once: the chunk is read once for each that it becomes.
