@@ -20,7 +20,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use logstead_checkpoint::{
-    CheckpointError, Directory, Record as CheckpointRecord, Upgrade, Upgrading,
+    CheckpointError, ChunkSize, Directory, Record as CheckpointRecord, Upgrade, Upgrading,
 };
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::{HomeError, LogHome};
@@ -33,6 +33,7 @@ use crate::checkpoint::{Base, Stored};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplayError};
 use crate::memory::Account;
+use crate::rows::absent_bytes;
 use crate::version::{CHUNK_SLOTS, Guard};
 use part::{Beyond, Part, Shared};
 
@@ -200,6 +201,11 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             );
             return Err(RecoveryError::Refused(wrong.into()));
         }
+        if record.chunk_size != ChunkSize::default() {
+            // Its keys stand for other rows.
+            let older = format!("the checkpoint at CSN {csn} is of an older format");
+            return Err(RecoveryError::Refused(older.into()));
+        }
         let directory = Directory::open(Arc::clone(self.home), record.root);
         for info in &record.tables {
             let table = self.shared.table(info.table);
@@ -213,6 +219,23 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             publication: 0,
         });
         Ok(())
+    }
+
+    /// Nobody can go back once a checkpoint is made anew: refused, unless the budget has room for what there is of each chunk, also of one that is not in
+    /// memory, and as much again for rows.
+    fn has_room_for(&self, upgrade: &Upgrade) -> Result<(), RecoveryError> {
+        let tables = &upgrade.record().tables;
+        let needed: u64 = tables.iter().map(|info| absent_bytes(info.rid_end)).sum();
+        let needed = needed.saturating_mul(2);
+        let budget = self.shared.memory.budget_bytes();
+        if needed <= budget {
+            return Ok(());
+        }
+        let refused = format!(
+            "the database is of an older format, and to be made anew it needs a memory budget of at least {needed} bytes; the budget is {budget} bytes. \
+             Nothing has changed: start with a larger \"memory\", or with the server of before"
+        );
+        Err(RecoveryError::Refused(refused.into()))
     }
 
     /// Waits until everything dealt out is applied; the failure, if something cannot be.
@@ -265,6 +288,7 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
         let Some(upgrade) = Upgrade::of(home, database, at).map_err(failed)? else {
             return Ok(None);
         };
+        self.has_room_for(&upgrade)?;
         let clock = self.clock;
         let mut told = clock.monotonic();
         let progress = |so_far: &Upgrading| {

@@ -15,7 +15,8 @@ use crate::checkpoint::Stored;
 use crate::memory::{Charge, Memory, footprint};
 use crate::pending::{Tail, Tails};
 use crate::version::{
-    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet, UnsharedSlots, VersionRef,
+    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SHELL_BYTES, SlotSet, UnsharedSlots,
+    VersionRef,
 };
 
 /// Buckets of chunks: the n-th holds 2^n chunks.
@@ -395,6 +396,17 @@ impl Drop for Rows {
     }
 }
 
+/// What a table with so many row ids takes when all of its chunks are absent ([`Rows::expect`]).
+pub(crate) fn absent_bytes(rid_end: u64) -> u64 {
+    let Some(last) = rid_end.min(RID_MAX).checked_sub(1) else {
+        return 0;
+    };
+    let buckets: u64 = (0..=place(Rid(last)).0)
+        .map(|n| bucket_bytes(n) as u64)
+        .sum();
+    buckets + (last / CHUNK_SLOTS as u64 + 1) * SHELL_BYTES as u64
+}
+
 /// What the n-th bucket takes without its chunks.
 fn bucket_bytes(n: usize) -> usize {
     footprint(size_of::<OnceLock<Box<Chunk>>>() << n)
@@ -404,6 +416,22 @@ fn bucket_bytes(n: usize) -> usize {
 mod tests {
     use super::*;
     use crate::memory::UNLIMITED;
+
+    #[test]
+    fn absent_chunks_take_what_they_are_said_to_take() {
+        for rid_end in [0, 1, 63, 64, 65, 128, 5_000, 100_000] {
+            let account = crate::memory::Account::open(u64::MAX);
+            let memory = account.memory();
+            let rows = Rows::new(TableId(1), memory);
+            let before = memory.used_bytes();
+            rows.expect(rid_end);
+            assert_eq!(
+                memory.used_bytes() - before,
+                absent_bytes(rid_end),
+                "{rid_end}"
+            );
+        }
+    }
 
     #[test]
     fn every_rid_has_its_own_place() {

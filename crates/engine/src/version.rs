@@ -350,7 +350,7 @@ mod page_mark;
 mod prune;
 mod unshared;
 
-pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SlotSet};
+pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SHELL_BYTES, SlotSet};
 pub(crate) use evict::Kept;
 pub(crate) use prune::Prune;
 pub(crate) use unshared::UnsharedSlots;

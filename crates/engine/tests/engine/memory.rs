@@ -225,3 +225,46 @@ fn what_a_checkpoint_is_to_change_counts_until_it_is_over() {
     assert!(during > before + report.tiles * 100, "{before} {during}");
     assert!(after + report.tiles * 100 < during, "{during} {after}");
 }
+
+/// A database of an older format that needs more memory than there is, as soon as it is made anew, stays what it was.
+#[test]
+fn an_upgrade_that_would_not_fit_changes_nothing() {
+    use logstead_checkpoint::{ChunkSize, Record};
+    use logstead_home::LogHome as _;
+    use logstead_wal::manifest::{Checkpoint, Manifest};
+    let home = MemoryHome::new(64 << 20);
+    let world = World::open_within(home.clone(), 1, BUDGET).expect("opens");
+    let worker = world.engine.worker(logstead_types::WorkerId(0));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.insert(&world.table, &wide_row(1, 200)).expect("insert");
+    commit(txn);
+    world.engine.checkpoint().expect("a checkpoint");
+    drop((worker, world.engine));
+    home.crash();
+    let (bytes, tag) = home.get("manifest").expect("read").expect("there");
+    let mut manifest = Manifest::decode(&bytes).expect("a manifest");
+    let newest = manifest.checkpoint.take().expect("a checkpoint");
+    let mut record =
+        Record::read(&home, manifest.database, newest.object, newest.crc).expect("a record");
+    record.chunk_size = ChunkSize::Of1024;
+    // Each chunk of 64 takes something, whether it has rows or not.
+    record.tables[0].rid_end = BUDGET;
+    let object = logstead_home::ObjectId::new(manifest.epoch, 1 << 20);
+    let bytes = record.encode(object).expect("encoded");
+    home.put_object(object, &bytes).expect("stored");
+    manifest.checkpoint = Some(Checkpoint {
+        object,
+        crc: crc32c::crc32c(&bytes),
+        ..newest
+    });
+    let tag = home.compare_and_swap("manifest", tag, &manifest.encode());
+    let (tag, objects) = (tag.expect("stored"), home.objects().expect("listed"));
+    let refused = match World::open_within(home.clone(), 1, BUDGET).map(|_| ()) {
+        Err(error) => error.to_string(),
+        Ok(()) => panic!("it opens"),
+    };
+    assert!(refused.contains("memory budget of at least"), "{refused}");
+    let (_, now) = home.get("manifest").expect("read").expect("there");
+    assert_eq!(now, tag);
+    assert_eq!(home.objects().expect("listed"), objects);
+}
