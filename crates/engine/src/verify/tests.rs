@@ -91,7 +91,7 @@ impl Stored {
             .or_default()
             .insert(unique);
         let plain_entries = self.entries.entry((table, PLAIN)).or_default();
-        if plain % 2 == 0 {
+        if plain.is_multiple_of(2) {
             plain_entries.insert(entry(plain, rid));
         }
     }
