@@ -131,6 +131,71 @@ def test_rows_that_cannot_be_read_for_a_while(tmp_path, seed):
             server.kill()
 
 
+# A subquery that needs absent rows for a row of `held`.
+NEEDS = "(SELECT c.v FROM cold AS c WHERE c.k + 0 = h.k)"
+PLACES = {
+    f"SELECT h.k FROM held AS h WHERE {NEEDS} > ''": [(1,), (2,)],
+    f"SELECT {NEEDS} FROM held AS h ORDER BY h.k": [(text(1),), (text(2),)],
+    f"SELECT h.k, o.k FROM held AS h JOIN held AS o ON h.k < o.k AND {NEEDS} <> o.v": [(1, 2)],
+    f"SELECT h.k, o.k FROM held AS h LEFT JOIN held AS o ON h.k = o.k AND {NEEDS} = o.v ORDER BY h.k": [(1, None), (2, None)],
+    f"SELECT h.k, o.k FROM held AS h JOIN held AS o ON {NEEDS} = '1/0/' || repeat('x', o.k)": [(1, 1)],
+    f"SELECT count(*), max({NEEDS}) FROM held AS h": [(2, text(2))],
+    f"SELECT string_agg(h.v, ',' ORDER BY {NEEDS} DESC) FROM held AS h": [("before,before",)],
+    f"SELECT count(*) FILTER (WHERE {NEEDS} > '2') FROM held AS h": [(1,)],
+    f"SELECT count(*) FROM held AS h GROUP BY {NEEDS}": [(1,), (1,)],
+    f"SELECT h.k FROM held AS h ORDER BY {NEEDS} DESC": [(2,), (1,)],
+    f"SELECT count(*) FROM (SELECT DISTINCT ON ({NEEDS}) h.k FROM held AS h) AS t": [(2,)],
+    f"SELECT (SELECT o.k FROM held AS o ORDER BY o.k LIMIT 1 OFFSET length({NEEDS}) - 5) FROM held AS h ORDER BY h.k": [(1,), (2,)],
+    f"SELECT count(*) FROM held AS h, generate_series(1, length({NEEDS})) AS g": [(11,)],
+    f"SELECT (SELECT max(x) FROM (VALUES ({NEEDS}), ('')) AS t (x)) FROM held AS h WHERE h.k = 1": [(text(1),)],
+    f"SELECT h.k FROM held AS h WHERE random() >= 0 AND {NEEDS} > '2'": [(2,)],
+    f"UPDATE written SET v = (SELECT c.v FROM cold AS c WHERE c.k + 0 = written.k) WHERE k = 1 RETURNING v": [(text(1),)],
+    f"INSERT INTO written AS h VALUES (2, 'new') RETURNING {NEEDS}": [(text(2),)],
+}
+
+
+@pytest.mark.timeout(400)
+def test_a_subquery_that_waits_keeps_nobody_else_waiting(tmp_path, seed):
+    """Wherever in a statement it stands: there is one worker for all sessions."""
+    with start_store("dev-bucket", tmp_path) as store, FaultProxy(f"{store.host}:{store.port}", seed) as proxy:
+        server = ObjectServer(tmp_path / "server", home(store, proxy=proxy, **IMPATIENT), store.environment)
+        server.arguments = ["--workers", "1", "--fault-threads", "2", *ARGUMENTS]
+        try:
+            server.start()
+            assert server.execute("SHOW fault_threads") == [("2",)]
+            server.execute(
+                "CREATE TABLE cold (k int, v text)",
+                "CREATE TABLE held (k int, v text)",
+                "CREATE TABLE written (k int, v text)",
+                "INSERT INTO cold SELECT g, g || '/0/' || repeat('x', g % 300) FROM generate_series(1, 1000) AS g",
+                "INSERT INTO held VALUES (1, 'before'), (2, 'before')",
+                "INSERT INTO written VALUES (1, 'before')",
+                "CHECKPOINT",
+            )
+            with server.connect() as holder:
+                holder.execute("UPDATE held SET v = 'not committed'")
+                with server.connect(autocommit=True) as other:
+                    proxy.cut("hold")
+                    readers = []
+                    for statement in PLACES:
+                        readers.append(Reader(server, statement, synchronous=False))
+                        # Were the worker's thread to wait for the store, nobody would be answered.
+                        assert other.execute("SELECT 6 * 7").fetchone() == (42,), statement
+                    wait_until(lambda: proxy.counts()["cut"] > 0, what="requests that go nowhere")
+                    assert other.execute("SELECT count(*) FROM held").fetchone() == (2,)
+                    assert [reader.statement for reader in readers if not reader.is_alive()] == []
+                    proxy.mend()
+                    for reader, found in zip(readers, PLACES.values()):
+                        reader.join(120)
+                        assert not reader.is_alive() and reader.problem is None, (reader.statement, reader.problem)
+                        assert reader.found == found, reader.statement
+                holder.rollback()
+            assert "panicked" not in server.output_text()
+        finally:
+            proxy.mend()
+            server.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_rows_that_no_home_of_a_list_gives(tmp_path, seed):

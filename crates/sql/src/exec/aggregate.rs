@@ -3,7 +3,7 @@
 //! Groups come out in order of arrival. DISTINCT and ORDER BY inside a call make it keep its arguments until the end.
 
 use super::batch::{Batch, Rows, check_memory};
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
 use super::held::Held;
 use super::keytable::KeyTable;
@@ -14,12 +14,19 @@ use crate::expr::Expr;
 use crate::func::AggregateState as State;
 use crate::plan::{AggregateCall, Plan};
 use crate::value::{Datum, SqlType, key};
+use logstead_engine::Absent;
 use smallvec::SmallVec;
 
 /// State of an aggregation.
 pub(crate) struct AggregateState {
     pub(crate) input: Running,
     batch: Batch,
+    /// The next row of the batch to be taken; its group, once that is known; and how many calls have taken it.
+    row: usize,
+    group: Option<usize>,
+    taken: usize,
+    /// Of the keys, and of each call.
+    evaluations: Vec<Evaluation>,
     groups: KeyTable,
     keys: Rows,
     /// Of group g and call c at `g * calls + c`.
@@ -28,7 +35,14 @@ pub(crate) struct AggregateState {
     held: Held,
     held_bytes: usize,
     at: usize,
+    scratch: Scratch,
+}
+
+/// Keys being made.
+#[derive(Default)]
+struct Scratch {
     key: Vec<u8>,
+    order: Vec<u8>,
 }
 
 /// One call in one group.
@@ -49,6 +63,10 @@ impl AggregateState {
         AggregateState {
             input: Running::new(input),
             batch: Batch::default(),
+            row: 0,
+            group: None,
+            taken: 0,
+            evaluations: Vec::new(),
             groups: KeyTable::default(),
             keys: Rows::default(),
             cells: Vec::new(),
@@ -56,7 +74,7 @@ impl AggregateState {
             held: Held::default(),
             held_bytes: 0,
             at: 0,
-            key: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -74,14 +92,26 @@ impl AggregateState {
                 self.groups.insert(&[]);
                 self.open_group(calls);
             }
-            while pull!(self.input, input, cx, &mut self.batch) {
-                for i in 0..self.batch.len() {
-                    self.take(i, keys, calls, cx)?;
+            self.evaluations
+                .resize_with(1 + calls.len(), Evaluation::default);
+            loop {
+                while self.row < self.batch.len() {
+                    if cx.take_owed() {
+                        return Ok(Step::Yield);
+                    }
+                    if let Err(absent) = self.take(keys, calls, cx)? {
+                        return Ok(Step::Wait(absent.into()));
+                    }
                 }
                 let held_bytes =
                     self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
                 check_memory("An aggregation", held_bytes, cx.memory_bytes_max)?;
                 self.held.set(held_bytes, cx.memory())?;
+                self.row = 0;
+                self.batch.start(0);
+                if !pull!(self.input, input, cx, &mut self.batch) {
+                    break;
+                }
             }
             self.aggregated = true;
         }
@@ -109,41 +139,61 @@ impl AggregateState {
         })
     }
 
-    /// Adds row `i` of the batch to its group.
+    /// Adds the next row of the batch to its group; or says what is absent, and is called again for the same row.
     fn take<'a>(
         &mut self,
-        i: usize,
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         cx: &mut Cx<'a>,
-    ) -> Result<()> {
-        let row = self.batch.row(i);
-        let group = if keys.is_empty() {
-            0
-        } else {
-            let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(keys.len());
-            self.key.clear();
-            for expr in keys {
-                let datum = eval_in(expr, row, cx)?;
-                key::encode_key(expr.ty().oid, &datum, false, false, &mut self.key);
-                values.push(datum);
+    ) -> Result<Result<(), Absent>> {
+        let row = self.batch.row(self.row);
+        let group = match self.group {
+            Some(group) => group,
+            None if keys.is_empty() => 0,
+            None => {
+                let key = &mut self.scratch.key;
+                let evaluate = |cx: &mut Cx<'a>| {
+                    let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(keys.len());
+                    key.clear();
+                    for expr in keys {
+                        let datum = eval_in(expr, row, cx)?;
+                        key::encode_key(expr.ty().oid, &datum, false, false, key);
+                        values.push(datum);
+                    }
+                    Ok(values)
+                };
+                let values = match self.evaluations[0].of(keys, cx, evaluate)? {
+                    Ok(values) => values,
+                    Err(absent) => return Ok(Err(absent)),
+                };
+                let (group, new) = self.groups.insert(&self.scratch.key);
+                if new {
+                    self.keys.push(&values);
+                    self.open_group(calls);
+                }
+                group
             }
-            let (group, new) = self.groups.insert(&self.key);
-            if new {
-                self.keys.push(&values);
-                self.open_group(calls);
-            }
-            group
         };
-        let row = self.batch.row(i);
+        self.group = Some(group);
+        let row = self.batch.row(self.row);
         let cells = self
             .cells
             .get_mut(group * calls.len()..)
             .unwrap_or_default();
-        for (cell, call) in cells.iter_mut().zip(calls) {
-            self.held_bytes += cell.take(call, row, &mut self.key, cx)?;
+        let evaluations = self.evaluations.iter_mut().skip(1);
+        let each = cells.iter_mut().zip(calls).zip(evaluations);
+        for ((cell, call), evaluation) in each.skip(self.taken) {
+            let scratch = &mut self.scratch;
+            let order = call.order.iter().map(|key| &key.expr);
+            let exprs = call.args.iter().chain(&call.filter).chain(order);
+            match evaluation.of(exprs, cx, |cx| cell.take(call, row, scratch, cx))? {
+                Ok(bytes) => self.held_bytes += bytes,
+                Err(absent) => return Ok(Err(absent)),
+            }
+            self.taken += 1;
         }
-        Ok(())
+        (self.row, self.group, self.taken) = (self.row + 1, None, 0);
+        Ok(Ok(()))
     }
 
     fn open_group(&mut self, calls: &[AggregateCall]) {
@@ -161,6 +211,9 @@ impl AggregateState {
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
+        self.batch.start(0);
+        (self.row, self.group, self.taken) = (0, None, 0);
+        self.evaluations.iter_mut().for_each(Evaluation::reset);
         self.groups.clear();
         self.keys = Rows::default();
         self.cells.clear();
@@ -171,12 +224,12 @@ impl AggregateState {
 }
 
 impl Cell {
-    /// Takes one row; returns the memory it added, roughly.
+    /// Takes one row; returns the memory it added, roughly. Nothing changes before everything is evaluated.
     fn take<'a>(
         &mut self,
         call: &'a AggregateCall,
         row: &[Datum],
-        scratch: &mut Vec<u8>,
+        scratch: &mut Scratch,
         cx: &mut Cx<'a>,
     ) -> Result<usize> {
         if let Some(filter) = &call.filter
@@ -205,26 +258,26 @@ impl Cell {
             self.state.add(&args)?;
             return Ok(self.state.size_bytes().saturating_sub(before));
         };
+        scratch.order.clear();
+        write_key(&call.order, row, &mut scratch.order, cx)?;
         let before = kept.sorter.size_bytes() + kept.seen.size_bytes();
         if call.distinct {
-            scratch.clear();
+            scratch.key.clear();
             for (arg, datum) in call.args.iter().zip(&args) {
-                key::encode_key(arg.ty().oid, datum, false, false, scratch);
+                key::encode_key(arg.ty().oid, datum, false, false, &mut scratch.key);
             }
-            if !kept.seen.insert(scratch).1 {
+            if !kept.seen.insert(&scratch.key).1 {
                 return Ok(0);
             }
         }
-        if call.order.is_empty() {
-            let bytes = &*scratch;
-            kept.sorter.push(&args, |out| {
-                out.extend_from_slice(bytes);
-                Ok(())
-            })?;
-        } else {
-            kept.sorter
-                .push(&args, |out| write_key(&call.order, row, out, cx))?;
-        }
+        let order = match call.order.is_empty() {
+            true => &scratch.key,
+            false => &scratch.order,
+        };
+        kept.sorter.push(&args, |out| {
+            out.extend_from_slice(order);
+            Ok(())
+        })?;
         Ok((kept.sorter.size_bytes() + kept.seen.size_bytes()).saturating_sub(before))
     }
 

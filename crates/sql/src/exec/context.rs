@@ -8,8 +8,9 @@ use super::subquery::SubqueryState;
 use super::write::Outcome;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::func::Context;
-use crate::plan::Node;
+use crate::plan::{Node, walk};
 use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
 use logstead_engine::{Absent, Engine, Index, Memory, Table, Txn};
@@ -191,14 +192,76 @@ impl Cancel {
 
 /// The evaluation of one row's expressions. Where one of their subqueries finds something absent it is given up: the operator
 /// waits, and evaluates the same row again. The subqueries go on where they stood, and those that had come to an end are
-/// not run again. Expressions that call volatile functions are not for it: those would be called again.
+/// not run again; nor are volatile functions called again, but give what they gave. So what is evaluated depends on the row alone, and comes to
+/// the same subqueries and calls in the same order each time; and nothing else happens in it before its last subquery has come to its end.
 #[derive(Default)]
 pub(crate) struct Evaluation {
     /// 0: not begun.
     number: u64,
+    /// What volatile functions gave.
+    calls: Vec<Datum>,
+    /// Whether there are subqueries in what is evaluated; found out the first time.
+    has_subquery: Option<bool>,
+}
+
+/// What volatile functions give in the evaluation that is running.
+#[derive(Default)]
+pub(crate) struct Calls {
+    values: Vec<Datum>,
+    /// How many of them this attempt has come to.
+    at: usize,
+}
+
+impl Calls {
+    /// How many this attempt has come to.
+    pub(crate) fn made(&self) -> usize {
+        self.at
+    }
+
+    /// This attempt goes past something that had come to its end in an earlier one, with so many calls by then.
+    pub(crate) fn passed(&mut self, made: usize) {
+        self.at = made;
+    }
+
+    /// The value of the next call: what it gave in an earlier attempt, or what it gives now.
+    pub(crate) fn value(
+        cx: &mut Cx<'_>,
+        call: impl FnOnce(&mut Cx<'_>) -> Result<Datum>,
+    ) -> Result<Datum> {
+        if let Some(value) = cx.calls.values.get(cx.calls.at) {
+            cx.calls.at += 1;
+            return Ok(value.clone());
+        }
+        let value = call(cx)?;
+        cx.calls.values.push(value.clone());
+        cx.calls.at += 1;
+        Ok(value)
+    }
 }
 
 impl Evaluation {
+    /// Forgets what was given up: another row follows, or another version of it.
+    pub(crate) fn reset(&mut self) {
+        self.number = 0;
+        self.calls.clear();
+    }
+
+    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery nothing can be given up.
+    pub(crate) fn of<'a, 'e, T>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        cx: &mut Cx<'a>,
+        evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
+    ) -> Result<Result<T, Absent>> {
+        let has_subquery = self
+            .has_subquery
+            .get_or_insert_with(|| exprs.into_iter().any(walk::has_subquery));
+        match *has_subquery {
+            true => self.run(cx, evaluate),
+            false => evaluate(cx).map(Ok),
+        }
+    }
+
     /// Evaluates, or says what is absent: then it is called again for the same row.
     pub(crate) fn run<'a, T>(
         &mut self,
@@ -210,11 +273,17 @@ impl Evaluation {
             self.number = cx.shared.evaluations;
         }
         let enclosing = std::mem::replace(&mut cx.evaluation, self.number);
+        let calls = Calls {
+            values: std::mem::take(&mut self.calls),
+            at: 0,
+        };
+        let calls = std::mem::replace(&mut cx.calls, calls);
         let result = evaluate(cx);
         cx.evaluation = enclosing;
+        self.calls = std::mem::replace(&mut cx.calls, calls).values;
         match (result, cx.suspended.take()) {
             (Ok(value), _) => {
-                self.number = 0;
+                self.reset();
                 Ok(Ok(value))
             }
             (Err(_), Some(absent)) => Ok(Err(absent)),
@@ -266,6 +335,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) measure: bool,
     /// The [`Evaluation`] that is running, by its number; 0 if what is evaluated cannot be given up.
     pub(crate) evaluation: u64,
+    /// Of that evaluation.
+    pub(crate) calls: Calls,
     /// Why it is given up: the error that comes with it is none.
     pub(crate) suspended: Option<Absent>,
 }
@@ -295,6 +366,7 @@ impl<'a> Cx<'a> {
             owed: false,
             measure,
             evaluation: 0,
+            calls: Calls::default(),
             suspended: None,
         }
     }
@@ -319,6 +391,7 @@ impl<'a> Cx<'a> {
             owed: false,
             measure: false,
             evaluation: 0,
+            calls: Calls::default(),
             suspended: None,
         }
     }

@@ -111,7 +111,11 @@ impl Direct {
                         ..
                     },
                 ) => {
-                    state.open(scan, index, range, *reverse, &mut cx)?;
+                    let opened = state.open(scan, index, range, *reverse, &mut cx)?;
+                    if let Err(absent) = opened {
+                        wait::wait(absent.into(), &mut cx).await?;
+                        continue;
+                    }
                 }
                 _ => return Err(SqlError::internal("a plain scan changed its shape")),
             }

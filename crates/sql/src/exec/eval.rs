@@ -1,10 +1,10 @@
 //! Evaluates bound expressions: three-valued logic, strict functions, short circuits, errors in PostgreSQL's order.
 
-use super::context::{Cx, EvalContext, Shared};
+use super::context::{Calls, Cx, EvalContext, Shared};
 use super::subquery;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, Body, Function};
+use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
 use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, text_io};
 use logstead_types::SqlState;
@@ -186,6 +186,14 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
     }
 }
 
+/// The same in an expression that may be evaluated again.
+fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Result<Datum> {
+    if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
+        return Calls::value(cx, |cx| apply(function, args, cx));
+    }
+    apply(function, args, cx)
+}
+
 fn call<'a>(
     function: &'static Function,
     args: &'a [Expr],
@@ -193,21 +201,21 @@ fn call<'a>(
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
     match args {
-        [] => apply(function, &[], cx),
+        [] => apply_once(function, &[], cx),
         [only] => {
             let only = [eval_in(only, row, cx)?];
-            apply(function, &only, cx)
+            apply_once(function, &only, cx)
         }
         [left, right] => {
             let both = [eval_in(left, row, cx)?, eval_in(right, row, cx)?];
-            apply(function, &both, cx)
+            apply_once(function, &both, cx)
         }
         more => {
             let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(more.len());
             for arg in more {
                 values.push(eval_in(arg, row, cx)?);
             }
-            apply(function, &values, cx)
+            apply_once(function, &values, cx)
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct IndexState {
     /// The row that the scan has gone past and whose filter is to be evaluated again.
     open: Option<(Arc<Table>, Rid)>,
     evaluation: Evaluation,
+    /// Of where to look.
+    start: Evaluation,
 }
 
 /// Where an index scan stands.
@@ -63,6 +65,7 @@ impl IndexState {
             at: At::Start,
             open: None,
             evaluation: Evaluation::default(),
+            start: Evaluation::default(),
         }
     }
 
@@ -82,7 +85,9 @@ impl IndexState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        self.open(scan, definition, range, reverse, cx)?;
+        if let Err(absent) = self.open(scan, definition, range, reverse, cx)? {
+            return Ok(Step::Wait(absent.into()));
+        }
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
@@ -115,7 +120,7 @@ impl IndexState {
         })
     }
 
-    /// Computes where to look, unless that is known.
+    /// Computes where to look, unless that is known; or says what is absent: then it is called again.
     pub(crate) fn open<'a>(
         &mut self,
         scan: &'a Scan,
@@ -123,14 +128,18 @@ impl IndexState {
         range: &'a KeyRange,
         reverse: bool,
         cx: &mut Cx<'a>,
-    ) -> Result<()> {
+    ) -> Result<Result<(), Absent>> {
         if self.index.is_none() {
             self.index = Some(cx.index(scan.table.storage, definition.storage)?);
         }
         if matches!(self.at, At::Start) {
-            self.at = start(&scan.table, definition, range, reverse, cx)?;
+            let start = |cx: &mut Cx<'a>| start(&scan.table, definition, range, reverse, cx);
+            match self.start.of(range.exprs(), cx, start)? {
+                Ok(at) => self.at = at,
+                Err(absent) => return Ok(Err(absent)),
+            }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// The next row of an open scan.
@@ -181,7 +190,8 @@ impl IndexState {
     pub(crate) fn rewind(&mut self) {
         self.at = At::Start;
         self.open = None;
-        self.evaluation = Evaluation::default();
+        self.evaluation.reset();
+        self.start.reset();
     }
 }
 

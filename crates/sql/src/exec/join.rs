@@ -5,7 +5,7 @@
 //! for those that did not.
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
 use super::fixed::is_fixed;
 use super::held::Held;
@@ -16,6 +16,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Node, Plan};
 use crate::value::{Datum, key};
+use logstead_engine::Absent;
 
 /// No row: ends a chain.
 const NONE: u32 = u32::MAX;
@@ -82,21 +83,32 @@ impl Shape {
     }
 }
 
-/// Whether the further condition holds for a pair.
-fn pair_holds<'a>(
-    condition: Option<&'a Expr>,
-    left: &[Datum],
-    right: &[Datum],
-    scratch: &mut Vec<Datum>,
-    cx: &mut Cx<'a>,
-) -> Result<bool> {
-    let Some(condition) = condition else {
-        return Ok(true);
-    };
-    scratch.clear();
-    scratch.extend_from_slice(left);
-    scratch.extend_from_slice(right);
-    holds(condition, scratch, cx)
+/// A pair being judged.
+#[derive(Default)]
+struct Pair {
+    row: Vec<Datum>,
+    evaluation: Evaluation,
+}
+
+impl Pair {
+    /// Whether the further condition holds for a pair; or what is absent: then it is called again for the same one.
+    fn holds<'a>(
+        &mut self,
+        condition: Option<&'a Expr>,
+        left: &[Datum],
+        right: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<bool, Absent>> {
+        let Some(condition) = condition else {
+            return Ok(Ok(true));
+        };
+        self.row.clear();
+        self.row.extend_from_slice(left);
+        self.row.extend_from_slice(right);
+        let row = &self.row;
+        self.evaluation
+            .of([condition], cx, |cx| holds(condition, row, cx))
+    }
 }
 
 /// State of a nested loop.
@@ -118,7 +130,7 @@ pub(crate) struct LoopState {
     started: bool,
     right_matched: Vec<bool>,
     left_done: bool,
-    scratch: Vec<Datum>,
+    pair: Pair,
     /// Copy of the current left row, for a lateral right side.
     outer_row: Vec<Datum>,
     unmatched_at: usize,
@@ -143,7 +155,7 @@ impl LoopState {
             started: false,
             right_matched: Vec::new(),
             left_done: false,
-            scratch: Vec::new(),
+            pair: Pair::default(),
             outer_row: Vec::new(),
             unmatched_at: 0,
             right_fixed: None,
@@ -261,9 +273,13 @@ impl LoopState {
                 return Ok(Ended::Step(Step::Yield));
             }
             let right = self.kept.row(self.right_at);
+            let holds = match self.pair.holds(condition, left, right, cx)? {
+                Ok(holds) => holds,
+                Err(absent) => return Ok(Ended::Step(Step::Wait(absent.into()))),
+            };
             let at = self.right_at;
             self.right_at += 1;
-            if !pair_holds(condition, left, right, &mut self.scratch, cx)? {
+            if !holds {
                 continue;
             }
             self.matched = true;
@@ -301,8 +317,12 @@ impl LoopState {
                     self.left_batch.row(self.left_at),
                     self.right_batch.row(self.right_at),
                 );
+                let holds = match self.pair.holds(condition, left, row, cx)? {
+                    Ok(holds) => holds,
+                    Err(absent) => return Ok(Ended::Step(Step::Wait(absent.into()))),
+                };
                 self.right_at += 1;
-                if !pair_holds(condition, left, row, &mut self.scratch, cx)? {
+                if !holds {
                     continue;
                 }
                 self.matched = true;
@@ -348,6 +368,7 @@ impl LoopState {
         self.open = false;
         self.left_done = false;
         self.unmatched_at = 0;
+        self.pair.evaluation.reset();
     }
 }
 
@@ -382,7 +403,11 @@ pub(crate) struct HashJoinState {
     left_done: bool,
     unmatched_at: usize,
     key: Vec<u8>,
-    scratch: Vec<Datum>,
+    pair: Pair,
+    /// Of the keys of either side.
+    evaluation: Evaluation,
+    /// The next row of the right side's batch to be taken into the table.
+    right_at: usize,
     /// Whether the table stays right when started over; found out the first time.
     right_fixed: Option<bool>,
 }
@@ -407,7 +432,9 @@ impl HashJoinState {
             left_done: false,
             unmatched_at: 0,
             key: Vec::new(),
-            scratch: Vec::new(),
+            pair: Pair::default(),
+            evaluation: Evaluation::default(),
+            right_at: 0,
             right_fixed: None,
         }
     }
@@ -435,8 +462,15 @@ impl HashJoinState {
         let condition = condition.as_ref();
         out.start(shape.width());
         if !self.built {
-            while pull!(self.right, right, cx, &mut self.right_batch) {
-                self.build(right_keys, shape, cx)?;
+            loop {
+                if let Err(absent) = self.build((&left_keys[..], &right_keys[..]), shape, cx)? {
+                    return Ok(Step::Wait(absent.into()));
+                }
+                self.right_at = 0;
+                self.right_batch.start(0);
+                if !pull!(self.right, right, cx, &mut self.right_batch) {
+                    break;
+                }
             }
             self.built = true;
             if shape.keeps_right() {
@@ -481,7 +515,15 @@ impl HashJoinState {
                 Some(partner) => partner,
                 None => {
                     self.matched = false;
-                    if hash_key(left_keys, row, &mut self.key, cx)? {
+                    let (key, all) = (&mut self.key, left_keys.iter().chain(right_keys));
+                    let evaluate = |cx: &mut Cx<'a>| hash_key(left_keys, row, key, cx);
+                    let has_key = match self.evaluation.of(all, cx, evaluate)? {
+                        Ok(has_key) => has_key,
+                        Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                        // It is met again with the next batch.
+                        Err(_) => return Ok(Step::Batch),
+                    };
+                    if has_key {
                         self.keys
                             .find(&self.key)
                             .map_or(NONE, |number| self.chains[number].0)
@@ -496,9 +538,20 @@ impl HashJoinState {
                     return Ok(Step::Batch);
                 }
                 let at = partner as usize;
+                let holds = match self.pair.holds(condition, row, self.rows.row(at), cx)? {
+                    Ok(holds) => holds,
+                    Err(absent) => {
+                        self.partner = Some(partner);
+                        return Ok(match out.is_empty() {
+                            true => Step::Wait(absent.into()),
+                            // It is met again with the next batch.
+                            false => Step::Batch,
+                        });
+                    }
+                };
                 partner = self.next[at];
                 cx.worked(1);
-                if !pair_holds(condition, row, self.rows.row(at), &mut self.scratch, cx)? {
+                if !holds {
                     continue;
                 }
                 self.matched = true;
@@ -520,11 +573,22 @@ impl HashJoinState {
         }
     }
 
-    /// Takes a batch of the right side into the table.
-    fn build<'a>(&mut self, right_keys: &'a [Expr], shape: Shape, cx: &mut Cx<'a>) -> Result<()> {
-        for i in 0..self.right_batch.len() {
-            let row = self.right_batch.row(i);
-            let has_key = hash_key(right_keys, row, &mut self.key, cx)?;
+    /// Takes what is left of a batch of the right side into the table.
+    fn build<'a>(
+        &mut self,
+        (left_keys, right_keys): (&'a [Expr], &'a [Expr]),
+        shape: Shape,
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<(), Absent>> {
+        while self.right_at < self.right_batch.len() {
+            let row = self.right_batch.row(self.right_at);
+            let (key, all) = (&mut self.key, left_keys.iter().chain(right_keys));
+            let evaluate = |cx: &mut Cx<'a>| hash_key(right_keys, row, key, cx);
+            let has_key = match self.evaluation.of(all, cx, evaluate)? {
+                Ok(has_key) => has_key,
+                Err(absent) => return Ok(Err(absent)),
+            };
+            self.right_at += 1;
             if !has_key && !shape.keeps_right() {
                 continue;
             }
@@ -549,11 +613,16 @@ impl HashJoinState {
             held_bytes,
             cx.memory_bytes_max.min(NONE as usize),
         )?;
-        self.held.set(held_bytes, cx.memory())
+        self.held.set(held_bytes, cx.memory())?;
+        Ok(Ok(()))
     }
 
     pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
         self.left.rewind(left, cx);
+        self.evaluation.reset();
+        self.pair.evaluation.reset();
+        self.right_batch.start(0);
+        self.right_at = 0;
         if !self.built || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
             self.right.rewind(right, cx);
             self.built = false;

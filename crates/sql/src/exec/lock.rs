@@ -6,7 +6,7 @@
 //! condition is looked at once more.
 
 use super::batch::Batch;
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::holds;
 use super::operator::{Running, Step, pull};
 use super::stored;
@@ -33,6 +33,7 @@ pub(crate) struct LockState {
     newest: bool,
     /// Some target of the row was locked in a newer version than was read.
     changed: bool,
+    evaluation: Evaluation,
     tables: Vec<Arc<Table>>,
 }
 
@@ -54,6 +55,7 @@ impl LockState {
             target: 0,
             newest: false,
             changed: false,
+            evaluation: Evaluation::default(),
             tables: Vec::new(),
         }
     }
@@ -107,9 +109,14 @@ impl LockState {
             if self.changed
                 && matches!(locked, Locked::Yes)
                 && let Some(recheck) = recheck
-                && !holds(recheck, &self.row, cx)?
             {
-                locked = Locked::No;
+                let row = &self.row;
+                let holds = |cx: &mut Cx<'a>| holds(recheck, row, cx);
+                locked = match self.evaluation.of([recheck], cx, holds)? {
+                    Ok(true) => Locked::Yes,
+                    Ok(false) => Locked::No,
+                    Err(absent) => Locked::Wait(absent.into()),
+                };
             }
             match locked {
                 Locked::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
@@ -194,5 +201,6 @@ impl LockState {
         self.batch.start(0);
         self.at = 0;
         self.open = false;
+        self.evaluation.reset();
     }
 }

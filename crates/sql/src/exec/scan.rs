@@ -25,8 +25,8 @@ pub(crate) struct Emitter {
     first: Vec<usize>,
     rest: Vec<usize>,
     row_id: bool,
-    /// The filter has a subquery and may be evaluated again for a row.
-    can_repeat: bool,
+    /// The filter has one, and may be evaluated again for a row.
+    has_subquery: bool,
 }
 
 impl Emitter {
@@ -46,13 +46,12 @@ impl Emitter {
             }
         }
         let rest = all.filter(|column| !first.contains(column)).collect();
-        let can_repeat = |filter: &Expr| walk::has_subquery(filter) && !walk::is_volatile(filter);
         Emitter {
             columns,
             first,
             rest,
             row_id: scan.row_id,
-            can_repeat: scan.filter.as_ref().is_some_and(can_repeat),
+            has_subquery: scan.filter.as_ref().is_some_and(walk::has_subquery),
         }
     }
 
@@ -92,7 +91,7 @@ impl Emitter {
         for &column in &self.first {
             out.open_row()[column] = self.columns[column].decode(row.bytes)?;
         }
-        let holds = if self.can_repeat {
+        let holds = if self.has_subquery {
             match evaluation.run(cx, |cx| holds(filter, out.open_row(), cx))? {
                 Ok(holds) => holds,
                 Err(absent) => {
@@ -248,7 +247,7 @@ impl SeqState {
         self.cursor = None;
         self.done = false;
         self.open = None;
-        self.evaluation = Evaluation::default();
+        self.evaluation.reset();
     }
 }
 
@@ -257,6 +256,7 @@ impl SeqState {
 pub(crate) struct SystemState {
     rows: Option<Rc<Vec<Vec<Datum>>>>,
     at: usize,
+    evaluation: Evaluation,
 }
 
 impl SystemState {
@@ -282,17 +282,25 @@ impl SystemState {
         };
         let start = self.at;
         while let Some(row) = rows.get(self.at).filter(|_| !out.is_full() && !cx.owed) {
-            self.at += 1;
             for &column in columns {
                 out.push(row.get(column).cloned().unwrap_or_default());
             }
-            if let Some(filter) = filter
-                && !holds(filter, out.open_row(), cx)?
-            {
-                out.abandon_row();
-                continue;
+            let wanted = self.evaluation.of(filter, cx, |cx| {
+                filter.map_or(Ok(true), |filter| holds(filter, out.open_row(), cx))
+            });
+            match wanted? {
+                Ok(true) => out.end_row(),
+                Ok(false) => out.abandon_row(),
+                Err(absent) => {
+                    out.abandon_row();
+                    if out.is_empty() {
+                        return Ok(Step::Wait(absent.into()));
+                    }
+                    // It is met again with the next batch.
+                    break;
+                }
             }
-            out.end_row();
+            self.at += 1;
         }
         cx.worked(self.at - start);
         Ok(if !out.is_empty() {
@@ -306,6 +314,7 @@ impl SystemState {
 
     pub(crate) fn rewind(&mut self) {
         self.at = 0;
+        self.evaluation.reset();
     }
 }
 
@@ -326,6 +335,7 @@ fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<V
 pub(crate) struct FunctionState {
     rows: Option<Vec<Vec<Datum>>>,
     at: usize,
+    evaluation: Evaluation,
 }
 
 impl FunctionState {
@@ -343,7 +353,11 @@ impl FunctionState {
             return Ok(Step::Yield);
         }
         if self.rows.is_none() {
-            self.rows = Some(call_set(function, args, &[], cx)?);
+            let call = |cx: &mut Cx<'a>| call_set(function, args, &[], cx);
+            match self.evaluation.of(args, cx, call)? {
+                Ok(rows) => self.rows = Some(rows),
+                Err(absent) => return Ok(Step::Wait(absent.into())),
+            }
         }
         let own = width - usize::from(ordinality && width > 0);
         let rows = self.rows.as_deref_mut().unwrap_or_default();

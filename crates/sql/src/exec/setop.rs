@@ -1,11 +1,12 @@
 //! DISTINCT, DISTINCT ON and the set operations: rows are compared by their keys, NULLs equal.
 
 use super::batch::{Batch, check_memory};
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step, pull};
+use super::stats::width;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{Plan, SetOpKind};
@@ -69,6 +70,9 @@ impl DistinctState {
 /// State of DISTINCT ON: the key of the row before.
 pub(crate) struct DistinctOnState {
     pub(crate) input: Running,
+    batch: Batch,
+    at: usize,
+    evaluation: Evaluation,
     last: Option<Vec<u8>>,
     key: Vec<u8>,
 }
@@ -77,6 +81,9 @@ impl DistinctOnState {
     pub(crate) fn new(input: &Plan) -> DistinctOnState {
         DistinctOnState {
             input: Running::new(input),
+            batch: Batch::default(),
+            at: 0,
+            evaluation: Evaluation::default(),
             last: None,
             key: Vec::new(),
         }
@@ -89,31 +96,47 @@ impl DistinctOnState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
+        out.start(width(input));
         loop {
-            if !pull!(self.input, input, cx, out) {
-                return Ok(Step::Done);
+            if self.at == self.batch.len() {
+                if !out.is_empty() {
+                    return Ok(Step::Batch);
+                }
+                self.at = 0;
+                self.batch.start(0);
+                self.batch.set_capacity(out.capacity());
+                if !pull!(self.input, input, cx, &mut self.batch) {
+                    return Ok(Step::Done);
+                }
             }
-            let DistinctOnState { last, key, .. } = self;
-            out.retain(|row| {
+            let (row, key) = (self.batch.row(self.at), &mut self.key);
+            let evaluate = |cx: &mut Cx<'a>| {
                 key.clear();
                 for expr in keys {
                     let datum = eval_in(expr, row, cx)?;
                     key::encode_key(expr.ty().oid, &datum, false, false, key);
                 }
-                let new = last.as_deref() != Some(key.as_slice());
-                if new {
-                    last.get_or_insert_default().clone_from(key);
-                }
-                Ok(new)
-            })?;
-            if !out.is_empty() {
-                return Ok(Step::Batch);
+                Ok(())
+            };
+            match self.evaluation.of(keys, cx, evaluate)? {
+                Ok(()) => {}
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                // It is met again with the next batch.
+                Err(_) => return Ok(Step::Batch),
             }
+            if self.last.as_deref() != Some(self.key.as_slice()) {
+                self.last.get_or_insert_default().clone_from(&self.key);
+                out.push_row(row);
+            }
+            self.at += 1;
         }
     }
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
+        self.evaluation.reset();
         self.last = None;
     }
 }

@@ -4,7 +4,7 @@
 //! rows there are.
 
 use super::batch::{Batch, Rows, check_memory};
-use super::context::Cx;
+use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
 use super::operator::{Running, Step, pull};
@@ -35,7 +35,12 @@ impl Sorter {
         row: &[Datum],
         write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        write(&mut self.bytes)?;
+        let start = self.bytes.len();
+        if let Err(error) = write(&mut self.bytes) {
+            // It may come again.
+            self.bytes.truncate(start);
+            return Err(error);
+        }
         self.ends.push(self.bytes.len());
         self.rows.push(row);
         if self.rows.len() - self.run_start == RUN_ROWS {
@@ -172,6 +177,9 @@ pub(crate) fn write_key<'a>(
 pub(crate) struct SortState {
     pub(crate) input: Running,
     batch: Batch,
+    /// The next row of the batch to be taken.
+    at: usize,
+    evaluation: Evaluation,
     sorter: Sorter,
     sorted: Option<Sorted>,
     held: Held,
@@ -184,6 +192,8 @@ impl SortState {
         SortState {
             input: Running::new(input),
             batch: Batch::default(),
+            at: 0,
+            evaluation: Evaluation::default(),
             sorter: Sorter::default(),
             sorted: None,
             held: Held::default(),
@@ -204,10 +214,20 @@ impl SortState {
     ) -> Result<Step> {
         out.start(0);
         if self.sorted.is_none() {
-            while pull!(self.input, input, cx, &mut self.batch) {
-                for i in 0..self.batch.len() {
-                    let row = self.batch.row(i);
-                    self.sorter.push(row, |out| write_key(keys, row, out, cx))?;
+            loop {
+                while self.at < self.batch.len() {
+                    if cx.take_owed() {
+                        return Ok(Step::Yield);
+                    }
+                    let row = self.batch.row(self.at);
+                    let exprs = keys.iter().map(|key| &key.expr);
+                    let taken = self.evaluation.of(exprs, cx, |cx| {
+                        self.sorter.push(row, |out| write_key(keys, row, out, cx))
+                    })?;
+                    if let Err(absent) = taken {
+                        return Ok(Step::Wait(absent.into()));
+                    }
+                    self.at += 1;
                 }
                 // Throwing the surplus away at twice the bound costs each row one comparison sort in all.
                 if let Some(bound) = self.bound
@@ -218,6 +238,11 @@ impl SortState {
                 let held_bytes = self.sorter.size_bytes();
                 check_memory("A sort", held_bytes, cx.memory_bytes_max)?;
                 self.held.set(held_bytes, cx.memory())?;
+                self.at = 0;
+                self.batch.start(0);
+                if !pull!(self.input, input, cx, &mut self.batch) {
+                    break;
+                }
             }
             self.sorted = Some(std::mem::take(&mut self.sorter).finish());
         }
@@ -244,6 +269,9 @@ impl SortState {
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
+        self.batch.start(0);
+        self.at = 0;
+        self.evaluation.reset();
         self.sorter = Sorter::default();
         self.sorted = None;
     }

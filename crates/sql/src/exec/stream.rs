@@ -15,6 +15,7 @@ use logstead_types::SqlState;
 #[derive(Default)]
 pub(crate) struct ValuesState {
     at: usize,
+    evaluation: Evaluation,
 }
 
 impl ValuesState {
@@ -30,8 +31,20 @@ impl ValuesState {
             return Ok(Step::Yield);
         }
         while let Some(row) = rows.get(self.at).filter(|_| !out.is_full()) {
-            for expr in row {
-                out.push(eval_in(expr, &[], cx)?);
+            let evaluate = |cx: &mut Cx<'a>| {
+                for expr in row {
+                    out.push(eval_in(expr, &[], cx)?);
+                }
+                Ok(())
+            };
+            let all = rows.iter().flatten();
+            if let Err(absent) = self.evaluation.of(all, cx, evaluate)? {
+                out.abandon_row();
+                if out.is_empty() {
+                    return Ok(Step::Wait(absent.into()));
+                }
+                // It is met again with the next batch.
+                break;
             }
             out.end_row();
             self.at += 1;
@@ -52,8 +65,6 @@ pub(crate) struct FilterState {
     batch: Batch,
     at: usize,
     has_subquery: Option<bool>,
-    /// The condition may be evaluated again for a row.
-    can_repeat: bool,
     evaluation: Evaluation,
 }
 
@@ -64,7 +75,6 @@ impl FilterState {
             batch: Batch::default(),
             at: 0,
             has_subquery: None,
-            can_repeat: false,
             evaluation: Evaluation::default(),
         }
     }
@@ -76,14 +86,10 @@ impl FilterState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        let has_subquery = match self.has_subquery {
-            Some(has_subquery) => has_subquery,
-            None => {
-                self.can_repeat = !walk::is_volatile(condition);
-                *self.has_subquery.insert(walk::has_subquery(condition))
-            }
-        };
-        if has_subquery {
+        if *self
+            .has_subquery
+            .get_or_insert_with(|| walk::has_subquery(condition))
+        {
             return self.row_by_row(input, condition, cx, out);
         }
         loop {
@@ -121,15 +127,11 @@ impl FilterState {
                 }
             }
             let row = self.batch.row(self.at);
-            let holds = if self.can_repeat {
-                match self.evaluation.run(cx, |cx| holds(condition, row, cx))? {
-                    Ok(holds) => holds,
-                    Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
-                    // It is met again with the next batch.
-                    Err(_) => return Ok(Step::Batch),
-                }
-            } else {
-                holds(condition, row, cx)?
+            let holds = match self.evaluation.run(cx, |cx| holds(condition, row, cx))? {
+                Ok(holds) => holds,
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                // It is met again with the next batch.
+                Err(_) => return Ok(Step::Batch),
             };
             self.at += 1;
             if holds {
@@ -146,7 +148,7 @@ impl FilterState {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
-        self.evaluation = Evaluation::default();
+        self.evaluation.reset();
     }
 }
 
@@ -155,8 +157,6 @@ pub(crate) struct ProjectState {
     pub(crate) input: Running,
     batch: Batch,
     at: usize,
-    /// The expressions have subqueries and may be evaluated again for a row.
-    can_repeat: Option<bool>,
     evaluation: Evaluation,
 }
 
@@ -166,7 +166,6 @@ impl ProjectState {
             input: Running::new(input),
             batch: Batch::default(),
             at: 0,
-            can_repeat: None,
             evaluation: Evaluation::default(),
         }
     }
@@ -190,28 +189,21 @@ impl ProjectState {
                 return Ok(Step::Done);
             }
         }
-        let can_repeat = *self.can_repeat.get_or_insert_with(|| {
-            exprs.iter().any(walk::has_subquery) && !exprs.iter().any(walk::is_volatile)
-        });
         while self.at < self.batch.len() && !cx.owed {
             let row = self.batch.row(self.at);
-            let mut evaluate = |cx: &mut Cx<'a>| {
+            let evaluate = |cx: &mut Cx<'a>| {
                 for expr in exprs {
                     out.push(eval_in(expr, row, cx)?);
                 }
                 Ok(())
             };
-            if can_repeat {
-                if let Err(absent) = self.evaluation.run(cx, evaluate)? {
-                    out.abandon_row();
-                    if out.is_empty() {
-                        return Ok(Step::Wait(absent.into()));
-                    }
-                    // It is met again with the next batch.
-                    return Ok(Step::Batch);
+            if let Err(absent) = self.evaluation.of(exprs, cx, evaluate)? {
+                out.abandon_row();
+                if out.is_empty() {
+                    return Ok(Step::Wait(absent.into()));
                 }
-            } else {
-                evaluate(cx)?;
+                // It is met again with the next batch.
+                return Ok(Step::Batch);
             }
             out.end_row();
             self.at += 1;
@@ -228,7 +220,7 @@ impl ProjectState {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
-        self.evaluation = Evaluation::default();
+        self.evaluation.reset();
     }
 }
 
@@ -242,6 +234,7 @@ pub(crate) struct ProjectSetState {
     /// Rows of the current input row given, and to give.
     given: usize,
     wanted: usize,
+    evaluation: Evaluation,
 }
 
 enum Column {
@@ -258,6 +251,7 @@ impl ProjectSetState {
             columns: Vec::new(),
             given: 0,
             wanted: 0,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -296,25 +290,39 @@ impl ProjectSetState {
                 }
             }
             let row = self.batch.row(self.at);
-            self.at += 1;
-            self.columns.clear();
+            let (columns, wanted) = (&mut self.columns, &mut self.wanted);
             self.given = 0;
-            self.wanted = 0;
-            let mut has_set = false;
-            for expr in exprs {
-                self.columns.push(match expr {
-                    Expr::Call { function, args, .. } if matches!(function.body, Body::Set(_)) => {
-                        let rows = call_set(function, args, row, cx)?;
-                        has_set = true;
-                        self.wanted = self.wanted.max(rows.len());
-                        Column::Set(rows)
-                    }
-                    _ => Column::One(eval_in(expr, row, cx)?),
-                });
+            let evaluate = |cx: &mut Cx<'a>| {
+                columns.clear();
+                *wanted = 0;
+                let mut has_set = false;
+                for expr in exprs {
+                    columns.push(match expr {
+                        Expr::Call { function, args, .. }
+                            if matches!(function.body, Body::Set(_)) =>
+                        {
+                            let rows = call_set(function, args, row, cx)?;
+                            has_set = true;
+                            *wanted = rows.len().max(*wanted);
+                            Column::Set(rows)
+                        }
+                        _ => Column::One(eval_in(expr, row, cx)?),
+                    });
+                }
+                if !has_set {
+                    *wanted = 1;
+                }
+                Ok(())
+            };
+            if let Err(absent) = self.evaluation.of(exprs, cx, evaluate)? {
+                self.wanted = 0;
+                if out.is_empty() {
+                    return Ok(Step::Wait(absent.into()));
+                }
+                // It is met again with the next batch.
+                break;
             }
-            if !has_set {
-                self.wanted = 1;
-            }
+            self.at += 1;
         }
         Ok(Step::Batch)
     }
@@ -325,6 +333,7 @@ impl ProjectSetState {
         self.at = 0;
         self.given = 0;
         self.wanted = 0;
+        self.evaluation.reset();
     }
 }
 
@@ -349,8 +358,9 @@ pub(crate) fn call_set<'a>(
 /// State of LIMIT / OFFSET.
 pub(crate) struct LimitState {
     pub(crate) input: Running,
-    /// Rows still to skip and to give; `None` before the first call.
+    /// Rows still to skip and to give; `None` before they are known.
     left: Option<(u64, u64)>,
+    evaluation: Evaluation,
 }
 
 impl LimitState {
@@ -358,6 +368,7 @@ impl LimitState {
         LimitState {
             input: Running::new(input),
             left: None,
+            evaluation: Evaluation::default(),
         }
     }
 
@@ -373,18 +384,29 @@ impl LimitState {
             Some(left) => left,
             None => {
                 // PostgreSQL's order: OFFSET is computed first.
-                let skip = count(
-                    offset,
-                    SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-                    "OFFSET must not be negative",
-                    cx,
-                )?;
-                let give = count(
-                    limit,
-                    SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-                    "LIMIT must not be negative",
-                    cx,
-                )?;
+                let evaluate = |cx: &mut Cx<'a>| {
+                    let skip = count(
+                        offset,
+                        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+                        "OFFSET must not be negative",
+                        cx,
+                    )?;
+                    let give = count(
+                        limit,
+                        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                        "LIMIT must not be negative",
+                        cx,
+                    )?;
+                    Ok((skip, give))
+                };
+                let both = limit.into_iter().chain(offset);
+                let (skip, give) = match self.evaluation.of(both, cx, evaluate)? {
+                    Ok(counts) => counts,
+                    Err(absent) => {
+                        out.start(0);
+                        return Ok(Step::Wait(absent.into()));
+                    }
+                };
                 let left = (skip.unwrap_or(0), give.unwrap_or(u64::MAX));
                 if let Ok(rows) = usize::try_from(left.0.saturating_add(left.1)) {
                     self.input.bound(rows);
@@ -431,6 +453,7 @@ impl LimitState {
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.left = None;
+        self.evaluation.reset();
     }
 }
 

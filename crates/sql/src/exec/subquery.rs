@@ -4,7 +4,7 @@
 //! the plan, where it can yield and wait. What depends on a row runs inside the expression, in one go: an expression
 //! cannot yield, so the operator is told that a yield is owed and stops at its next row. It cannot wait either: what finds
 //! something absent gives up the evaluation of the row, which is begun again after the operator has waited (see
-//! `Evaluation`); where an operator cannot begin a row again the worker blocks until it is there.
+//! `Evaluation`). Where there is no operator that could (`evaluation` 0) the worker blocks until it is there.
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
@@ -33,8 +33,8 @@ pub(crate) struct SubqueryState {
     partial: Partial,
     /// The evaluation that was given up in the middle of the run, which goes on with it.
     suspended: u64,
-    /// The last value, and the evaluation that it was computed for.
-    known: Option<(u64, Datum)>,
+    /// The last value, the evaluation that it was computed for, and how many volatile calls that had come to then.
+    known: Option<(u64, usize, Datum)>,
 }
 
 /// What a run of a subquery has found so far.
@@ -93,10 +93,13 @@ impl SubqueryState {
             return self.compute(subquery, row, cx);
         }
         match &self.known {
-            Some((evaluation, value)) if *evaluation == cx.evaluation => Ok(value.clone()),
+            Some((evaluation, calls, value)) if *evaluation == cx.evaluation => {
+                cx.calls.passed(*calls);
+                Ok(value.clone())
+            }
             _ => {
                 let value = self.compute(subquery, row, cx)?;
-                self.known = Some((cx.evaluation, value.clone()));
+                self.known = Some((cx.evaluation, cx.calls.made(), value.clone()));
                 Ok(value)
             }
         }

@@ -1,11 +1,10 @@
 //! DELETE.
 
-use super::insert::give;
 use super::update::split_source;
-use super::{Outcome, write_failed};
+use super::{Outcome, Returning, write_failed};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
-use crate::exec::context::Cx;
+use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::holds;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
@@ -24,6 +23,9 @@ pub(crate) struct DeleteWriter {
     newest: bool,
     /// The newest version whose row is in place and was found to be wanted: not judged again after a wait.
     judged: Option<VersionId>,
+    /// What judges it, and which version.
+    evaluation: Evaluation,
+    judging: Option<VersionId>,
 }
 
 impl DeleteWriter {
@@ -31,6 +33,7 @@ impl DeleteWriter {
     pub(crate) fn reset(&mut self) {
         self.newest = false;
         self.judged = None;
+        self.judging = None;
     }
 
     /// Puts a target row in place.
@@ -69,12 +72,19 @@ impl DeleteWriter {
                 for position in 0..relation.columns.len() {
                     self.row[position] = stored::decode(relation, current.bytes, position)?;
                 }
-                if let Some(recheck) = &delete.recheck
-                    && !holds(recheck, &self.row, cx)?
-                {
-                    return cx.skip_row();
+                if self.judging.replace(current.version) != Some(current.version) {
+                    self.evaluation.reset();
                 }
-                self.judged = Some(current.version);
+                let row = &self.row;
+                let wanted = self.evaluation.of(&delete.recheck, cx, |cx| {
+                    let recheck = delete.recheck.as_ref();
+                    recheck.map_or(Ok(true), |recheck| holds(recheck, row, cx))
+                });
+                match wanted? {
+                    Ok(true) => self.judged = Some(current.version),
+                    Ok(false) => return cx.skip_row(),
+                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                }
             }
             match cx.txn()?.delete(table, rid, current.version) {
                 Ok(()) => {
@@ -108,6 +118,7 @@ pub(crate) struct DeleteState {
     open: Option<Rid>,
     table: Option<Arc<Table>>,
     writer: DeleteWriter,
+    returning: Returning,
 }
 
 impl DeleteState {
@@ -119,6 +130,7 @@ impl DeleteState {
             open: None,
             table: None,
             writer: DeleteWriter::default(),
+            returning: Returning::default(),
         }
     }
 
@@ -164,17 +176,19 @@ impl DeleteState {
                 }
             };
             self.open = Some(rid);
-            match self.writer.write(delete, table, rid, cx)? {
-                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
-                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
-                Outcome::Skipped => {}
-                Outcome::Written => {
-                    if let Some(returning) = &delete.returning {
-                        give(returning, self.writer.returned(), cx, out)?;
-                    }
-                }
+            let outcome = match self.returning.is_owed() {
+                true => Outcome::Written,
+                false => self.writer.write(delete, table, rid, cx)?,
+            };
+            let row = self.writer.returned();
+            match self
+                .returning
+                .give(outcome, &delete.returning, row, cx, out)?
+            {
+                Some(_) if !out.is_empty() => return Ok(Step::Batch),
+                Some(obstacle) => return Ok(Step::Wait(obstacle)),
+                None => self.open = None,
             }
-            self.open = None;
         }
     }
 }

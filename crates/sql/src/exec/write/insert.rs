@@ -1,13 +1,13 @@
 //! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
 
 use super::{
-    Outcome, check_constraints, check_not_null, encode_changed, encode_full, serialization_failure,
-    unique_violation, without_key, write_failed,
+    Outcome, Returning, check_constraints, check_not_null, encode_changed, encode_full,
+    serialization_failure, unique_violation, without_key, write_failed,
 };
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
-use crate::exec::context::{Cx, ExecContext, Shared};
+use crate::exec::context::{Cx, Evaluation, ExecContext, Shared};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::wait::Obstacle;
@@ -25,11 +25,15 @@ pub(crate) struct InsertWriter {
     /// The proposed row; computed already while `open`.
     row: Vec<Datum>,
     open: bool,
+    proposing: Evaluation,
     /// The row that DO UPDATE made.
     updated: Vec<Datum>,
     is_update: bool,
     /// The version that it was made of: not made again after a wait that leaves it.
     computed: Option<(Rid, VersionId)>,
+    /// What makes it, and of which version.
+    updating: Evaluation,
+    computing: Option<(Rid, VersionId)>,
     /// Existing row, then proposed row.
     joined: Vec<Datum>,
 }
@@ -48,14 +52,22 @@ impl InsertWriter {
             if let Some(conflict) = &insert.conflict {
                 refuse_deferrable(relation, &conflict.indexes)?;
             }
-            self.row.clear();
-            for expr in &insert.values {
-                self.row.push(eval_in(expr, source, cx)?);
+            let row = &mut self.row;
+            let proposed = self.proposing.of(&insert.values, cx, |cx| {
+                row.clear();
+                for expr in &insert.values {
+                    row.push(eval_in(expr, source, cx)?);
+                }
+                Ok(())
+            });
+            if let Err(absent) = proposed? {
+                return Ok(Outcome::Wait(absent.into()));
             }
             check_not_null(relation, &self.row, |_| true, cx.session)?;
             check_constraints(relation, &insert.checks, &self.row, cx)?;
             encode_full(relation, &self.row, &mut self.builder)?;
             self.computed = None;
+            self.computing = None;
             self.open = true;
         }
         self.is_update = false;
@@ -115,6 +127,9 @@ impl InsertWriter {
     /// Forgets a row given up after an error.
     pub(crate) fn start(&mut self) {
         self.open = false;
+        // Perhaps another statement's expressions.
+        self.proposing = Evaluation::default();
+        self.updating = Evaluation::default();
     }
 
     /// What RETURNING sees after `Written`.
@@ -251,10 +266,20 @@ impl InsertWriter {
             };
             let version = (rid, existing.version);
             if self.computed != Some(version) {
-                if !self.compute(insert, update, existing.bytes, cx)? {
-                    return cx.skip_row().map(Some);
+                if self.computing.replace(version) != Some(version) {
+                    self.updating.reset();
                 }
-                self.computed = Some(version);
+                let mut updating = std::mem::take(&mut self.updating);
+                let exprs = update.assignments.iter().map(|(_, expr)| expr);
+                let wanted = updating.of(exprs.chain(&update.filter), cx, |cx| {
+                    self.compute(insert, update, existing.bytes, cx)
+                });
+                self.updating = updating;
+                match wanted? {
+                    Ok(true) => self.computed = Some(version),
+                    Ok(false) => return cx.skip_row().map(Some),
+                    Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                }
             }
             let assigned =
                 |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
@@ -349,6 +374,7 @@ pub(crate) struct InsertState {
     at: usize,
     table: Option<Arc<Table>>,
     writer: InsertWriter,
+    returning: Returning,
 }
 
 impl InsertState {
@@ -359,6 +385,7 @@ impl InsertState {
             at: 0,
             table: None,
             writer: InsertWriter::default(),
+            returning: Returning::default(),
         }
     }
 
@@ -390,36 +417,23 @@ impl InsertState {
                     return Ok(Step::Done);
                 }
             }
+            let outcome = match self.returning.is_owed() {
+                true => Outcome::Written,
+                false => self
+                    .writer
+                    .write(insert, table, self.batch.row(self.at), cx)?,
+            };
+            let row = self.writer.returned();
             match self
-                .writer
-                .write(insert, table, self.batch.row(self.at), cx)?
+                .returning
+                .give(outcome, &insert.returning, row, cx, out)?
             {
-                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
-                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
-                Outcome::Skipped => {}
-                Outcome::Written => {
-                    if let Some(returning) = &insert.returning {
-                        give(returning, self.writer.returned(), cx, out)?;
-                    }
-                }
+                Some(_) if !out.is_empty() => return Ok(Step::Batch),
+                Some(obstacle) => return Ok(Step::Wait(obstacle)),
+                None => self.at += 1,
             }
-            self.at += 1;
         }
     }
-}
-
-/// Adds a RETURNING row.
-pub(crate) fn give<'a>(
-    returning: &'a [crate::expr::Expr],
-    row: &[Datum],
-    cx: &mut Cx<'a>,
-    out: &mut Batch,
-) -> Result<()> {
-    for expr in returning {
-        out.push(eval_in(expr, row, cx)?);
-    }
-    out.end_row();
-    Ok(())
 }
 
 /// Inserts rows that come from outside a plan, with everything INSERT does: COPY FROM.

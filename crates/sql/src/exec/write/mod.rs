@@ -16,12 +16,14 @@ pub use insert::Inserter;
 pub(crate) use insert::{InsertState, InsertWriter};
 pub(crate) use update::{UpdateState, UpdateWriter};
 
-use super::context::Cx;
+use super::batch::Batch;
+use super::context::{Cx, Evaluation};
 use super::eval::{as_bool, eval_in, text_of};
 use super::wait::Obstacle;
 use crate::catalog::Relation;
 use crate::catalog::index_keys::{self, RowKeys};
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::func::Context;
 use crate::plan::Check;
 use crate::value::{Datum, stored};
@@ -36,6 +38,54 @@ pub(crate) enum Outcome {
     Skipped,
     /// Try again after this.
     Wait(Obstacle),
+}
+
+/// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions need.
+#[derive(Default)]
+pub(super) struct Returning {
+    owed: bool,
+    evaluation: Evaluation,
+}
+
+impl Returning {
+    /// The last row is written, and not given yet.
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed
+    }
+
+    /// Gives the row that has been written, as `row`, if it was; or says what is in the way of the write or of RETURNING.
+    pub(super) fn give<'a>(
+        &mut self,
+        outcome: Outcome,
+        returning: &'a Option<Vec<Expr>>,
+        row: &[Datum],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Option<Obstacle>> {
+        let returning = match (outcome, returning) {
+            (Outcome::Wait(obstacle), _) => return Ok(Some(obstacle)),
+            (Outcome::Written, Some(returning)) => returning,
+            (Outcome::Written | Outcome::Skipped, _) => return Ok(None),
+        };
+        let evaluate = |cx: &mut Cx<'a>| {
+            for expr in returning {
+                out.push(eval_in(expr, row, cx)?);
+            }
+            Ok(())
+        };
+        let given = self.evaluation.of(returning, cx, evaluate)?;
+        self.owed = given.is_err();
+        match given {
+            Ok(()) => {
+                out.end_row();
+                Ok(None)
+            }
+            Err(absent) => {
+                out.abandon_row();
+                Ok(Some(absent.into()))
+            }
+        }
+    }
 }
 
 /// Encodes a full row.

@@ -1,14 +1,13 @@
 //! UPDATE.
 
-use super::insert::give;
 use super::{
-    Outcome, check_constraints, check_not_null, encode_changed, unique_violation, without_key,
-    write_failed,
+    Outcome, Returning, check_constraints, check_not_null, encode_changed, unique_violation,
+    without_key, write_failed,
 };
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
-use crate::exec::context::Cx;
+use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
@@ -28,6 +27,9 @@ pub(crate) struct UpdateWriter {
     /// version: what was computed from the one before would lose an update.
     assigned: Vec<Datum>,
     computed: Option<VersionId>,
+    /// What computes them, and from which version.
+    evaluation: Evaluation,
+    computing: Option<VersionId>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
     /// `row` holds only the columns that are read; an error that shows the whole row decodes the rest.
@@ -55,6 +57,7 @@ impl UpdateWriter {
         self.row.clear();
         self.row.extend_from_slice(row);
         self.computed = None;
+        self.computing = None;
         self.newest = false;
         self.sparse = false;
         Ok(rid)
@@ -63,6 +66,9 @@ impl UpdateWriter {
     /// Starts with a row of which the caller decodes only the columns that are read.
     pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
         self.computed = None;
+        self.computing = None;
+        // Another statement's expressions.
+        self.evaluation = Evaluation::default();
         self.newest = false;
         self.sparse = true;
         &mut self.row
@@ -97,17 +103,20 @@ impl UpdateWriter {
                 Err(absent) => return Ok(Outcome::Wait(absent.into())),
             };
             if self.computed != Some(current.version) {
-                if self.newest {
-                    fill(relation, current.bytes, &mut self.row)?;
-                    self.sparse = false;
-                    if let Some(recheck) = &update.recheck
-                        && !holds(recheck, &self.row, cx)?
-                    {
-                        return cx.skip_row();
-                    }
+                if self.computing.replace(current.version) != Some(current.version) {
+                    self.evaluation.reset();
                 }
-                self.compute(update, current.bytes, cx)?;
-                self.computed = Some(current.version);
+                let mut evaluation = std::mem::take(&mut self.evaluation);
+                let exprs = update.assignments.iter().map(|(_, expr)| expr);
+                let wanted = evaluation.of(exprs.chain(&update.recheck), cx, |cx| {
+                    self.compute_wanted(update, current.bytes, cx)
+                });
+                self.evaluation = evaluation;
+                match wanted? {
+                    Ok(true) => self.computed = Some(current.version),
+                    Ok(false) => return cx.skip_row(),
+                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                }
             }
             let assigned = &self.assigned;
             let datum = |position: usize| {
@@ -147,6 +156,26 @@ impl UpdateWriter {
                 Err(error) => return Err(write_failed(&error)),
             }
         }
+    }
+
+    /// The same of a version that is wanted; false if a newer one is not any more.
+    fn compute_wanted<'a>(
+        &mut self,
+        update: &'a Update,
+        current: RowRef<'_>,
+        cx: &mut Cx<'a>,
+    ) -> Result<bool> {
+        if self.newest {
+            fill(&update.table, current, &mut self.row)?;
+            self.sparse = false;
+            if let Some(recheck) = &update.recheck
+                && !holds(recheck, &self.row, cx)?
+            {
+                return Ok(false);
+            }
+        }
+        self.compute(update, current, cx)?;
+        Ok(true)
     }
 
     /// Computes the new values and checks them.
@@ -223,6 +252,7 @@ pub(crate) struct UpdateState {
     open: Option<Rid>,
     table: Option<Arc<Table>>,
     writer: UpdateWriter,
+    returning: Returning,
 }
 
 impl UpdateState {
@@ -234,6 +264,7 @@ impl UpdateState {
             open: None,
             table: None,
             writer: UpdateWriter::default(),
+            returning: Returning::default(),
         }
     }
 
@@ -277,17 +308,19 @@ impl UpdateState {
                 }
             };
             self.open = Some(rid);
-            match self.writer.write(update, table, rid, cx)? {
-                Outcome::Wait(_) if !out.is_empty() => return Ok(Step::Batch),
-                Outcome::Wait(blocker) => return Ok(Step::Wait(blocker)),
-                Outcome::Skipped => {}
-                Outcome::Written => {
-                    if let Some(returning) = &update.returning {
-                        give(returning, self.writer.returned(), cx, out)?;
-                    }
-                }
+            let outcome = match self.returning.is_owed() {
+                true => Outcome::Written,
+                false => self.writer.write(update, table, rid, cx)?,
+            };
+            let row = self.writer.returned();
+            match self
+                .returning
+                .give(outcome, &update.returning, row, cx, out)?
+            {
+                Some(_) if !out.is_empty() => return Ok(Step::Batch),
+                Some(obstacle) => return Ok(Step::Wait(obstacle)),
+                None => self.open = None,
             }
-            self.open = None;
         }
     }
 }
