@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use logstead_types::{Rid, TableId};
 
-use crate::fault::{FaultWait, Wanted};
+use crate::fault::{FaultWait, Needs, Wanted};
 use crate::index::Index;
 use crate::memory::OutOfMemory;
 use crate::past::Past;
@@ -30,7 +30,8 @@ impl AbsentRow {
     #[cold]
     pub(crate) fn of(self, rows: &Arc<Rows>) -> Absent {
         let slot = (self.0.0 % CHUNK_SLOTS as u64) as usize;
-        Absent::rows(rows, self.0.0 / CHUNK_SLOTS as u64, SlotSet::one(slot))
+        let slots = Needs::of(SlotSet::one(slot));
+        Absent::rows(rows, self.0.0 / CHUNK_SLOTS as u64, slots)
     }
 }
 
@@ -41,7 +42,7 @@ pub struct Absent(Arc<Wanted>);
 impl Absent {
     /// Rows of the `number`-th chunk of `rows`.
     #[cold]
-    fn rows(rows: &Arc<Rows>, number: u64, slots: SlotSet) -> Absent {
+    fn rows(rows: &Arc<Rows>, number: u64, slots: Needs) -> Absent {
         Absent(Arc::new(Wanted::Rows {
             rows: rows.clone(),
             number,
@@ -53,7 +54,17 @@ impl Absent {
     #[must_use]
     pub fn with_neighbours(self) -> Absent {
         match &*self.0 {
-            Wanted::Rows { rows, number, .. } => Absent::rows(rows, *number, SlotSet::ALL),
+            Wanted::Rows {
+                rows,
+                number,
+                slots,
+            } => {
+                let slots = Needs {
+                    needed: slots.needed,
+                    beside: SlotSet::ALL,
+                };
+                Absent::rows(rows, *number, slots)
+            }
             Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => self,
         }
     }

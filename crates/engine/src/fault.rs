@@ -38,6 +38,39 @@ use crate::rows::Rows;
 use crate::txn::Txn;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
+/// Slots of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Whose rows who waits cannot do without.
+    pub(crate) needed: SlotSet,
+    /// Whose rows he is likely to want next.
+    pub(crate) beside: SlotSet,
+}
+
+impl Needs {
+    pub(crate) const NONE: Needs = Needs::of(SlotSet::NONE);
+
+    /// These, and nothing beside them.
+    pub(crate) const fn of(needed: SlotSet) -> Needs {
+        Needs {
+            needed,
+            beside: SlotSet::NONE,
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> SlotSet {
+        self.needed.union(&self.beside)
+    }
+
+    fn union(&self, other: &Needs) -> Needs {
+        Needs {
+            needed: self.needed.union(&other.needed),
+            beside: self.beside.union(&other.beside),
+        }
+    }
+}
+
 /// What is to be brought into memory.
 #[derive(Clone)]
 pub(crate) enum Wanted {
@@ -48,7 +81,7 @@ pub(crate) enum Wanted {
         /// Which chunk.
         number: u64,
         /// In which slots.
-        slots: SlotSet,
+        slots: Needs,
     },
     /// A leaf of an index.
     Leaf {
@@ -80,9 +113,9 @@ impl fmt::Debug for Wanted {
                 rows,
                 number,
                 slots,
-            } => match slots.len() {
+            } => match slots.all().len() {
                 1 => {
-                    let slot = slots.iter().next().unwrap_or_default() as u64;
+                    let slot = slots.needed.iter().next().unwrap_or_default() as u64;
                     let rid = number * CHUNK_SLOTS as u64 + slot;
                     write!(f, "row {rid} of table {}", rows.table)
                 }
@@ -138,12 +171,12 @@ impl Txn {
         let now = Missed {
             table: rows.table,
             chunk: *number,
-            slots: *slots,
+            slots: slots.all(),
         };
         self.missed = Some(now);
         let beside = before.is_some_and(|before| {
             (before.table, before.chunk) == (now.table, now.chunk)
-                && !slots.minus(&before.slots).is_empty()
+                && !now.slots.minus(&before.slots).is_empty()
         });
         if !beside {
             return wanted;
@@ -151,17 +184,20 @@ impl Txn {
         Arc::new(Wanted::Rows {
             rows: Arc::clone(rows),
             number: *number,
-            slots: SlotSet::ALL,
+            slots: Needs {
+                needed: slots.needed,
+                beside: SlotSet::ALL,
+            },
         })
     }
 }
 
 impl Wanted {
     /// Which rows of a chunk; none, if it is no rows.
-    fn slots(&self) -> SlotSet {
+    fn slots(&self) -> Needs {
         match self {
             Wanted::Rows { slots, .. } => *slots,
-            Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => SlotSet::NONE,
+            Wanted::Leaf { .. } | Wanted::Past { .. } | Wanted::Room { .. } => Needs::NONE,
         }
     }
 
@@ -177,8 +213,9 @@ impl Wanted {
 
 /// Brings what is wanted into memory.
 pub(crate) trait Loader: Send + Sync {
-    /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots`, whatever `wanted` says. May block. Of one thing there is one load at a time.
-    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError>;
+    /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever `wanted` says, and those beside them if there is
+    /// room. May block. Of one thing there is one load at a time.
+    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError>;
 }
 
 /// One load, and who waits for it.
@@ -190,7 +227,7 @@ struct Fault {
 #[derive(Default)]
 struct Waiting {
     /// Of a chunk: the rows that anybody who has come asks for.
-    slots: SlotSet,
+    slots: Needs,
     outcome: Option<Result<(), FaultError>>,
     /// By ticket.
     wakers: Vec<(u64, Waker)>,
@@ -328,7 +365,7 @@ impl Faults {
         if let Wanted::Rows { rows, number, .. } = &**wanted
             && let Some(chunk) = rows.chunk(*number)
         {
-            chunk.wait_for();
+            chunk.wait_for(&wanted.slots().needed);
         }
         Asked::Waits(Ticket { fault, ticket })
     }

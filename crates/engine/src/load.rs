@@ -5,7 +5,7 @@
 //! again from that.
 //!
 //! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its tail over its pages
-//! ([`crate::pending`]), whole.
+//! ([`crate::pending`]): at least the rows that the tail has touched.
 //!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
 //! damaged is told by object, offset and chunk, and not served; other chunks are.
@@ -29,7 +29,7 @@ use crate::absent::FaultError;
 use crate::checkpoint::{Newest, Pages, Stored};
 use crate::engine::Engine;
 use crate::evict::{InLoad, Room};
-use crate::fault::{Loader, Wanted};
+use crate::fault::{Loader, Needs, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
 use crate::row::RowRef;
@@ -175,32 +175,43 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &SlotSet::ALL, true, reader)
+        self.load(rows, number, &Needs::of(SlotSet::ALL), true, reader)
     }
 
-    /// The same for who takes checkpoints, which others wait for who wait for room: so he does not, and what he brings may take the reserve.
-    pub(crate) fn load_for_checkpoint(
+    /// Brings the rows of a chunk that its tail has touched, if it has one.
+    pub(crate) fn load_tail(
         &self,
         rows: &Rows,
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &SlotSet::ALL, false, reader)
+        self.load(rows, number, &Needs::NONE, true, reader)
     }
 
-    /// Brings rows of a chunk, those of them that are not there; all, if it has a tail.
+    /// The same for who takes checkpoints, which others wait for who wait for room: so he does not, and what he brings may take the reserve.
+    pub(crate) fn load_tail_for_checkpoint(
+        &self,
+        rows: &Rows,
+        number: u64,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
+        self.load(rows, number, &Needs::NONE, false, reader)
+    }
+
+    /// Brings rows of a chunk, those of them that are not there; and those that its tail has touched, if it has one. Those beside what is needed only if they are
+    /// a small part of the memory.
     fn load(
         &self,
         rows: &Rows,
         number: u64,
-        wanted: &SlotSet,
+        needs: &Needs,
         waits: bool,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
         let Some(chunk) = rows.chunk(number) else {
             return Ok(());
         };
-        let mut wanted = *wanted;
+        let mut wanted = needs.all();
         loop {
             if chunk.is_leaving() {
                 // They are evicted, or stay, within moments.
@@ -212,20 +223,24 @@ impl ChunkLoader {
                 std::thread::yield_now();
                 continue;
             };
-            wanted = wanted.both(absence.slots());
-            if wanted.is_empty() {
-                return Ok(());
-            }
             // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
             let tail = rows.tails.get(number);
-            if tail.is_some() {
-                wanted = *absence.slots();
+            let touched = tail.as_ref().map_or(SlotSet::NONE, |tail| *tail.touched());
+            wanted = wanted.union(&touched).both(absence.slots());
+            let large = self.room.limit(false) / GUESS_PART;
+            let mut known = chunk.absent_bytes(&absence, &wanted);
+            if known.is_some_and(|bytes| bytes > large) {
+                wanted = wanted.both(&needs.needed.union(&touched));
+                known = chunk.absent_bytes(&absence, &wanted);
+            }
+            if wanted.is_empty() {
+                return Ok(());
             }
             let stored = self.newest.of(rows);
             let asked = Asked {
                 wanted: &wanted,
                 tail: tail.as_deref(),
-                known: chunk.absent_bytes(&absence, &wanted),
+                known,
                 waits,
             };
             match self.read(&stored, rows, number, &asked, reader) {
@@ -413,11 +428,18 @@ impl Loads {
 }
 
 impl Loader for Loads {
-    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError> {
+    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
         match wanted {
-            Wanted::Rows { rows, number, .. } => {
-                self.with_reader(|reader| self.chunks.load(rows, *number, slots, true, reader))
-            }
+            Wanted::Rows { rows, number, .. } => self.with_reader(|reader| {
+                match self.chunks.load(rows, *number, slots, true, reader) {
+                    // How much they take may not be known: then without what nobody needs now.
+                    Err(FaultError::OutOfMemory(_)) if slots.all() != slots.needed => {
+                        let needed = Needs::of(slots.needed);
+                        self.chunks.load(rows, *number, &needed, true, reader)
+                    }
+                    loaded => loaded,
+                }
+            }),
             Wanted::Leaf { index, low } => {
                 let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, true)?;
                 let table = index.rows.table;
@@ -452,7 +474,7 @@ impl Engine {
                 if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
                     break;
                 }
-                match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
+                match inner.chunks.load_tail(&table.rows, number, &mut reader) {
                     Ok(()) | Err(FaultError::Damaged(_)) => next = number + 1,
                     Err(error) => return Err(error),
                 }

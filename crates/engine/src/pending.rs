@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use crate::delta;
 use crate::memory::{Charge, Memory, footprint};
 use crate::row::{RowBuilder, RowError, RowRef};
-use crate::version::{CHUNK_SLOTS, UnsharedSlots};
+use crate::version::{CHUNK_SLOTS, SlotSet, UnsharedSlots};
 
 /// Bytes of a record's CSN and length in a tail.
 const HEAD_BYTES: usize = 12;
@@ -71,6 +71,8 @@ pub(crate) struct Tail {
     bytes: Vec<u8>,
     /// Every row that it has touched is below.
     rid_end: u64,
+    /// The slots of these.
+    touched: SlotSet,
     charge: Charge,
 }
 
@@ -87,6 +89,7 @@ impl Tail {
         Tail {
             bytes: Vec::new(),
             rid_end: 0,
+            touched: SlotSet::NONE,
             charge: memory.charge(),
         }
     }
@@ -105,6 +108,7 @@ impl Tail {
             Record::Delete { .. } => {}
         }
         self.rid_end = self.rid_end.max(record.rid().0 + 1);
+        self.touched.insert(slot_of(record.rid()));
         let at = self.bytes.len();
         self.bytes.extend_from_slice(&csn.0.to_le_bytes());
         self.bytes.extend_from_slice(&[0; 4]);
@@ -130,6 +134,11 @@ impl Tail {
     /// Every row that it has touched is below.
     pub(crate) fn rid_end(&self) -> Rid {
         Rid(self.rid_end)
+    }
+
+    /// The slots that it has touched.
+    pub(crate) fn touched(&self) -> &SlotSet {
+        &self.touched
     }
 
     /// Its records, in CSN order.

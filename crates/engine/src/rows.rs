@@ -230,7 +230,7 @@ impl Rows {
     }
 
     /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`. If there is a
-    /// log's tail, all are wanted, and it is over them. Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
+    /// log's tail, all that it has touched are wanted, and it is over them. Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
     pub(crate) fn bring(
         &self,
         number: u64,
@@ -240,11 +240,8 @@ impl Rows {
         saved: &SlotSet,
     ) -> Option<SlotSet> {
         let chunk = self.chunk(number)?;
-        let filled = match *wanted == SlotSet::ALL {
-            true => rows.filled(),
-            // Without a tail.
-            false => *saved,
-        };
+        // What is not wanted is as the checkpoint has it.
+        let filled = rows.filled().both(wanted).union(&saved.minus(wanted));
         let mut brought = None;
         self.tails.bring(number, || {
             brought = chunk.bring(absence, rows, wanted, saved, &Guard::pin());

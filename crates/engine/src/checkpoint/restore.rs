@@ -146,7 +146,7 @@ impl Engine {
                 .records()
                 .any(|(_, record)| changes_key(&record, columns))
             {
-                chunks.load_chunk(&table.rows, *number, &mut reader)?;
+                chunks.load_tail(&table.rows, *number, &mut reader)?;
             }
         }
         Ok(())

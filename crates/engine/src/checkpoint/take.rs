@@ -195,7 +195,7 @@ impl Checkpoint {
                 // What is written is what is in memory.
                 let chunks = &self.engine.inner().chunks;
                 let reader = self.loads.get_or_insert_with(|| chunks.reader());
-                chunks.load_for_checkpoint(&table.rows, number, reader)?;
+                chunks.load_tail_for_checkpoint(&table.rows, number, reader)?;
             }
             let is_moved = self.moves.contains(table.id(), number);
             let Some(changed) = chunk.begin_writing(is_moved) else {

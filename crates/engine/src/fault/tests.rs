@@ -12,13 +12,13 @@ use crate::memory::UNLIMITED;
 /// Loads what it is told to through a channel, and counts.
 struct Slow {
     loads: Arc<AtomicUsize>,
-    slots: Arc<Mutex<Vec<SlotSet>>>,
+    slots: Arc<Mutex<Vec<Needs>>>,
     begun: Sender<u64>,
     go: Mutex<Receiver<Result<(), FaultError>>>,
 }
 
 impl Loader for Slow {
-    fn load(&self, wanted: &Wanted, slots: &SlotSet) -> Result<(), FaultError> {
+    fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         self.slots.lock().push(*slots);
         let Wanted::Rows { number, .. } = wanted else {
@@ -40,7 +40,7 @@ impl Wake for Unpark {
 struct World {
     faults: Faults,
     loads: Arc<AtomicUsize>,
-    slots: Arc<Mutex<Vec<SlotSet>>>,
+    slots: Arc<Mutex<Vec<Needs>>>,
     begun: Receiver<u64>,
     go: Sender<Result<(), FaultError>>,
     rows: Arc<Rows>,
@@ -74,7 +74,7 @@ impl World {
         let wanted = Arc::new(Wanted::Rows {
             rows: self.rows.clone(),
             number,
-            slots: SlotSet::one(slot),
+            slots: Needs::of(SlotSet::one(slot)),
         });
         self.faults.ask(&wanted, &self.waker)
     }
@@ -171,7 +171,20 @@ fn rows_of_a_chunk_are_loaded_together() {
     assert_eq!(world.outcome(&again), Ok(()));
     let both = SlotSet::one(2).union(&SlotSet::one(3));
     let expected = [SlotSet::one(5), both, SlotSet::one(7)];
-    assert_eq!(*world.slots.lock(), expected);
+    let needed: Vec<SlotSet> = world
+        .slots
+        .lock()
+        .iter()
+        .map(|slots| slots.needed)
+        .collect();
+    assert_eq!(needed, expected);
+    assert!(
+        world
+            .slots
+            .lock()
+            .iter()
+            .all(|slots| slots.beside.is_empty())
+    );
 }
 
 #[test]

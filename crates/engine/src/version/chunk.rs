@@ -260,6 +260,8 @@ pub(crate) struct Chunk {
     arrivals: AtomicU32,
     /// How many wait for its slots, or have not come back from waiting.
     awaited: AtomicU32,
+    /// The slots that these cannot do without; perhaps more, or, for who has come when the last one left, less.
+    expected: SharedSlots,
     /// Where its slots and versions are counted (V6).
     pub(super) memory: &'static Memory,
     /// Who wrote here, in mode `gsn`; see [`PageMark`].
@@ -286,6 +288,7 @@ impl Chunk {
             shared: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
             awaited: AtomicU32::new(0),
+            expected: SharedSlots::new(),
             memory,
             absent_bytes: AtomicU64::new(0),
             page: AtomicU64::new(NO_LANE),
@@ -441,20 +444,24 @@ impl Chunk {
         !self.listed.swap(true, Ordering::SeqCst)
     }
 
-    /// Somebody waits for its slots: they stay when they have come, until [`Chunk::came_back`] is called for him.
-    pub(crate) fn wait_for(&self) {
+    /// Somebody waits for slots: they stay when they have come, until [`Chunk::came_back`] is called for him.
+    pub(crate) fn wait_for(&self, slots: &SlotSet) {
         self.awaited.fetch_add(1, Ordering::SeqCst);
+        self.expected.insert_all(slots);
     }
 
     /// One fewer waits.
     pub(crate) fn came_back(&self) {
         let before = self.awaited.fetch_sub(1, Ordering::SeqCst);
         debug_assert!(before > 0, "who came back has waited");
+        if before == 1 {
+            self.expected.take();
+        }
     }
 
-    /// Does anybody wait for its slots?
-    pub(super) fn is_awaited(&self) -> bool {
-        self.awaited.load(Ordering::SeqCst) > 0
+    /// The slots that somebody waits for.
+    pub(super) fn expected(&self) -> SlotSet {
+        self.expected.get()
     }
 
     /// The rows that somebody has looked for since the last call.

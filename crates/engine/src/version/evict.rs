@@ -160,10 +160,11 @@ impl Chunk {
         if self.state.load(Ordering::SeqCst) & WRITING != 0 {
             return Err(Kept::Unsaved);
         }
-        // Who waits shall find it: where few rows fit, they would go round otherwise, and nobody would ever get to one.
-        if self.some_shared() || self.is_awaited() {
+        if self.some_shared() {
             return Err(Kept::Used);
         }
+        // Who waits shall find it: where few rows fit, they would go round otherwise, and nobody would ever get to one.
+        let spared = &spared.union(&self.expected());
         // What stays is told by a look, which disturbs nobody.
         let plan = self.plan(slots, published, spared, guard);
         if plan.rows.is_empty() && !plan.whole {
@@ -171,6 +172,12 @@ impl Chunk {
         }
         let prune = self.try_prune().ok_or(Kept::Used)?;
         self.begin_evicting()?;
+        // Others may have gone, and come, before: what was looked at has to be what is there. From here on nobody takes it out but we.
+        let there = self.slots(guard);
+        if !there.is_ok_and(|there| std::ptr::eq(there, slots)) {
+            self.state.fetch_and(!EVICTING, Ordering::SeqCst);
+            return Err(Kept::Used);
+        }
         let frozen = self.freeze(slots, &plan, published, guard);
         point();
         let taken = match &frozen {

@@ -510,11 +510,16 @@ fn history(seed: u64) {
 
 /// A row of a kilobyte.
 pub(crate) fn wide(key: i64, balance: i64) -> Vec<u8> {
+    of_bytes(key, balance, 1000)
+}
+
+/// A row with so many bytes beside its numbers.
+fn of_bytes(key: i64, balance: i64, bytes: usize) -> Vec<u8> {
     let mut builder = logstead_engine::RowBuilder::new();
     builder.start(1, 3);
     builder.push(Some(&number(key)));
     builder.push(Some(&number(balance)));
-    builder.push(Some(&[b'x'; 1000]));
+    builder.push(Some(&vec![b'x'; bytes]));
     builder.finish().to_vec()
 }
 
@@ -573,6 +578,34 @@ fn a_table_larger_than_memory_is_written_and_read() {
         stats.chunks_evicted > 30 && stats.chunks_loaded > 30,
         "{stats:?}"
     );
+    drop(txn);
+    drop(evictor);
+}
+
+/// Rows of one chunk that do not fit in memory together: a scan, and who reads one after the other, gets them one by one.
+#[test]
+fn a_chunk_larger_than_memory_is_read() {
+    const BUDGET: u64 = 16 << 20;
+    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(64 << 20));
+    let place = open(&home, BUDGET);
+    let evictor = Evictor::start(&place.engine, false).expect("starts");
+    for key in 0..CHUNK {
+        let mut txn = place.begin();
+        let new = of_bytes(key, key * 7, 1 << 20);
+        let rid = place
+            .write(&mut txn, |txn| txn.insert(&place.table, &new))
+            .expect("there is room, in time");
+        assert_eq!(rid, Rid(key as u64));
+        commit(txn);
+        place.worker.flush(FlushMode::Inline);
+    }
+    let mut txn = place.begin();
+    let rows = place.scan(&mut txn);
+    assert_eq!(rows.len(), CHUNK as usize);
+    assert!(rows.iter().all(|(key, balance)| *balance == key * 7));
+    for rid in (0..CHUNK as u64).rev() {
+        assert_eq!(place.balance(&mut txn, rid), Some(rid as i64 * 7));
+    }
     drop(txn);
     drop(evictor);
 }

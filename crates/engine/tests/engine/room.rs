@@ -203,10 +203,9 @@ fn a_load_without_room_is_refused() {
     let (_, home) = home();
     let place = open(&home, 24 << 20);
     let mut txn = place.begin();
-    for key in 0..64 {
-        let row = noise(key, 56_000);
-        txn.insert(&place.table, &row).expect("there is room");
-    }
+    // One row as large as a chunk: of several, those that nobody needs would be left out.
+    let row = noise(0, 64 * 56_000);
+    txn.insert(&place.table, &row).expect("there is room");
     commit(txn);
     place.worker.flush(FlushMode::Inline);
     place.checkpoint();
@@ -271,4 +270,42 @@ fn rows_that_came_after_a_snapshot_may_go() {
     assert_eq!(place.engine.eviction_stats().chunks_loaded, 1);
     old.abort();
     new.abort();
+}
+
+/// What SQL holds for a sort: most of the budget is full of rows that may go.
+#[test]
+fn a_charge_that_grows_gets_what_can_be_evicted() {
+    let (_, home) = home();
+    let place = open(&home, 16 << 20);
+    let _evictor = Evictor::start(&place.engine, false).expect("starts");
+    for part in 0..40 {
+        let mut txn = place.begin();
+        for key in part * 100..(part + 1) * 100 {
+            place
+                .write(&mut txn, |txn| txn.insert(&place.table, &noise(key, 5_000)))
+                .expect("there is room");
+        }
+        commit(txn);
+        place.worker.flush(FlushMode::Inline);
+        place.checkpoint();
+    }
+    let memory = place.engine.memory();
+    let wanted = (memory.budget_bytes() * 6 / 10) as usize;
+    let mut charge = memory.charge();
+    charge.set(wanted).expect_err("the cache has it");
+    // In steps, as it grows; and one that is more than the evictor keeps free.
+    for step in 1..=20 {
+        charge.set_soon(wanted / 20 * step).expect("rows go for it");
+    }
+    assert_eq!(charge.bytes(), wanted / 20 * 20);
+    charge.set(0).expect("less is always possible");
+    let mut txn = place.begin();
+    for rid in 0..4_000 {
+        place.read(&mut txn, rid).expect("they come back");
+    }
+    charge.set_soon(wanted).expect("rows go for it");
+    // What is not there at all is refused as ever, and so is whoever keeps rows from going.
+    let much = memory.budget_bytes() as usize;
+    charge.set_soon(much).expect_err("more than there is");
+    assert_eq!(charge.bytes(), wanted);
 }
