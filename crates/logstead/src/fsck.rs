@@ -27,7 +27,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// How often it begins anew because a server was faster.
-const TRIES: u32 = 10;
+const TRIES: u32 = 30;
+/// They did not suffice.
+const TOO_FAST: &str = "checkpoints are taken faster than they can be read: try again when the server has less to do, or check a backup";
 
 /// What a look has found.
 struct Found {
@@ -100,16 +102,16 @@ fn look(home: &Arc<dyn LogHome>) -> Result<Found, Failed> {
 }
 
 fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
-    let mut tries = 1;
+    let mut tries = 0;
     let mut found = loop {
         let found = look(home)?;
-        if found.is_clean()
-            || tries == TRIES
-            || inspect::manifest_of(home.as_ref())?.checkpoint == found.newest
-        {
+        if found.is_clean() || manifest_of_now(home)? == found.newest {
             break found;
         }
         tries += 1;
+        if tries == TRIES {
+            return Err(TOO_FAST.into());
+        }
     };
     found.indexes = newest_indexes(home, how)?;
     if how.restore_points {
@@ -138,8 +140,7 @@ fn newest_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Fai
         }
         tries = if done.len() > known { 0 } else { tries + 1 };
         if tries == TRIES {
-            let what = "checkpoints are taken faster than a table and its indexes can be read: try again when the server has less to do, or check a backup";
-            return Err(what.into());
+            return Err(TOO_FAST.into());
         }
     }
 }
