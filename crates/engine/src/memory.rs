@@ -13,24 +13,18 @@
 //! - The last eighth of the budget is a reserve for what leads out of want: tombstones, the writes of tables that ask for it
 //!   (the catalog's, so that a table can be dropped or truncated), the records of such transactions, and recovery.
 //!
-//! Does not: count sessions, plans, the catalog's pictures or code; collect garbage (see `garbage`); wait, but for a moment in [`Charge::set_soon`].
+//! Does not: count sessions, plans, the catalog's pictures or code; collect garbage (see `garbage`); wait.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
-
-use crate::evict::Room;
 
 /// Bytes a worker may take between two looks at the sum.
 pub const ALLOWANCE_BYTES_MAX: u64 = 256 << 10;
 /// The reserve is this part of the budget.
 const RESERVE_PART: u64 = 8;
-/// How long a charge waits for the evictor: it takes clean rows and leaves out of memory in less, and a worker's other sessions wait too.
-const SOON: Duration = Duration::from_millis(100);
 /// Counters of an account; threads beyond share the last one.
 const STRIPES: usize = 64;
 /// The counter of threads that have none of their own.
@@ -60,8 +54,6 @@ pub const fn footprint(length: usize) -> usize {
 pub struct Memory {
     used: [CachePadded<AtomicI64>; STRIPES],
     budget_bytes: AtomicU64,
-    /// Where its engine's evictor is asked.
-    room: Mutex<Weak<Room>>,
 }
 
 /// Accounts of engines that are gone.
@@ -110,17 +102,7 @@ impl Memory {
         Memory {
             used: [const { CachePadded::new(AtomicI64::new(0)) }; STRIPES],
             budget_bytes: AtomicU64::new(u64::MAX),
-            room: Mutex::new(Weak::new()),
         }
-    }
-
-    /// Where room is asked for from here on.
-    pub(crate) fn set_room(&self, room: &Arc<Room>) {
-        *self.room.lock() = Arc::downgrade(room);
-    }
-
-    fn room(&self) -> Option<Arc<Room>> {
-        self.room.lock().upgrade()
     }
 
     /// Adds to what is used, or subtracts from it.
@@ -224,32 +206,6 @@ impl Charge {
         }
         self.force(bytes);
         Ok(())
-    }
-
-    /// The same, for what grows while the evictor keeps most of the budget filled with what may go: it is told when little is left, and if nothing is, this
-    /// waits for it, a moment at most. Not under a guard: what goes is freed when nobody looks any more.
-    pub fn set_soon(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
-        let more = bytes.saturating_sub(self.bytes) as u64;
-        if more == 0 {
-            self.force(bytes);
-            return Ok(());
-        }
-        let set = self.set(bytes);
-        if set.is_ok() && !self.memory.is_scarce() {
-            return set;
-        }
-        let Some(room) = self.memory.room() else {
-            return set;
-        };
-        room.kick_if_scarce();
-        if set.is_err() && room.is_running() && !crossbeam_epoch::is_pinned() {
-            let granted = room.want_for(more, SOON)?;
-            // What is charged there is charged here from now on.
-            drop(granted);
-            self.force(bytes);
-            return Ok(());
-        }
-        set
     }
 
     /// Charges `bytes` in all, for what is there already.

@@ -130,7 +130,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new(memory: &'static Memory) -> Arc<Room> {
-        let room = Arc::new(Room {
+        Arc::new(Room {
             memory,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -144,9 +144,7 @@ impl Room {
             loaded: AtomicU64::new(0),
             rows_loaded: AtomicU64::new(0),
             hands: Mutex::default(),
-        });
-        memory.set_room(&room);
-        room
+        })
     }
 
     pub(super) fn set_wait_max(&self, most: Duration) {
@@ -251,23 +249,6 @@ impl Room {
             match want.poll(&waker) {
                 Poll::Ready(outcome) => return outcome,
                 Poll::Pending => std::thread::park(),
-            }
-        }
-    }
-
-    /// Asks for room and blocks until that is settled, but no longer than this.
-    pub(crate) fn want_for(&self, bytes: u64, longest: Duration) -> Result<Charge, OutOfMemory> {
-        let begun = now();
-        let want = self.want(bytes, false);
-        let waker = Waker::from(Arc::new(super::Unpark(std::thread::current())));
-        loop {
-            match want.poll(&waker) {
-                Poll::Ready(outcome) => return outcome,
-                Poll::Pending => match longest.checked_sub(begun.elapsed()) {
-                    Some(left) => std::thread::park_timeout(left),
-                    // Who drops it is not served.
-                    None => return Err(self.memory.exhausted()),
-                },
             }
         }
     }

@@ -16,7 +16,7 @@ const STEP_BYTES: usize = 64 << 10;
 pub(crate) struct Held(Option<Charge>);
 
 impl Held {
-    /// Charges `held_bytes` in all; fails with 53200 if the budget has no room for what is more than before, nor gets any within a moment. Without an
+    /// Charges `held_bytes` in all; fails with 53200 if the budget has no room for what is more than before. Without an
     /// account (an expression alone) nothing is charged.
     pub(crate) fn set(&mut self, held_bytes: usize, memory: Option<&'static Memory>) -> Result<()> {
         let charged = held_bytes / STEP_BYTES * STEP_BYTES;
@@ -25,8 +25,6 @@ impl Held {
         }
         let Some(memory) = memory else { return Ok(()) };
         let charge = self.0.get_or_insert_with(|| memory.charge());
-        charge
-            .set_soon(charged)
-            .map_err(|error| out_of_memory(&error))
+        charge.set(charged).map_err(|error| out_of_memory(&error))
     }
 }
