@@ -107,7 +107,12 @@ impl BranchHome {
 }
 
 impl LogHome for BranchHome {
-    all_but_objects!();
+    crate::lanes_through!(inner);
+    crate::appends_through!(inner);
+    crate::names_through!(inner);
+    crate::handed_through! { inner
+        fn objects(&self) -> Result<Vec<crate::ObjectInfo>, HomeError>;
+    }
 
     fn rereads_objects(&self) -> bool {
         self.inner.rereads_objects() || self.parent.copies() > 1

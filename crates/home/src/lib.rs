@@ -47,7 +47,7 @@ pub use simulated::{SimulatedHome, SimulatedOptions};
 pub use usage::{HomeUsage, RequestKind, Usage};
 
 pub use logstead_env::Buffer;
-use logstead_types::{Epoch, LaneId};
+pub use logstead_types::{Epoch, LaneId};
 use std::fmt;
 use std::time::Duration;
 

@@ -1,10 +1,6 @@
 //! A home at which one server stands still, or falls silent, at some request, while others go on at the same one.
 
-use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag,
-};
-use logstead_types::LaneId;
+use logstead_home::{HomeError, LogHome, ObjectId, ObjectInfo, Tag};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,78 +58,8 @@ impl Paused {
 }
 
 impl LogHome for Paused {
-    fn facts(&self) -> Facts {
-        self.inner.facts()
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
-        self.inner.open_lane(lane, first_segment)
-    }
-    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
-        self.inner.set_room_listener(lane, listener);
-    }
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
-        self.inner.ensure_room(lane, bytes)
-    }
-    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
-        self.inner.place(lane, len)
-    }
-    fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
-        self.inner.append(lane, at, block, len, done);
-    }
-    fn append_inline(
-        &self,
-        lane: LaneId,
-        at: Position,
-        block: &Buffer,
-        len: usize,
-    ) -> Result<(), HomeError> {
-        self.inner.append_inline(lane, at, block, len)
-    }
-    fn rewrite(
-        &self,
-        lane: LaneId,
-        at: Position,
-        block: &Buffer,
-        len: usize,
-    ) -> Result<(), HomeError> {
-        self.inner.rewrite(lane, at, block, len)
-    }
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.inner.lanes()
-    }
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.inner.segments(lane)
-    }
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.inner.read(lane, at, into)
-    }
-    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.inner.seal(lane, at)
-    }
-    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
-        self.inner.trim(lane, segment)
-    }
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
-        self.inner.begin_side(lane, id)
-    }
-    fn get_side(
-        &self,
-        lane: LaneId,
-        id: u64,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<usize, HomeError> {
-        self.inner.get_side(lane, id, offset, into)
-    }
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.inner.sides(lane)
-    }
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.inner.remove_side(lane, id)
-    }
+    logstead_home::lanes_through!(inner);
+    logstead_home::appends_through!(inner);
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.request()?.get(name)
     }

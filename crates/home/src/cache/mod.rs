@@ -229,7 +229,12 @@ fn copy(block: &[u8], at: usize, into: &mut [u8]) -> usize {
 }
 
 impl LogHome for CachedHome {
-    all_but_objects!();
+    crate::lanes_through!(inner);
+    crate::appends_through!(inner);
+    crate::names_through!(inner);
+    crate::handed_through! { inner
+        fn objects(&self) -> Result<Vec<crate::ObjectInfo>, HomeError>;
+    }
 
     fn inherits(&self, id: ObjectId) -> bool {
         self.inner.inherits(id)
