@@ -80,7 +80,7 @@ impl Binder<'_> {
                 grouping.keys.push((id, Expr::Column(id, ty)));
                 continue;
             }
-            let name = format!("{}.{}", self.rels[rel].alias, self.info(id).name);
+            let name = self.column_label(id, rel);
             let at = self
                 .frame()?
                 .references
@@ -105,6 +105,10 @@ impl Binder<'_> {
         let Source::Table(table) = &item.source else {
             return false;
         };
+        // A view has no key.
+        if self.view_columns.contains_key(&id) {
+            return false;
+        }
         debug_assert!(id >= item.first, "a column belongs to its item");
         // A deferrable key may be there twice for a while.
         let mut keys = table.indexes.iter().filter(|i| i.primary && !i.deferrable);

@@ -35,6 +35,9 @@ impl Binder<'_> {
                 format!("cannot change sequence \"{}\"", relation.name),
             )
             .at(at)),
+            RelationKind::View(_) => {
+                Err(SqlError::unsupported(format!("changing view \"{}\"", relation.name)).at(at))
+            }
             RelationKind::Virtual(_) => Err(SqlError::new(
                 SqlState::INSUFFICIENT_PRIVILEGE,
                 format!(

@@ -4,7 +4,7 @@ use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Clause, Rel, Source};
-use crate::catalog::{Relation, RelationKind};
+use crate::catalog::{Relation, RelationKind, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
@@ -51,6 +51,16 @@ impl Binder<'_> {
     }
 
     fn table_with_joins(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
+        let outer = table.joins.iter().any(|join| {
+            join_kind(&join.join_operator).is_ok_and(|(kind, _)| kind != JoinKind::Inner)
+        });
+        self.outer_joins += usize::from(outer);
+        let bound = self.joined(table);
+        self.outer_joins -= usize::from(outer);
+        bound
+    }
+
+    fn joined(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
         let start = self.frame()?.ns.len();
         let mut left = self.table_factor(&table.relation)?;
         for join in &table.joins {
@@ -361,8 +371,19 @@ impl Binder<'_> {
                 conditions: Vec::new(),
             });
         }
-        let relation = self.relation(name)?;
-        let rel = self.add_relation(&relation, alias)?;
+        let view = self.view.clone();
+        let frozen = view.as_ref().and_then(|view| view.source(name));
+        let relation = match frozen {
+            Some(source) => self.source_relation(source)?,
+            None => self.relation(name)?,
+        };
+        let span = name.span();
+        if let RelationKind::View(view) = &relation.kind {
+            return self.view_item(&relation, view, alias, frozen, span);
+        }
+        let rel = self.add_relation_as(&relation, alias, frozen)?;
+        let first = self.rels[rel].first;
+        self.record(span, &relation, first);
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
@@ -417,8 +438,21 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         alias: Option<&ast::TableAlias>,
     ) -> Result<usize> {
+        self.add_relation_as(relation, alias, None)
+    }
+
+    /// Adds a relation as a FROM item, as a view knew it.
+    fn add_relation_as(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::TableAlias>,
+        frozen: Option<&ViewSource>,
+    ) -> Result<usize> {
         let source = match &relation.kind {
             RelationKind::Table => Source::Table(relation.clone()),
+            RelationKind::View(_) => {
+                return Err(SqlError::internal("a view is no plain FROM item"));
+            }
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => Source::Function {
                 function: &crate::catalog::SEQUENCE_ROW,
@@ -426,66 +460,10 @@ impl Binder<'_> {
                 ordinality: false,
             },
         };
-        let stored = matches!(source, Source::Table(_));
-        if stored {
+        if matches!(source, Source::Table(_)) {
             self.reads(relation);
         }
-        let name: Arc<str> = match alias {
-            Some(alias) => fold_ident(&alias.name).into(),
-            None => relation.name.as_str().into(),
-        };
-        let index = self.rels.len();
-        let mut columns = Vec::with_capacity(relation.columns.len());
-        let mut first = None;
-        for (i, column) in relation.columns.iter().enumerate() {
-            let number = i16::try_from(i + 1).unwrap_or(0);
-            let id = self.column(
-                column.name.as_str().into(),
-                column.ty,
-                (relation.oid, number),
-                index,
-            );
-            first.get_or_insert(id);
-            let what = if column.dropped {
-                NsWhat::Gone
-            } else {
-                NsWhat::Column(id)
-            };
-            columns.push(NsColumn {
-                name: column.name.as_str().into(),
-                what,
-            });
-        }
-        if let Some(alias) = alias {
-            let live = columns
-                .iter_mut()
-                .filter(|c| !matches!(c.what, NsWhat::Gone));
-            let count = relation.columns.iter().filter(|c| !c.dropped).count();
-            rename(live, count, alias)?;
-        }
-        let hidden_name = alias.map(|_| Arc::from(relation.name.as_str()));
-        let schema = alias
-            .is_none()
-            .then(|| Arc::from(relation.schema_name.as_str()));
-        let width = columns.len();
-        self.frame()?.ns.push(NsItem {
-            alias: name.clone(),
-            schema,
-            hidden_name,
-            columns,
-            rel_visible: true,
-            columns_visible: true,
-            table: relation.oid,
-        });
-        let first = first.unwrap_or(super::COLUMN_BASE + self.columns.len());
-        self.rels.push(Rel {
-            alias: name,
-            source,
-            first,
-            width,
-            row_id: None,
-        });
-        Ok(index)
+        self.relation_item(relation, source, alias, frozen)
     }
 
     /// Adds an item with computed columns.
@@ -524,6 +502,7 @@ impl Binder<'_> {
             table: 0,
         });
         self.rels.push(Rel {
+            shown: name.clone(),
             alias: name,
             source,
             first,
@@ -726,7 +705,7 @@ impl Binder<'_> {
     }
 }
 
-fn rename<'c>(
+pub(crate) fn rename<'c>(
     columns: impl Iterator<Item = &'c mut NsColumn>,
     count: usize,
     alias: &ast::TableAlias,

@@ -29,7 +29,9 @@ mod semijoin;
 mod setop;
 mod special;
 mod standalone;
+mod typed;
 mod types;
+mod view;
 mod with;
 
 pub(crate) use coerce::and;
@@ -40,7 +42,9 @@ pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, insert_rules,
     plan_copy_from,
 };
+pub(crate) use typed::explicit;
 pub use types::sql_type;
+pub use view::{ViewQuery, bind_view_query, view_column_type};
 
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -51,6 +55,7 @@ use logstead_types::SqlState;
 use scope::NsItem;
 pub(crate) use select::collect_rels;
 use sqlparser::tokenizer::Span;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// First column identity; anything below is a position.
@@ -74,6 +79,8 @@ pub(crate) struct ColumnInfo {
 /// A FROM item.
 pub(crate) struct Rel {
     pub(crate) alias: Arc<str>,
+    /// The name by which the statement knows it: a view's, for what the view reads.
+    pub(crate) shown: Arc<str>,
     pub(crate) source: Source,
     /// First column identity; the item's columns follow each other.
     pub(crate) first: ColId,
@@ -220,6 +227,18 @@ pub(crate) struct Binder<'a> {
     pub(crate) tables_locked: Vec<Arc<Relation>>,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
+    /// The view whose query is being bound.
+    view: Option<Arc<crate::catalog::View>>,
+    /// Views being bound, outermost first.
+    expanding: Vec<crate::value::Oid>,
+    /// Tables named so far, while the query of a new view is bound.
+    recorded: Option<Vec<view::Recorded>>,
+    /// Names of columns that stand for a view's.
+    view_columns: HashMap<ColId, Arc<str>>,
+    /// Outer joins around what is being bound.
+    outer_joins: usize,
+    /// Conditions of views stay in one piece: rows are checked again under them.
+    whole_conditions: bool,
     depth: usize,
 }
 
@@ -252,6 +271,12 @@ impl<'a> Binder<'a> {
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
             literals: Vec::new(),
+            view: None,
+            expanding: Vec::new(),
+            recorded: None,
+            view_columns: HashMap::new(),
+            outer_joins: 0,
+            whole_conditions: false,
             depth: 0,
         }
     }

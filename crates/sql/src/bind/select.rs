@@ -56,7 +56,12 @@ impl Binder<'_> {
         settle: bool,
     ) -> Result<Select> {
         refuse(select)?;
-        let from = self.bind_from(&select.from)?;
+        let inherited = self.whole_conditions;
+        self.whole_conditions = inherited || !tail.locks.is_empty();
+        let in_pieces = !self.whole_conditions;
+        let from = self.bind_from(&select.from);
+        self.whole_conditions = inherited;
+        let from = from?;
         let mut rels = Vec::new();
         collect_rels(&from, &mut rels);
         let mut block = Select {
@@ -77,7 +82,7 @@ impl Binder<'_> {
         }
 
         if let Some(selection) = &select.selection {
-            if tail.locks.is_empty() {
+            if in_pieces {
                 self.in_clause(Clause::Where, |b| {
                     b.where_clause(selection, &mut block.from)
                 })?;
@@ -555,27 +560,28 @@ impl Binder<'_> {
                     .at(at));
                 }
                 let table = fold_ident(part);
-                let found = rels.iter().find(|&&rel| *self.rels[rel].alias == *table);
-                let Some(&rel) = found else {
+                let named = |rel: &&usize| *self.rels[**rel].shown == *table;
+                let found: Vec<usize> = rels.iter().filter(named).copied().collect();
+                if found.is_empty() {
                     return Err(SqlError::new(
                         SqlState::UNDEFINED_TABLE,
                         format!("relation \"{table}\" in {name} clause not found in FROM clause"),
                     )
                     .at(at));
-                };
-                let what = match &self.rels[rel].source {
+                }
+                let kind = found.iter().find_map(|rel| match &self.rels[*rel].source {
                     Source::Table(_) | Source::Virtual(..) | Source::Plan(_) => None,
                     Source::Cte { .. } => Some("WITH query"),
                     Source::Function { .. } => Some("function"),
-                };
-                if let Some(what) = what {
+                });
+                if let Some(what) = kind {
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
                         format!("{name} cannot be applied to a {what}"),
                     )
                     .at(at));
                 }
-                wanted.push(rel);
+                wanted.extend(found);
             }
             for &rel in rels {
                 if !clause.of.is_empty() && !wanted.contains(&rel) {

@@ -105,7 +105,7 @@ fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Ar
     catalog.put_relation(Arc::new(new));
 }
 
-/// True for relations that have rows in the engine.
+/// True for relations that have a table in the engine.
 pub(crate) fn is_stored(relation: &Relation) -> bool {
-    matches!(relation.kind, RelationKind::Table)
+    matches!(relation.kind, RelationKind::Table | RelationKind::View(_))
 }

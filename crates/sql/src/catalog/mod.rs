@@ -23,6 +23,7 @@ mod store;
 mod stored;
 mod stored_indexes;
 pub mod text;
+mod view;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
@@ -32,6 +33,8 @@ pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub(crate) use store::dependency_failure;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
+pub(crate) use view::source_name;
+pub use view::{View, ViewSource};
 
 use crate::error::Result;
 use crate::func::Context;
@@ -155,6 +158,8 @@ pub enum RelationKind {
     Table,
     /// Sequence with its definition.
     Sequence(SequenceDef),
+    /// View. Its storage is empty for ever: it is what is locked when the view is read, replaced or dropped.
+    View(Arc<View>),
     /// System relation computed from the catalog.
     Virtual(&'static VirtualTable),
 }

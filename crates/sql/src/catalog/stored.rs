@@ -8,9 +8,10 @@
 
 use super::{
     Action, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
-    Relation, RelationKind, SequenceDef, Timing,
+    Relation, RelationKind, SequenceDef, Timing, View, ViewSource,
 };
 use crate::error::{Result, SqlError};
+use crate::parse::CheckOption;
 use crate::value::{Datum, Oid, SqlType, stored};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_types::{IndexId, SqlState, TableId};
@@ -463,7 +464,49 @@ fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
     })
 }
 
-/// Definition of a table or sequence, without its indexes.
+fn write_view(w: &mut Writer, view: &View) {
+    w.u32(view.rule);
+    w.bytes(view.query.as_bytes());
+    w.u8(match view.check {
+        None => 0,
+        Some(CheckOption::Local) => 1,
+        Some(CheckOption::Cascaded) => 2,
+    });
+    w.list(&view.sources, |w, source| {
+        w.u32(source.relation);
+        w.bytes(source.schema.as_bytes());
+        w.bytes(source.name.as_bytes());
+        w.list(&source.columns, |w, (position, name)| {
+            w.u16(u16::try_from(*position).unwrap_or(u16::MAX));
+            w.bytes(name.as_bytes());
+        });
+        write_positions(w, &source.used);
+    });
+}
+
+fn read_view(r: &mut Reader<'_>) -> Result<View> {
+    let rule = r.u32()?;
+    let query = r.str()?;
+    let check = match r.u8()? {
+        0 => None,
+        1 => Some(CheckOption::Local),
+        2 => Some(CheckOption::Cascaded),
+        _ => return Err(corrupt("unknown check option of a view")),
+    };
+    let positions = |r: &mut Reader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
+    let sources = r.list(|r| {
+        Ok(ViewSource {
+            relation: r.u32()?,
+            schema: r.str()?,
+            name: r.str()?,
+            columns: r.list(|r| Ok((usize::from(r.u16()?), r.str()?)))?,
+            used: positions(r)?,
+        })
+    })?;
+    Ok(View::new(rule, query, sources, check))
+}
+
+/// Definition of a table, sequence or view, without its indexes.
 pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
     let mut w = Writer::default();
     w.u8(FORMAT);
@@ -482,6 +525,13 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
             ] {
                 w.i64(v);
             }
+        }
+        RelationKind::View(view) => {
+            w.u8(b'v');
+            w.u32(relation.storage.get());
+            write_view(&mut w, view);
+            w.list(&relation.columns, write_column);
+            w.list(options, |w, o| w.bytes(o.as_bytes()));
         }
         RelationKind::Table | RelationKind::Virtual(_) => {
             w.u8(b'r');
@@ -580,6 +630,14 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 relation(RelationKind::Table, storage, columns, constraints, version),
                 options,
             )
+        }
+        b'v' => {
+            let storage = TableId(r.u32()?);
+            let view = read_view(&mut r)?;
+            let columns = r.list(read_column)?;
+            let options = r.list(Reader::str)?;
+            let kind = RelationKind::View(std::sync::Arc::new(view));
+            StoredRelation::Relation(relation(kind, storage, columns, Vec::new(), 0), options)
         }
         b'i' => {
             let storage = IndexId(r.u32()?);

@@ -1,6 +1,7 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
+use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
 
 /// Who handles a statement, and under which command tag where the statement alone decides it.
@@ -16,6 +17,8 @@ pub enum StatementKind {
     Index(Box<IndexCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
     AlterConstraint(Box<AlterConstraint>),
+    /// Views, which it lacks in part: the catalog. The statement is a placeholder.
+    View(Box<ViewCommand>),
     /// SET CONSTRAINTS; the statement is a placeholder.
     SetConstraints(Box<SetConstraints>),
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes, which the grammar

@@ -14,12 +14,14 @@ mod locking;
 mod position;
 mod rewrite;
 mod sequence_options;
+mod views;
 
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use kind::{AlterSequence, IndexCommand, StatementKind};
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
+pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;

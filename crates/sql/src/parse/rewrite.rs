@@ -50,6 +50,12 @@ pub(super) fn without_grammar(
             StatementKind::Index(Box::new(command)),
         )));
     }
+    if let Some(command) = super::views::command(text, tokens)? {
+        return Ok(Some((
+            Statement::UnlockTables,
+            StatementKind::View(Box::new(command)),
+        )));
+    }
     let tag = if is_word(tokens.first(), "vacuum") {
         "VACUUM"
     } else if is_word(tokens.first(), "analyze") || is_word(tokens.first(), "analyse") {

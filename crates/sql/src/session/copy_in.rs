@@ -276,6 +276,11 @@ impl Session {
             match relation.kind {
                 RelationKind::Table => {}
                 RelationKind::Sequence(_) => return Err(wrong_kind("copy to sequence", &relation)),
+                RelationKind::View(_) => {
+                    return Err(wrong_kind("copy to view", &relation).hint(
+                        "To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+                    ));
+                }
                 RelationKind::Virtual(_) => {
                     return Err(wrong_kind("copy to system relation", &relation));
                 }

@@ -77,6 +77,13 @@ impl Session {
                         format!("cannot copy from sequence \"{}\"", relation.name),
                     ));
                 }
+                if matches!(relation.kind, RelationKind::View(_)) {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("cannot copy from view \"{}\"", relation.name),
+                    )
+                    .hint("Try the COPY (SELECT ...) TO variant."));
+                }
                 let names: Vec<String> = copied_columns(&relation, columns)?
                     .into_iter()
                     .map(|position| quote_ident(&relation.columns[position].name))

@@ -74,6 +74,7 @@ impl Session {
             StatementKind::Ddl(_)
             | StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
+            | StatementKind::View(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -117,6 +118,7 @@ impl Session {
             let tag = match &parsed.kind {
                 StatementKind::Ddl(tag) => tag,
                 StatementKind::Index(command) => command.tag(),
+                StatementKind::View(command) => command.tag(),
                 StatementKind::AlterConstraint(_) => "ALTER TABLE",
                 _ => "ALTER SEQUENCE",
             };

@@ -158,9 +158,6 @@ async fn set_type(
 ) -> Result<()> {
     let ty = column_type(name, data_type, cx)?;
     let old = table.columns.get(position).map_or(ty, |c| c.ty);
-    if using.is_none() && ty == old {
-        return Ok(());
-    }
     let base = SqlType::of(ty.oid);
     if using.is_none()
         && ty.oid != old.oid
@@ -178,6 +175,10 @@ async fn set_type(
             "You might need to specify \"USING {}::{target}\".",
             quote_ident(name)
         )));
+    }
+    super::view::refuse_readers(table, position, cx)?;
+    if using.is_none() && ty == old {
+        return Ok(());
     }
     // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
     let written = match using {

@@ -7,8 +7,8 @@ use super::columns::{
 use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
-    DdlContext, alter_column, constraints, create_table, foreign, index, rewrite, sequence,
-    using_index,
+    DdlContext, alter_column, constraints, create_table, dependents, foreign, index, rewrite,
+    sequence, using_index,
 };
 use crate::catalog::change::Change;
 use crate::catalog::print;
@@ -87,6 +87,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 _ => Err(wrong_kind(&name, "a table")),
             };
         }
+        RelationKind::View(_) => return Err(SqlError::unsupported("ALTER TABLE of a view")),
         RelationKind::Table => {}
     }
     if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
@@ -445,13 +446,8 @@ async fn drop_column(
         c.foreign()
             .is_some_and(|key| key.columns.contains(&position))
     };
-    let needed = foreign::dependents(cx, |child, constraint, key| {
-        key.table == table.oid
-            && key.referenced.contains(&position)
-            && !(child.oid == table.oid && own(constraint))
-    })?;
-    let what = format!("column {name} of table {}", table.name);
-    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    let target = dependents::Object::Column(table.oid, position);
+    dependents::clear(&[target], None, cascade, cx).await?;
     let table = &constraints::relation(cx, table.oid)?;
     let mut changed = Relation::clone(table);
     let involved: Vec<_> = table

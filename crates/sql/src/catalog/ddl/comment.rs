@@ -66,19 +66,24 @@ fn target(
                 i32::try_from(position + 1).unwrap_or(i32::MAX),
             ))
         }
-        CommentObject::Table | CommentObject::Index | CommentObject::Sequence => {
+        CommentObject::Table
+        | CommentObject::Index
+        | CommentObject::Sequence
+        | CommentObject::View => {
             let (schema, plain) = calls::name_parts(name)?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
             let actual = match catalog.relations.get(&oid).map(|r| &r.kind) {
                 None => CommentObject::Index,
                 Some(RelationKind::Sequence(_)) => CommentObject::Sequence,
+                Some(RelationKind::View(_)) => CommentObject::View,
                 Some(_) => CommentObject::Table,
             };
             if actual != *kind {
                 let what = match kind {
                     CommentObject::Index => "an index",
                     CommentObject::Sequence => "a sequence",
+                    CommentObject::View => "a view",
                     _ => "a table",
                 };
                 return Err(wrong_kind(&plain, what));

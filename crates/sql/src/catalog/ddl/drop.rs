@@ -1,6 +1,7 @@
 //! DROP and TRUNCATE.
 
 use super::alter_table::{system_relation, wrong_kind};
+use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, create_table, foreign, sequence};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
@@ -12,7 +13,7 @@ use sqlparser::ast::{self, ObjectType};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
+pub(super) const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
 
 /// 2BP01.
 pub(super) fn still_used(what: &str, detail: &str) -> SqlError {
@@ -89,71 +90,25 @@ pub(super) async fn execute(
     }
     // Tables dropped together take their sequences with them whatever the order.
     let dropping: HashSet<Oid> = targets.iter().copied().collect();
-    if kind == ObjectType::Table {
-        drop_keys_on(&targets, &dropping, cascade, cx).await?;
+    if kind != ObjectType::Index {
+        for oid in &targets {
+            if kind != ObjectType::Sequence {
+                cx.lock_table(*oid, TableLock::Exclusive).await?;
+                cx.refuse_pending(*oid, "DROP TABLE")?;
+            }
+        }
+        let objects: Vec<Object> = targets.iter().copied().map(Object::Relation).collect();
+        dependents::clear(&objects, None, cascade, cx).await?;
     }
     for oid in targets {
         match kind {
+            ObjectType::View => drop_view(oid, cx).await?,
             ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
             ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
             _ => drop_index(oid, cascade, cx).await?,
         }
     }
     Ok(())
-}
-
-/// Foreign keys of other tables that reference the tables to be dropped: in the way, or dropped first.
-async fn drop_keys_on(
-    targets: &[Oid],
-    dropping: &HashSet<Oid>,
-    cascade: bool,
-    cx: &mut DdlContext<'_>,
-) -> Result<()> {
-    for oid in targets {
-        cx.lock_table(*oid, TableLock::Exclusive).await?;
-        cx.refuse_pending(*oid, "DROP TABLE")?;
-    }
-    let found = foreign::dependents(cx, |child, _, key| {
-        dropping.contains(&key.table) && !dropping.contains(&child.oid)
-    })?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let catalog = cx.catalog()?;
-    let mut lines = Vec::new();
-    for oid in targets {
-        let Some(table) = catalog.relations.get(oid) else {
-            continue;
-        };
-        let shown = foreign::table_label(&catalog, cx.search_path, table);
-        for (child, constraint) in &found {
-            if constraint.foreign().is_some_and(|key| key.table == *oid) {
-                let label = foreign::label(cx, child, constraint)?;
-                lines.push((label, format!("table {shown}")));
-            }
-        }
-    }
-    if cascade {
-        let labels: Vec<_> = lines.into_iter().map(|(label, _)| label).collect();
-        cascade_notice(cx, &labels);
-        for (child, constraint) in found {
-            foreign::drop_key(cx, child.oid, constraint.oid).await?;
-        }
-        return Ok(());
-    }
-    let detail: Vec<_> = lines
-        .iter()
-        .map(|(label, on)| format!("{label} depends on {on}"))
-        .collect();
-    match (targets, lines.first()) {
-        ([_], Some((_, what))) => Err(still_used(what, &detail.join("\n"))),
-        _ => Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            "cannot drop desired object(s) because other objects depend on them",
-        )
-        .detail(detail.join("\n"))
-        .hint(CASCADE_HINT)),
-    }
 }
 
 /// Notice or error for an object that does not exist.
@@ -221,6 +176,7 @@ fn find(
         None => ObjectType::Index,
         Some(RelationKind::Table) => ObjectType::Table,
         Some(RelationKind::Sequence(_)) => ObjectType::Sequence,
+        Some(RelationKind::View(_)) => ObjectType::View,
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
     };
     if found == kind {
@@ -235,6 +191,23 @@ fn find(
             word(found)
         )),
     )
+}
+
+/// As messages name a kind of relation; none for a system relation.
+pub(super) fn word_of(kind: &RelationKind) -> Option<&'static str> {
+    match kind {
+        RelationKind::Table => Some("table"),
+        RelationKind::Sequence(_) => Some("sequence"),
+        RelationKind::View(_) => Some("view"),
+        RelationKind::Virtual(_) => None,
+    }
+}
+
+async fn drop_view(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.lock_table(oid, TableLock::Exclusive).await? {
+        Some((view, _)) => cx.delete_relation(&view).await,
+        None => Ok(()),
+    }
 }
 
 /// Columns whose default uses a sequence, but for `but`.
@@ -473,36 +446,36 @@ async fn drop_schemas(
             .filter_map(|c| c.sequence)
             .collect();
         inside.retain(|r| !owned.contains(&r.oid));
-        let label = |r: &Relation| {
-            let kind = if matches!(r.kind, RelationKind::Sequence(_)) {
-                "sequence"
-            } else {
-                "table"
-            };
-            let visible = catalog.object_by_name(None, &r.name, cx.search_path) == Some(r.oid);
-            if visible {
-                format!("{kind} {}", r.name)
-            } else {
-                format!("{kind} {name}.{}", r.name)
-            }
-        };
         let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
-        let keys = foreign::dependents(cx, |child, _, key| {
-            dropping.contains(&key.table) && !dropping.contains(&child.oid)
-        })?;
-        // Each table, then what depends on it.
-        let mut lines: Vec<(String, String)> = Vec::new();
+        let targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
         for relation in &inside {
-            let shown = label(relation);
-            lines.push((shown.clone(), format!("schema {name}")));
-            for (child, constraint) in &keys {
-                if constraint
-                    .foreign()
-                    .is_some_and(|k| k.table == relation.oid)
-                {
-                    let key = foreign::label(cx, child, constraint)?;
-                    lines.push((key, shown.clone()));
+            if !matches!(relation.kind, RelationKind::Sequence(_)) {
+                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+                cx.refuse_pending(relation.oid, "DROP TABLE")?;
+            }
+        }
+        let catalog = cx.catalog()?;
+        // Each relation, then what depends on it.
+        let mut lines: Vec<(String, String)> = Vec::new();
+        let mut found: Vec<(Object, Object)> = Vec::new();
+        for target in &targets {
+            if found.iter().any(|(object, _)| object == target) {
+                continue;
+            }
+            let shown = dependents::describe(&catalog, cx.search_path, *target);
+            lines.push((shown, format!("schema {name}")));
+            found.push((*target, *target));
+            for (object, on) in dependents::all(&catalog, std::slice::from_ref(target)) {
+                let goes = match object {
+                    Object::Foreign(child, _) => dropping.contains(&child),
+                    _ => found.iter().any(|(known, _)| *known == object),
+                };
+                if goes {
+                    continue;
                 }
+                let describe = |o| dependents::describe(&catalog, cx.search_path, o);
+                lines.push((describe(object), describe(on)));
+                found.push((object, on));
             }
         }
         if !lines.is_empty() && !cascade {
@@ -514,20 +487,16 @@ async fn drop_schemas(
         }
         let labels: Vec<String> = lines.into_iter().map(|(what, _)| what).collect();
         cascade_notice(cx, &labels);
-        for relation in &inside {
-            if matches!(relation.kind, RelationKind::Table) {
-                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
-                cx.refuse_pending(relation.oid, "DROP TABLE")?;
-            }
-        }
-        for (child, constraint) in keys {
-            foreign::drop_key(cx, child.oid, constraint.oid).await?;
-        }
+        // Views first, wherever they are: nothing may read what is gone.
+        let outside = |o: &Object| !targets.contains(o);
+        let others: Vec<_> = found.iter().filter(|(o, _)| outside(o)).copied().collect();
+        dependents::drop_found(&others, cx).await?;
         for relation in inside {
             match relation.kind {
                 RelationKind::Sequence(_) => {
                     drop_sequence(relation.oid, true, &dropping, cx).await?
                 }
+                RelationKind::View(_) => drop_view(relation.oid, cx).await?,
                 _ => drop_table(relation.oid, true, &dropping, cx).await?,
             }
         }

@@ -1,8 +1,8 @@
 //! DEFAULT and CHECK expressions: bound to see that they are right, stored as text, evaluated over stored rows.
 
 use super::DdlContext;
-use super::typed::explicit;
 use crate::bind;
+use crate::bind::explicit;
 use crate::catalog::text::quote_literal;
 use crate::catalog::{Catalog, Relation, RelationKind, calls, print};
 use crate::error::{Result, SqlError};
@@ -59,7 +59,7 @@ pub(super) fn default_text(
             let nothing = no_columns();
             let catalog = cx.catalog()?;
             written(cx, &catalog, &nothing, expr, "DEFAULT")?;
-            let text = numbered(&print::normal(&explicit(expr, &nothing, cx)), cx)?;
+            let text = numbered(&print::normal(&explicit(expr, &nothing, cx.session)), cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
             Some(match reads {
@@ -104,7 +104,7 @@ pub(super) fn stored_text(
     expr: &ast::Expr,
     what: &str,
 ) -> String {
-    let text = print::normal(&explicit(expr, relation, cx));
+    let text = print::normal(&explicit(expr, relation, cx.session));
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text

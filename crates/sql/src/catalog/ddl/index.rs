@@ -230,6 +230,13 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
             )
             .detail("This operation is not supported for sequences."));
         }
+        RelationKind::View(_) => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot create index on relation \"{name}\""),
+            )
+            .detail("This operation is not supported for views."));
+        }
     }
     let wanted = match &create.name {
         Some(name) => {

@@ -15,6 +15,7 @@ mod comment;
 mod constraints;
 mod create_as;
 mod create_table;
+mod dependents;
 mod drop;
 mod expressions;
 mod foreign;
@@ -24,8 +25,8 @@ mod objects;
 mod rewrite;
 mod sequence;
 mod state;
-mod typed;
 mod using_index;
+mod view;
 
 pub use state::DdlState;
 
@@ -33,7 +34,7 @@ use super::store::CatalogStore;
 use crate::error::{Result, SqlError};
 use crate::exec::Cancel;
 use crate::func::Context;
-use crate::parse::{Parsed, StatementKind};
+use crate::parse::{Parsed, StatementKind, ViewCommand};
 use logstead_engine::{Txn, Worker};
 use logstead_types::SqlState;
 use sqlparser::ast::Statement;
@@ -97,6 +98,18 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Index(command) = &parsed.kind {
         index::command(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::View(command) = &parsed.kind {
+        match &**command {
+            ViewCommand::Create(create) if create.materialized => {
+                return Err(SqlError::unsupported(command.tag()));
+            }
+            ViewCommand::Create(create) => view::create(create, cx).await?,
+            ViewCommand::Alter(_) | ViewCommand::Refresh { .. } => {
+                return Err(SqlError::unsupported(command.tag()));
+            }
+        }
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::AlterConstraint(alter) = &parsed.kind {

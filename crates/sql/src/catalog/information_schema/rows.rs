@@ -8,6 +8,7 @@ use crate::catalog::{
     Timing, VirtualContext,
 };
 use crate::error::Result;
+use crate::parse::CheckOption;
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use std::sync::Arc;
 
@@ -32,6 +33,12 @@ fn tables_of<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Rel
     relations(cx)
         .into_iter()
         .filter(|r| matches!(r.kind, RelationKind::Table))
+}
+
+fn readable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Relation>> {
+    relations(cx)
+        .into_iter()
+        .filter(|r| matches!(r.kind, RelationKind::Table | RelationKind::View(_)))
 }
 
 fn live(relation: &Relation) -> impl Iterator<Item = (usize, &Column)> {
@@ -93,11 +100,14 @@ pub(super) fn tables(cx: &VirtualContext<'_>) -> Rows {
             !view,
         )
     });
-    let user = tables_of(cx).map(|t| entry(&t.schema_name, &t.name, "BASE TABLE", true));
+    let user = readable(cx).map(|t| match t.kind {
+        RelationKind::View(_) => entry(&t.schema_name, &t.name, "VIEW", false),
+        _ => entry(&t.schema_name, &t.name, "BASE TABLE", true),
+    });
     Ok(system.chain(user).collect())
 }
 
-/// `views`: there are no user views.
+/// `views`
 pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
     let rows = crate::catalog::pg_catalog::tables()
         .filter(|t| crate::catalog::pg_catalog::is_view(t))
@@ -115,7 +125,26 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
                 "NO"
             ]
         });
-    Ok(rows.collect())
+    let user = relations(cx).into_iter().filter_map(|r| match &r.kind {
+        RelationKind::View(view) => Some(row![
+            &cx.catalog.database_name,
+            &r.schema_name,
+            &r.name,
+            Nil,
+            match view.check {
+                None => "NONE",
+                Some(CheckOption::Local) => "LOCAL",
+                Some(CheckOption::Cascaded) => "CASCADED",
+            },
+            "NO",
+            "NO",
+            "NO",
+            "NO",
+            "NO"
+        ]),
+        _ => None,
+    });
+    Ok(rows.chain(user).collect())
 }
 
 struct Shape {
@@ -268,7 +297,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
             ));
         }
     }
-    for table in tables_of(cx) {
+    for table in readable(cx) {
         for (position, column) in live(table) {
             let sequence = column
                 .identity

@@ -312,7 +312,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12327 pg_user_mappings = none {
         umid OID, srvid OID, srvname NAME, umuser OID, usename NAME, umoptions TEXT_ARRAY,
     }
-    12028 pg_views = none {
+    12028 pg_views = super::views::pg_views {
         schemaname NAME, viewname NAME, viewowner NAME, definition TEXT,
     }
 };

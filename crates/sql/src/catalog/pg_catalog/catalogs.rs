@@ -179,7 +179,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     6000 pg_replication_origin = none {
         roident OID, roname TEXT,
     }
-    2618 pg_rewrite = none {
+    2618 pg_rewrite = super::relations::pg_rewrite {
         oid OID, rulename NAME, ev_class OID, ev_type CHAR, ev_enabled CHAR, is_instead BOOL, ev_qual PG_NODE_TREE,
         ev_action PG_NODE_TREE,
     }

@@ -17,6 +17,8 @@ type Rows = Result<Vec<Vec<Datum>>>;
 pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
 const PG_CONSTRAINT: Oid = 2606;
+/// OID of `pg_rewrite`.
+const PG_REWRITE: Oid = 2618;
 /// OID of `pg_attrdef`.
 const PG_ATTRDEF: Oid = 2604;
 /// OID of `pg_namespace`.
@@ -50,6 +52,35 @@ pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
             row![Id(s.oid), &s.name, Id(owner), Nil]
         })
         .collect())
+}
+
+/// `pg_class.relkind`
+pub(super) fn kind_code(relation: &Relation) -> char {
+    match relation.kind {
+        RelationKind::Sequence(_) => 'S',
+        RelationKind::View(_) => 'v',
+        RelationKind::Table | RelationKind::Virtual(_) => 'r',
+    }
+}
+
+/// `pg_rewrite`: the rule that makes a view of a relation; the query itself is not shown.
+pub(super) fn pg_rewrite(cx: &VirtualContext<'_>) -> Rows {
+    let rows = ordered(cx.catalog)
+        .into_iter()
+        .filter_map(|relation| match &relation.kind {
+            RelationKind::View(view) => Some(row![
+                Id(view.rule),
+                "_RETURN",
+                Id(relation.oid),
+                Ch('1'),
+                Ch('O'),
+                true,
+                "<>",
+                "<>",
+            ]),
+            _ => None,
+        });
+    Ok(rows.collect())
 }
 
 struct ClassRow<'a> {
@@ -136,14 +167,15 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
         }));
     }
     for relation in ordered(cx.catalog) {
-        let sequence = matches!(relation.kind, RelationKind::Sequence(_));
+        let kind = kind_code(relation);
+        let (sequence, view) = (kind == 'S', kind == 'v');
         rows.push(class_row(&ClassRow {
             oid: relation.oid,
             name: &relation.name,
             schema: relation.schema,
-            method: if sequence { 0 } else { 2 },
-            file: relation.storage.get(),
-            kind: if sequence { 'S' } else { 'r' },
+            method: if sequence || view { 0 } else { 2 },
+            file: if view { 0 } else { relation.storage.get() },
+            kind,
             columns: if sequence { 3 } else { relation.columns.len() },
             checks: relation
                 .constraints
@@ -157,7 +189,11 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                     .constraints
                     .iter()
                     .any(|c| c.foreign().is_some() || c.timing.is_deferrable()),
-            rows: if sequence { 1.0 } else { -1.0 },
+            rows: match kind {
+                'S' => 1.0,
+                'v' => 0.0,
+                _ => -1.0,
+            },
             options: cx.catalog.notes.options.get(&relation.oid),
         }));
         for index in &relation.indexes {
@@ -583,6 +619,23 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 rows.push(dependency(
                     PG_CLASS, sequence, 0, PG_CLASS, table, number, kind,
                 ));
+            }
+        }
+        if let RelationKind::View(view) = &relation.kind {
+            let mut on = |oid, sub, kind| {
+                let row = dependency(PG_REWRITE, view.rule, 0, PG_CLASS, oid, sub, kind);
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            };
+            on(table, 0, 'i');
+            for source in &view.sources {
+                if source.used.is_empty() {
+                    on(source.relation, 0, 'n');
+                }
+                for position in &source.used {
+                    on(source.relation, i32::from(attribute_number(*position)), 'n');
+                }
             }
         }
         for constraint in &relation.constraints {

@@ -37,6 +37,18 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
     Ok(system.chain(user).collect())
 }
 
+/// `pg_views`
+pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
+    let system = super::tables()
+        .filter(|t| is_view(t))
+        .map(|t| row![t.schema, t.name, OWNER_NAME, Nil]);
+    let user = ordered(cx.catalog)
+        .into_iter()
+        .filter(|r| matches!(r.kind, RelationKind::View(_)))
+        .map(|r| row![&r.schema_name, &r.name, OWNER_NAME, Nil]);
+    Ok(system.chain(user).collect())
+}
+
 /// `pg_indexes`
 pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
     let rows = stored_tables(cx).flat_map(|t| {

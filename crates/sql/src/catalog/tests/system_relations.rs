@@ -2,6 +2,7 @@
 
 use crate::catalog::*;
 use crate::error::Result;
+use crate::parse::CheckOption;
 use crate::value::{info, oid};
 use logstead_types::IndexId;
 
@@ -185,6 +186,27 @@ pub(crate) fn sample() -> Catalog {
         indexes: Vec::new(),
         constraints: Vec::new(),
         storage: TableId(20_001),
+        schema_version: 0,
+    }));
+    let source = ViewSource {
+        relation: 20_000,
+        schema: "public".to_owned(),
+        name: "T x".to_owned(),
+        columns: vec![(0, "a".to_owned()), (1, "was b".to_owned())],
+        used: vec![1],
+    };
+    let query = format!("SELECT \"was b\" AS b FROM {}", source_name(0));
+    let view = View::new(20_007, query, vec![source], Some(CheckOption::Local));
+    catalog.put_relation(Arc::new(Relation {
+        oid: 20_006,
+        name: "v".to_owned(),
+        schema: 2200,
+        schema_name: "public".to_owned(),
+        kind: RelationKind::View(Arc::new(view)),
+        columns: vec![column("b", SqlType::of(oid::VARCHAR))],
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        storage: TableId(20_006),
         schema_version: 0,
     }));
     catalog

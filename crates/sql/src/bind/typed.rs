@@ -3,11 +3,10 @@
 //! So the stored text means the same however it is read again, and it prints as PostgreSQL's does. What is not understood
 //! here stays as written; the caller binds the result again and keeps the original if that fails.
 
-use super::DdlContext;
 use crate::bind;
 use crate::catalog::Relation;
 use crate::catalog::text::fold;
-use crate::func;
+use crate::func::{self, Context};
 use crate::value::{OutputStyle, SqlType, format_type, info, oid, text_io};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -16,14 +15,39 @@ use sqlparser::parser::Parser;
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
 
-struct Typer<'a, 'c> {
-    relation: &'a Relation,
-    cx: &'a DdlContext<'c>,
+/// What an expression's names stand for.
+pub(crate) trait Names {
+    /// The type of a column.
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType>;
+    /// The type of an expression that is not looked into here.
+    fn type_of(&self, expr: &Expr) -> Option<SqlType>;
+}
+
+impl Names for &Relation {
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
+        let name = fold(name.last()?);
+        let found = self.columns.iter().find(|c| !c.dropped && c.name == name);
+        found.map(|c| c.ty)
+    }
+
+    fn type_of(&self, _: &Expr) -> Option<SqlType> {
+        None
+    }
+}
+
+struct Typer<'a> {
+    names: &'a dyn Names,
+    session: &'a dyn Context,
+}
+
+/// `expr` over a table's row, with its types explicit.
+pub(crate) fn explicit(expr: &Expr, relation: &Relation, session: &dyn Context) -> Expr {
+    explicit_in(expr, &relation, session)
 }
 
 /// `expr` with its types explicit.
-pub(super) fn explicit(expr: &Expr, relation: &Relation, cx: &DdlContext<'_>) -> Expr {
-    let (typed, ty) = Typer { relation, cx }.expr(expr);
+pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context) -> Expr {
+    let (typed, ty) = Typer { names, session }.expr(expr);
     match ty {
         Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT)),
         _ => typed,
@@ -65,7 +89,7 @@ fn number_type(digits: &str) -> SqlType {
     })
 }
 
-impl Typer<'_, '_> {
+impl Typer<'_> {
     /// Brings a typed expression to a type.
     fn to(&self, (expr, from): Typed, target: SqlType) -> Expr {
         let target = SqlType::of(target.oid);
@@ -84,10 +108,10 @@ impl Typer<'_, '_> {
         let Some(text) = string(&expr) else {
             return cast(expr, target);
         };
-        let Ok(value) = text_io::input(target, text, Some(self.cx.session)) else {
+        let Ok(value) = text_io::input(target, text, Some(self.session)) else {
             return cast(expr, target);
         };
-        let text = text_io::to_text(&value, target, &OutputStyle::of(self.cx.session));
+        let text = text_io::to_text(&value, target, &OutputStyle::of(self.session));
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
             _ => cast(Expr::value(Value::SingleQuotedString(text)), target),
@@ -100,11 +124,8 @@ impl Typer<'_, '_> {
         let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
         match expr {
             Expr::Nested(e) => self.expr(e),
-            Expr::Identifier(name) => (expr.clone(), self.column(&fold(name))),
-            Expr::CompoundIdentifier(parts) => (
-                expr.clone(),
-                parts.last().and_then(|p| self.column(&fold(p))),
-            ),
+            Expr::Identifier(name) => (expr.clone(), self.names.column(std::slice::from_ref(name))),
+            Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
             Expr::Value(value) => {
                 let ty = match &value.value {
                     Value::Number(digits, _) => Some(number_type(&digits.to_string())),
@@ -286,7 +307,7 @@ impl Typer<'_, '_> {
                 };
                 (typed, Some(SqlType::of(oid::TEXT)))
             }
-            other => (other.clone(), None),
+            other => (other.clone(), self.names.type_of(other)),
         }
     }
 
@@ -339,14 +360,6 @@ impl Typer<'_, '_> {
         let places = places.chain(else_result.as_deref_mut());
         places.zip(results).for_each(|(place, e)| *place = e);
         (case, ty)
-    }
-
-    fn column(&self, name: &str) -> Option<SqlType> {
-        self.relation
-            .columns
-            .iter()
-            .find(|c| !c.dropped && c.name == name)
-            .map(|c| c.ty)
     }
 
     fn binary(&self, left: Typed, op: &B, right: Typed) -> Typed {
@@ -446,15 +459,17 @@ impl Typer<'_, '_> {
         }
     }
 
-    fn call(&self, function: &ast::Function) -> Typed {
-        let mut function = function.clone();
+    fn call(&self, written: &ast::Function) -> Typed {
+        let mut function = written.clone();
         let ast::FunctionArguments::List(list) = &mut function.args else {
-            return (Expr::Function(function), None);
+            let ty = self.names.type_of(&Expr::Function(written.clone()));
+            return (Expr::Function(function), ty);
         };
         let mut args = Vec::new();
         for arg in &list.args {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg else {
-                return (Expr::Function(function), None);
+                let ty = self.names.type_of(&Expr::Function(written.clone()));
+                return (Expr::Function(function), ty);
             };
             args.push(self.expr(e));
         }
@@ -477,7 +492,10 @@ impl Typer<'_, '_> {
         }
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
         let resolved = types.and_then(|types| func::resolve_function(None, &name, &types).ok());
-        let result = resolved.as_ref().map(|r| r.result);
+        let result = resolved
+            .as_ref()
+            .map(|r| r.result)
+            .or_else(|| self.names.type_of(&Expr::Function(written.clone())));
         list.args = args
             .into_iter()
             .enumerate()

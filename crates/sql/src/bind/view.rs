@@ -1,0 +1,320 @@
+//! Views in FROM, and what a view's definition keeps of the query it is made from.
+//!
+//! A view that only picks rows and columns is put into the query that reads it: its tables become FROM items there, its conditions
+//! join the others, and the names of its columns stand for its expressions. Any other view is a subquery.
+//!
+//! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what it means;
+//! places in its text are never told to the client.
+
+use super::names::fold_ident;
+use super::query::{Distinct, From, FromList, Select};
+use super::scope::{NsColumn, NsItem, NsWhat};
+use super::select::collect_rels;
+use super::setop::Body;
+use super::{Binder, ColId, Source};
+use crate::catalog::{Relation, RelationKind, View, ViewSource};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{OutputColumn, Plan, PlanContext, walk};
+use crate::value::SqlType;
+use logstead_types::SqlState;
+use sqlparser::ast;
+use sqlparser::tokenizer::Span;
+use std::sync::Arc;
+
+/// Views on views on views.
+const NESTING_MAX: usize = 64;
+
+/// A table in FROM of the query that a view is made from.
+pub(crate) struct Recorded {
+    /// Where its name stands.
+    span: Span,
+    relation: Arc<Relation>,
+    first: ColId,
+}
+
+/// What a view is made from.
+pub struct ViewQuery {
+    /// The query's plan, for a view that keeps rows.
+    pub plan: Plan,
+    /// Its columns.
+    pub columns: Vec<OutputColumn>,
+    /// The tables it names: where, and which of their columns it uses.
+    pub sources: Vec<(Span, Arc<Relation>, Vec<usize>)>,
+    /// Everything that it reads, to be locked.
+    pub tables_read: Vec<Arc<Relation>>,
+}
+
+/// Binds the query of CREATE VIEW. `text` is what its spans count in.
+pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> Result<ViewQuery> {
+    let mut binder = Binder::new(cx, text);
+    binder.recorded = Some(Vec::new());
+    let plan = binder.subquery(query)?;
+    if !binder.params.is_empty() {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            "there is no parameter $1",
+        ));
+    }
+    let recorded = binder.recorded.take().unwrap_or_default();
+    let sources = recorded.into_iter().map(|item| {
+        let used = (0..item.relation.columns.len())
+            .filter(|i| binder.info(item.first + i).used)
+            .collect();
+        (item.span, item.relation, used)
+    });
+    Ok(ViewQuery {
+        columns: plan.columns.clone(),
+        sources: sources.collect(),
+        plan,
+        tables_read: binder.tables_read.clone(),
+    })
+}
+
+/// A stored text's places mean nothing to the client.
+fn without_position(mut error: SqlError) -> SqlError {
+    error.fields_mut().position = None;
+    error
+}
+
+impl Binder<'_> {
+    /// Remembers a table of the query that a view is made from.
+    pub(crate) fn record(&mut self, span: Span, relation: &Arc<Relation>, first: ColId) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(Recorded {
+                span,
+                relation: Arc::clone(relation),
+                first,
+            });
+        }
+    }
+
+    /// The relation of a source of the view that is being bound.
+    pub(crate) fn source_relation(&self, source: &ViewSource) -> Result<Arc<Relation>> {
+        let found = self.cx.catalog.relations.get(&source.relation);
+        found.cloned().ok_or_else(|| {
+            SqlError::new(
+                SqlState::DATA_CORRUPTED,
+                format!(
+                    "relation {} that a view reads does not exist",
+                    source.relation
+                ),
+            )
+        })
+    }
+
+    /// Binds a view's query, outside of everything that is in sight here.
+    pub(crate) fn view_body<T>(
+        &mut self,
+        relation: &Relation,
+        view: &Arc<View>,
+        bind: impl FnOnce(&mut Self, &ast::Query) -> Result<T>,
+    ) -> Result<T> {
+        if self.expanding.contains(&relation.oid) {
+            return Err(SqlError::new(
+                SqlState::new(b"42P17"),
+                format!(
+                    "infinite recursion detected in rules for relation \"{}\"",
+                    relation.name
+                ),
+            ));
+        }
+        if self.expanding.len() >= NESTING_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        let tree = view.tree()?;
+        self.expanding.push(relation.oid);
+        let frames = std::mem::take(&mut self.frames);
+        let recorded = self.recorded.take();
+        let text = std::mem::take(&mut self.text);
+        let outer = self.view.replace(Arc::clone(view));
+        let result = self.deeper(|b| bind(b, &tree));
+        self.view = outer;
+        self.text = text;
+        self.recorded = recorded;
+        self.frames = frames;
+        self.expanding.pop();
+        result.map_err(without_position)
+    }
+
+    /// A view in FROM.
+    pub(crate) fn view_item(
+        &mut self,
+        relation: &Arc<Relation>,
+        view: &Arc<View>,
+        alias: Option<&ast::TableAlias>,
+        source: Option<&ViewSource>,
+        span: Span,
+    ) -> Result<FromList> {
+        self.reads(relation);
+        let body = self.view_body(relation, view, |b, tree| b.query_body(tree, true))?;
+        match body {
+            Body::Select(select) if self.recorded.is_none() && self.can_merge(&select) => {
+                self.merge(relation, *select, alias, source)
+            }
+            body => {
+                let plan = self.finish(body)?;
+                let rel = self.relation_item(
+                    relation,
+                    Source::Plan(Some(Box::new(plan))),
+                    alias,
+                    source,
+                )?;
+                let first = self.rels[rel].first;
+                self.record(span, relation, first);
+                Ok(FromList {
+                    items: vec![From::Rel(rel)],
+                    conditions: Vec::new(),
+                })
+            }
+        }
+    }
+
+    /// Does a view's query only pick rows and columns? Under an outer join a computed column would have to become NULL with its row.
+    fn can_merge(&self, select: &Select) -> bool {
+        let plain = |e: &Expr| matches!(e, Expr::Column(..));
+        let picks = select.grouping.is_none()
+            && select.sets.is_empty()
+            && matches!(select.distinct, Distinct::No)
+            && select.order.is_empty()
+            && select.limit.is_none()
+            && select.offset.is_none()
+            && select.locks.is_none()
+            && !select.from.items.is_empty();
+        picks
+            && select
+                .outputs
+                .iter()
+                .all(|o| plain(&o.expr) || (self.outer_joins == 0 && !walk::is_volatile(&o.expr)))
+    }
+
+    /// Puts a view's query into the one that reads it.
+    fn merge(
+        &mut self,
+        relation: &Arc<Relation>,
+        select: Select,
+        alias: Option<&ast::TableAlias>,
+        source: Option<&ViewSource>,
+    ) -> Result<FromList> {
+        let mut rels = Vec::new();
+        collect_rels(&select.from, &mut rels);
+        let what = select.outputs.into_iter().enumerate().map(|(i, output)| {
+            let number = i16::try_from(i + 1).unwrap_or(0);
+            match output.expr {
+                Expr::Column(id, _) => {
+                    self.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
+                    NsWhat::Column(id)
+                }
+                expr => NsWhat::Merged(expr),
+            }
+        });
+        let what: Vec<NsWhat> = what.collect();
+        let item = self.relation_names(relation, what, alias, source)?;
+        for rel in rels {
+            self.rels[rel].shown = item.alias.clone();
+        }
+        for column in &item.columns {
+            if let NsWhat::Column(id) = column.what {
+                self.view_columns.insert(id, column.name.clone());
+            }
+        }
+        self.frame()?.ns.push(item);
+        Ok(select.from)
+    }
+
+    /// A relation as names see it: under its own name or an alias, or as a view knew it.
+    pub(crate) fn relation_names(
+        &self,
+        relation: &Relation,
+        what: Vec<NsWhat>,
+        alias: Option<&ast::TableAlias>,
+        source: Option<&ViewSource>,
+    ) -> Result<NsItem> {
+        let mut columns: Vec<NsColumn> = Vec::with_capacity(what.len());
+        for (position, (column, what)) in relation.columns.iter().zip(what).enumerate() {
+            let known = source.map(|s| s.columns.iter().find(|(p, _)| *p == position));
+            let (name, there) = match known {
+                None => (column.name.as_str(), true),
+                Some(Some((_, name))) => (name.as_str(), true),
+                Some(None) => (column.name.as_str(), false),
+            };
+            columns.push(NsColumn {
+                name: name.into(),
+                what: if column.dropped || !there {
+                    NsWhat::Gone
+                } else {
+                    what
+                },
+            });
+        }
+        if let Some(alias) = alias {
+            let gone = |c: &NsColumn| matches!(c.what, NsWhat::Gone);
+            let count = columns.iter().filter(|c| !gone(c)).count();
+            let live = columns.iter_mut().filter(|c| !gone(c));
+            super::from::rename(live, count, alias)?;
+        }
+        let (schema, own) = match source {
+            Some(source) => (source.schema.as_str(), source.name.as_str()),
+            None => (relation.schema_name.as_str(), relation.name.as_str()),
+        };
+        let is_view = matches!(relation.kind, RelationKind::View(_));
+        Ok(NsItem {
+            alias: alias.map_or_else(|| own.into(), |alias| fold_ident(&alias.name).into()),
+            schema: alias.is_none().then(|| Arc::from(schema)),
+            hidden_name: alias.map(|_| Arc::from(own)),
+            columns,
+            rel_visible: true,
+            columns_visible: true,
+            table: if is_view { 0 } else { relation.oid },
+        })
+    }
+
+    /// Adds a relation whose rows come from `source_of_rows` as a FROM item; its column identities are its attributes.
+    pub(crate) fn relation_item(
+        &mut self,
+        relation: &Arc<Relation>,
+        rows: Source,
+        alias: Option<&ast::TableAlias>,
+        source: Option<&ViewSource>,
+    ) -> Result<usize> {
+        let index = self.rels.len();
+        let first = super::COLUMN_BASE + self.columns.len();
+        let mut what = Vec::with_capacity(relation.columns.len());
+        for (i, column) in relation.columns.iter().enumerate() {
+            let number = i16::try_from(i + 1).unwrap_or(0);
+            let origin = (relation.oid, number);
+            let id = self.column(column.name.as_str().into(), column.ty, origin, index);
+            what.push(NsWhat::Column(id));
+        }
+        let item = self.relation_names(relation, what, alias, source)?;
+        let (name, width) = (item.alias.clone(), item.columns.len());
+        self.frame()?.ns.push(item);
+        self.rels.push(super::Rel {
+            shown: name.clone(),
+            alias: name,
+            source: rows,
+            first,
+            width,
+            row_id: None,
+        });
+        Ok(index)
+    }
+
+    /// The name of a column in an error: as the statement names it, though a view's query may call it otherwise.
+    pub(crate) fn column_label(&self, id: ColId, rel: usize) -> String {
+        let rel = &self.rels[rel];
+        match self.view_columns.get(&id) {
+            Some(name) => format!("{}.{name}", rel.shown),
+            None => format!("{}.{}", rel.alias, self.info(id).name),
+        }
+    }
+}
+
+/// The type of a view's column as it is kept.
+pub fn view_column_type(ty: SqlType) -> SqlType {
+    if ty.oid == crate::value::oid::UNKNOWN {
+        SqlType::of(crate::value::oid::TEXT)
+    } else {
+        ty
+    }
+}

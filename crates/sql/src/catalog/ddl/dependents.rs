@@ -1,0 +1,208 @@
+//! What depends on what is dropped: found, told in PostgreSQL's order, and dropped along.
+//!
+//! Owns: views on relations and on their columns, and foreign keys on tables. Defaults that use a sequence are `drop`'s.
+
+use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
+use super::{DdlContext, foreign};
+use crate::catalog::{Catalog, RelationKind};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use std::collections::HashSet;
+
+/// Something that may be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Object {
+    /// Table, view or sequence.
+    Relation(Oid),
+    /// A column by position.
+    Column(Oid, usize),
+    /// A foreign key: its table and its OID.
+    Foreign(Oid, Oid),
+}
+
+/// As messages name it.
+pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> String {
+    let table = |oid: &Oid| {
+        catalog.relations.get(oid).map_or_else(
+            || "?".to_owned(),
+            |r| foreign::table_label(catalog, path, r),
+        )
+    };
+    let word = |oid: &Oid| {
+        let relation = catalog.relations.get(oid);
+        relation.and_then(|r| word_of(&r.kind)).unwrap_or("table")
+    };
+    match object {
+        Object::Relation(oid) => format!("{} {}", word(&oid), table(&oid)),
+        Object::Column(oid, position) => {
+            let relation = catalog.relations.get(&oid);
+            let column = relation.and_then(|r| r.columns.get(position));
+            format!(
+                "column {} of {} {}",
+                column.map_or("?", |c| c.name.as_str()),
+                word(&oid),
+                table(&oid)
+            )
+        }
+        Object::Foreign(oid, constraint) => {
+            let relation = catalog.relations.get(&oid);
+            let found = relation.and_then(|r| r.constraints.iter().find(|c| c.oid == constraint));
+            format!(
+                "constraint {} on table {}",
+                found.map_or("?", |c| c.name.as_str()),
+                table(&oid)
+            )
+        }
+    }
+}
+
+/// What depends on an object directly, newest first. Foreign keys of tables that go anyway do not.
+fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> {
+    let (relation, column) = match object {
+        Object::Relation(oid) => (oid, None),
+        Object::Column(oid, position) => (oid, Some(position)),
+        Object::Foreign(..) => return Vec::new(),
+    };
+    let mut found: Vec<(Oid, Object)> = Vec::new();
+    for other in catalog.relations.values() {
+        if let RelationKind::View(view) = &other.kind
+            && view.reads(relation, column)
+        {
+            found.push((view.rule, Object::Relation(other.oid)));
+        }
+    }
+    for (child, constraint) in catalog.references_to(relation) {
+        let needed = constraint.foreign().is_some_and(|key| {
+            column.is_none_or(|position| {
+                let own = child.oid == relation && key.columns.contains(&position);
+                key.referenced.contains(&position) && !own
+            })
+        });
+        if needed && !targets.contains(&Object::Relation(child.oid)) {
+            found.push((constraint.oid, Object::Foreign(child.oid, constraint.oid)));
+        }
+    }
+    found.sort_unstable_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    found.into_iter().map(|(_, object)| object).collect()
+}
+
+/// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them: an object
+/// after what it depends on. The targets themselves are left out.
+pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)> {
+    let mut seen: HashSet<Object> = HashSet::new();
+    let mut found: Vec<(Object, Option<Object>)> = Vec::new();
+    for target in targets {
+        visit(catalog, *target, None, targets, &mut seen, &mut found);
+    }
+    // It tells of them backwards, the targets' own in turn.
+    found.reverse();
+    found
+        .into_iter()
+        .filter(|(object, _)| !targets.contains(object))
+        .filter_map(|(object, on)| Some((object, on?)))
+        .collect()
+}
+
+fn visit(
+    catalog: &Catalog,
+    object: Object,
+    on: Option<Object>,
+    targets: &[Object],
+    seen: &mut HashSet<Object>,
+    found: &mut Vec<(Object, Option<Object>)>,
+) {
+    if !seen.insert(object) {
+        return;
+    }
+    for other in direct(catalog, object, targets) {
+        visit(catalog, other, Some(object), targets, seen, found);
+    }
+    found.push((object, on));
+}
+
+/// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is dropped,
+/// the targets are not. `what` is the one target as the message names it.
+pub(super) async fn clear(
+    targets: &[Object],
+    what: Option<&str>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    // Locking may wait, and others may come to depend on the targets meanwhile.
+    let found = loop {
+        let catalog = cx.catalog()?;
+        let found = all(&catalog, targets);
+        if found.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            return Err(in_the_way(&catalog, cx.search_path, targets, what, &found));
+        }
+        for (object, _) in &found {
+            let (Object::Relation(oid) | Object::Column(oid, _) | Object::Foreign(oid, _)) = object;
+            cx.lock_table(*oid, TableLock::Exclusive).await?;
+        }
+        if cx.catalog()?.version == catalog.version {
+            break found;
+        }
+    };
+    let catalog = cx.catalog()?;
+    let labels: Vec<String> = found
+        .iter()
+        .map(|(object, _)| describe(&catalog, cx.search_path, *object))
+        .collect();
+    cascade_notice(cx, &labels);
+    drop_found(&found, cx).await
+}
+
+/// Drops what [`all`] has found: what depends on others goes before them.
+pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'_>) -> Result<()> {
+    for (object, _) in found.iter().rev() {
+        match object {
+            Object::Relation(oid) => {
+                let relation = cx.catalog()?.relations.get(oid).cloned();
+                if let Some(relation) = relation {
+                    cx.delete_relation(&relation).await?;
+                }
+            }
+            Object::Foreign(table, constraint) => {
+                foreign::drop_key(cx, *table, *constraint).await?;
+            }
+            Object::Column(..) => {}
+        }
+    }
+    Ok(())
+}
+
+/// 2BP01 with everything that is in the way.
+fn in_the_way(
+    catalog: &Catalog,
+    path: &[String],
+    targets: &[Object],
+    what: Option<&str>,
+    found: &[(Object, Object)],
+) -> SqlError {
+    let lines: Vec<String> = found
+        .iter()
+        .map(|(object, on)| {
+            let on = match (what, targets) {
+                (Some(what), [target]) if target == on => what.to_owned(),
+                _ => describe(catalog, path, *on),
+            };
+            format!("{} depends on {on}", describe(catalog, path, *object))
+        })
+        .collect();
+    let detail = lines.join("\n");
+    match (what, targets) {
+        (Some(what), _) => still_used(what, &detail),
+        (None, [target]) => still_used(&describe(catalog, path, *target), &detail),
+        _ => SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            "cannot drop desired object(s) because other objects depend on them",
+        )
+        .detail(detail)
+        .hint(CASCADE_HINT),
+    }
+}
