@@ -85,6 +85,70 @@ pub fn columns(delta: &[u8]) -> Result<impl Iterator<Item = Result<usize, RowErr
     }))
 }
 
+/// One column that a delta changes.
+struct Changed<'d> {
+    column: usize,
+    /// NULL, or its bytes.
+    to: Option<&'d [u8]>,
+}
+
+/// What a delta says, column by column: schema version and column count of the row that it makes, and its columns in order.
+fn parts(delta: &[u8]) -> Result<(&[u8; 2], usize, Vec<Changed<'_>>), RowError> {
+    let Some((version, mut rest)) = delta.split_first_chunk::<2>() else {
+        return Err(RowError::new("delta shorter than its header"));
+    };
+    let count = column_count(delta)?;
+    take_varint(&mut rest)?;
+    let mut changed = Vec::new();
+    for column in columns(delta)? {
+        let column = column?;
+        // Its number was read just now.
+        take_varint(&mut rest)?;
+        let to = match take_varint(&mut rest)? {
+            0 => None,
+            length => {
+                let length = usize::try_from(length - 1).ok();
+                let cut = length.and_then(|length| rest.split_at_checked(length));
+                let (bytes, after) = cut.ok_or(RowError::new("delta ends inside a column"))?;
+                rest = after;
+                Some(bytes)
+            }
+        };
+        changed.push(Changed { column, to });
+    }
+    Ok((version, count, changed))
+}
+
+/// What `first` and then `second` come to: a delta that makes of any row what the two make of it. Never trusts them.
+pub fn merge(first: &[u8], second: &[u8]) -> Result<Vec<u8>, RowError> {
+    let (_, first_count, first) = parts(first)?;
+    let (version, count, second) = parts(second)?;
+    let mut merged = version.to_vec();
+    put_varint(count as u64, &mut merged);
+    let mut next = 0;
+    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
+    for column in 0..count {
+        let earlier = first.next_if(|changed| changed.column == column);
+        let later = second.next_if(|changed| changed.column == column);
+        let to = match (later, earlier) {
+            (Some(changed), _) | (None, Some(changed)) => changed.to,
+            // The first has cut it off, if it was there: the second finds NULL.
+            (None, None) if column >= first_count => None,
+            (None, None) => continue,
+        };
+        put_varint((column - next) as u64, &mut merged);
+        next = column + 1;
+        match to {
+            None => put_varint(0, &mut merged),
+            Some(bytes) => {
+                put_varint(bytes.len() as u64 + 1, &mut merged);
+                merged.extend_from_slice(bytes);
+            }
+        }
+    }
+    Ok(merged)
+}
+
 /// How many columns the row has that `delta` makes.
 pub fn column_count(delta: &[u8]) -> Result<usize, RowError> {
     let Some((_, mut rest)) = delta.split_first_chunk::<2>() else {

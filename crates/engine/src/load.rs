@@ -188,7 +188,7 @@ impl ChunkLoader {
         self.load(rows, number, &Needs::NONE, true, reader)
     }
 
-    /// The same for who takes checkpoints, which others wait for who wait for room: so he does not, and what he brings may take the reserve.
+    /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
     pub(crate) fn load_tail_for_checkpoint(
         &self,
         rows: &Rows,
@@ -225,6 +225,12 @@ impl ChunkLoader {
             };
             // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
             let tail = rows.tails.get(number);
+            let stored = self.newest.of(rows);
+            if tail.is_some() && stored.publication > 0 {
+                // It is about to go: these pages have it.
+                std::thread::yield_now();
+                continue;
+            }
             let touched = tail.as_ref().map_or(SlotSet::NONE, |tail| *tail.touched());
             wanted = wanted.union(&touched).both(absence.slots());
             let large = self.room.limit(false) / GUESS_PART;
@@ -236,7 +242,6 @@ impl ChunkLoader {
             if wanted.is_empty() {
                 return Ok(());
             }
-            let stored = self.newest.of(rows);
             let asked = Asked {
                 wanted: &wanted,
                 tail: tail.as_deref(),
@@ -258,8 +263,8 @@ impl ChunkLoader {
                     }
                 }
                 Ok((filled, allowed)) => {
-                    let brought =
-                        rows.bring(number, &absence, filled.slots, &wanted, &filled.saved);
+                    let (slots, over) = (filled.slots, tail.as_ref());
+                    let brought = rows.bring(number, &absence, slots, &wanted, &filled.saved, over);
                     drop(allowed);
                     let Some(brought) = brought else {
                         // What was read may be stale: once more.
@@ -371,7 +376,7 @@ impl ChunkLoader {
     }
 }
 
-fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultError {
+pub(crate) fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultError {
     match why {
         Unreadable::Page(error) => error.into(),
         Unreadable::Row(slot, why) => {
@@ -387,7 +392,7 @@ fn unreadable(why: Unreadable, key: &PageKey, chain: Option<&Chain>) -> FaultErr
     }
 }
 
-fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultError {
+pub(crate) fn unfit(why: &Unfit, key: &PageKey, chain: Option<&Chain>) -> FaultError {
     let at = chain.map(Chain::base);
     let place = at.map(|at| format!("object {}, offset {}", at.object, at.offset));
     FaultError::Damaged(format!(
@@ -453,7 +458,7 @@ impl Loader for Loads {
 }
 
 /// Is there room for what nobody has asked for? Below the evictor's low mark, three quarters of the budget without its reserve.
-fn has_plenty(memory: &Memory) -> bool {
+pub(crate) fn has_plenty(memory: &Memory) -> bool {
     let limit = memory.budget_bytes() - memory.reserve_bytes();
     memory.left_bytes(false) > limit / 4
 }

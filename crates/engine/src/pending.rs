@@ -5,17 +5,20 @@
 //! not from how many chunks it has touched, nor from how many there are.
 //!
 //! Invariants:
-//! - P1 A chunk with a tail is absent and CHANGED ([`crate::version`]). So it is not evicted, which needs a present one; and no checkpoint
-//!   leaves it as it is: whoever takes one brings it in before it looks. After the first checkpoint of a life no chunk has a tail.
-//! - P2 A tail is put over the pages of the checkpoint that the start has loaded, or of a later one that has the same pages of the chunk (P1),
-//!   once: it is taken away under the lock under which the rows come in ([`Tails::bring`]), by whom they come from.
-//! - P3 A tail holds all records of its chunk that the log has, in CSN order.
+//! - P1 A chunk with a tail is absent, and CHANGED or WRITING ([`crate::version`]). So it is not evicted, which needs a present one; and no checkpoint
+//!   leaves it as it is: whoever takes one puts the tail over the chunk's older rows aside, and writes what comes of it; nobody has to bring it in for that, and it
+//!   needs no room. When the first checkpoint of a life is published, all tails go.
+//! - P2 A tail is put over the pages of the checkpoint that the start has loaded, and no other, once: it is taken away under the lock under which the rows come
+//!   in ([`Tails::bring`]), by whom they come from, or, after a publication, under the lock under which is noted what that has of the chunk ([`Tails::written`]). Who comes with rows
+//!   read before finds that the tail has gone, and reads again.
+//! - P3 A tail holds what the log says of its chunk: all its records in CSN order, or, once it is folded, for each row one that comes to the same.
 //! - P4 No log is truncated before what its tails say is in a published checkpoint (P1), so a crash at any time finds the same again.
 //!
 //! Also kept, until the start is through: the rows that the log has touched of chunks that are in memory, or come in meanwhile. Their entries are
 //! put in the indexes that are restored ([`crate::checkpoint`]).
 //!
-//! Memory: a tail is charged to the account. Replay keeps them to a part of the budget and reads chunks beyond that.
+//! Memory: a tail is charged to the account. Folded it has a record for each row that the log has touched, as long as what was written of it at most: the life before had these rows
+//! in memory, or tails of its own, so a tail fits into the budget in which it came to be, however long the log behind it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +35,16 @@ use crate::version::{CHUNK_SLOTS, SlotSet, UnsharedSlots};
 
 /// Bytes of a record's CSN and length in a tail.
 const HEAD_BYTES: usize = 12;
+/// A tail grows by this part of itself at a time: little of what it takes is for nothing.
+const GROWTH_PART: usize = 8;
+/// Shorter ones are folded when there is no more to come.
+const FOLDED_BYTES_MIN: usize = 4 << 10;
+/// What stands before a record's row or changes, at most: its kind, and three numbers.
+const RECORD_HEAD_BYTES_MAX: usize = 1 + 5 + 10 + 5;
 /// What a tail takes beside its records: itself, and its place among the others.
 const TAIL_BYTES: usize = footprint(size_of::<Tail>() + 16) + 2 * size_of::<(u64, Arc<Tail>)>();
+
+const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
 
 /// What a record does to the slots of its chunk, which it is known to belong to.
 pub(crate) fn apply(
@@ -49,9 +60,7 @@ pub(crate) fn apply(
             slots.replace(slot, csn, Some(row.bytes()));
         }
         Record::Update { delta: changes, .. } => {
-            let old = slots
-                .row(slot)
-                .ok_or(RowError::new("an update of a row that does not exist"))?;
+            let old = slots.row(slot).ok_or(NO_ROW)?;
             let row = delta::apply(RowRef::new(old), changes, builder)?;
             slots.replace(slot, csn, Some(row));
         }
@@ -60,15 +69,66 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// What can be told of a record without the row that it changes.
+fn check(record: &Record<'_>) -> Result<(), RowError> {
+    match record {
+        Record::Insert { row, .. } => {
+            RowRef::parse(row)?;
+        }
+        Record::Update { delta, .. } => {
+            for column in delta::columns(delta)? {
+                column?;
+            }
+        }
+        Record::Delete { .. } => {}
+    }
+    Ok(())
+}
+
 fn slot_of(rid: Rid) -> usize {
     (rid.0 % CHUNK_SLOTS as u64) as usize
 }
 
-/// The records of one chunk that the log behind the checkpoint has, in CSN order.
+/// What the log's records of one row come to.
+enum Folded {
+    Row(Csn, Vec<u8>),
+    Changes(Csn, Vec<u8>),
+    Gone(Csn),
+}
+
+impl Folded {
+    /// What `before` and then `record` come to.
+    fn then(
+        before: Option<Folded>,
+        csn: Csn,
+        record: &Record<'_>,
+        builder: &mut RowBuilder,
+    ) -> Result<Folded, RowError> {
+        Ok(match (record, before) {
+            (Record::Insert { row, .. }, _) => Folded::Row(csn, row.to_vec()),
+            (Record::Delete { .. }, _) => Folded::Gone(csn),
+            (Record::Update { delta, .. }, None) => Folded::Changes(csn, delta.to_vec()),
+            (Record::Update { delta, .. }, Some(Folded::Row(_, row))) => {
+                let row = delta::apply(RowRef::parse(&row)?, delta, builder)?;
+                Folded::Row(csn, row.to_vec())
+            }
+            (Record::Update { delta, .. }, Some(Folded::Changes(_, first))) => {
+                Folded::Changes(csn, delta::merge(&first, delta)?)
+            }
+            (Record::Update { .. }, Some(Folded::Gone(_))) => return Err(NO_ROW),
+        })
+    }
+}
+
+/// The records of one chunk that the log behind the checkpoint has, in CSN order, or one for each row.
 #[derive(Debug)]
 pub(crate) struct Tail {
     /// Of each: its CSN, its length, and itself.
     bytes: Vec<u8>,
+    /// How many there are.
+    records: usize,
+    /// How long it was when it was folded last.
+    folded_bytes: usize,
     /// Every row that it has touched is below.
     rid_end: u64,
     /// The slots of these.
@@ -88,6 +148,8 @@ impl Tail {
     pub(crate) fn new(memory: &'static Memory) -> Tail {
         Tail {
             bytes: Vec::new(),
+            records: 0,
+            folded_bytes: 0,
             rid_end: 0,
             touched: SlotSet::NONE,
             charge: memory.charge(),
@@ -95,29 +157,87 @@ impl Tail {
     }
 
     /// Appends a record of the chunk, after a look at what can be told without the chunk's rows.
-    pub(crate) fn push(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), RowError> {
-        match record {
-            Record::Insert { row, .. } => {
-                RowRef::parse(row)?;
-            }
-            Record::Update { delta, .. } => {
-                for column in delta::columns(delta)? {
-                    column?;
-                }
-            }
-            Record::Delete { .. } => {}
-        }
+    pub(crate) fn push(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), Unfit> {
+        let rid = record.rid();
+        check(record).map_err(|source| Unfit { csn, rid, source })?;
         self.rid_end = self.rid_end.max(record.rid().0 + 1);
         self.touched.insert(slot_of(record.rid()));
+        self.append(csn, record)
+            .map_err(|source| Unfit { csn, rid, source })?;
+        let len = self.bytes.len();
+        if len > FOLDED_BYTES_MIN.max(self.folded_bytes.saturating_mul(2)) {
+            self.fold()?;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Puts a record at its end.
+    fn append(&mut self, csn: Csn, record: &Record<'_>) -> Result<(), RowError> {
         let at = self.bytes.len();
+        let carried = match record {
+            Record::Insert { row, .. } => row.len(),
+            Record::Update { delta, .. } => delta.len(),
+            Record::Delete { .. } => 0,
+        };
+        let more = HEAD_BYTES + RECORD_HEAD_BYTES_MAX + carried;
+        if self.bytes.capacity() - at < more {
+            self.bytes.reserve_exact(more.max(at / GROWTH_PART));
+        }
         self.bytes.extend_from_slice(&csn.0.to_le_bytes());
         self.bytes.extend_from_slice(&[0; 4]);
         record.encode(&mut self.bytes);
         let length = self.bytes.len() - at - HEAD_BYTES;
         let length = u32::try_from(length).map_err(|_| RowError::new("a record is too long"))?;
         self.bytes[at + 8..at + HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Counts what it takes after it has changed.
+    fn settle(&mut self) {
         self.charge
             .force(TAIL_BYTES + footprint(self.bytes.capacity()));
+    }
+
+    /// Leaves one record for each row, which comes to what its records came to.
+    pub(crate) fn fold(&mut self) -> Result<(), Unfit> {
+        if self.records > self.touched.len() {
+            self.fold_records()?;
+        }
+        self.folded_bytes = self.bytes.len();
+        self.bytes.shrink_to_fit();
+        self.settle();
+        Ok(())
+    }
+
+    fn fold_records(&mut self) -> Result<(), Unfit> {
+        let mut rows: [Option<Folded>; CHUNK_SLOTS] = [const { None }; CHUNK_SLOTS];
+        let mut builder = RowBuilder::new();
+        let mut first = None;
+        for (csn, record) in self.records() {
+            let rid = record.rid();
+            first.get_or_insert((record.table(), rid));
+            let row = &mut rows[slot_of(rid)];
+            let then = Folded::then(row.take(), csn, &record, &mut builder);
+            *row = Some(then.map_err(|source| Unfit { csn, rid, source })?);
+        }
+        let Some((table, any)) = first else {
+            return Ok(());
+        };
+        self.bytes = Vec::new();
+        self.records = 0;
+        for (slot, row) in rows.iter().enumerate() {
+            let rid = Rid(any.0 - slot_of(any) as u64 + slot as u64);
+            let (csn, record) = match row {
+                None => continue,
+                Some(Folded::Row(csn, row)) => (*csn, Record::Insert { table, rid, row }),
+                Some(Folded::Changes(csn, delta)) => (*csn, Record::Update { table, rid, delta }),
+                Some(Folded::Gone(csn)) => (*csn, Record::Delete { table, rid }),
+            };
+            self.append(csn, &record)
+                .map_err(|source| Unfit { csn, rid, source })?;
+        }
         Ok(())
     }
 
@@ -141,7 +261,7 @@ impl Tail {
         &self.touched
     }
 
-    /// Its records, in CSN order.
+    /// Its records, those of a row in CSN order.
     pub(crate) fn records(&self) -> impl Iterator<Item = (Csn, Record<'_>)> {
         let mut rest = &self.bytes[..];
         std::iter::from_fn(move || {
@@ -157,9 +277,17 @@ impl Tail {
 
     /// Puts it over the chunk's rows as the checkpoint has them.
     pub(crate) fn apply(&self, slots: &mut UnsharedSlots) -> Result<(), Unfit> {
+        self.apply_to(slots, &SlotSet::ALL)
+    }
+
+    /// The same for some of the rows.
+    pub(crate) fn apply_to(&self, slots: &mut UnsharedSlots, which: &SlotSet) -> Result<(), Unfit> {
         let mut builder = RowBuilder::new();
         for (csn, record) in self.records() {
             let rid = record.rid();
+            if !which.contains(slot_of(rid)) {
+                continue;
+            }
             apply(slots, csn, &record, &mut builder).map_err(|source| Unfit {
                 csn,
                 rid,
@@ -219,14 +347,23 @@ impl Tails {
         Some(*chunk)
     }
 
-    /// Calls `bring`, which puts a chunk's rows in, its tail over them if it has one, and says whether it did. If so the tail goes (P2): nobody
-    /// else sees the rows and the tail.
-    pub(crate) fn bring(&self, chunk: u64, bring: impl FnOnce() -> bool) -> bool {
+    /// Calls `bring`, which puts a chunk's rows in, with `over` over them, and says whether it did. If so the tail goes (P2): nobody
+    /// else sees the rows and the tail. It is not called, and nothing has happened, if that is not the chunk's tail now.
+    pub(crate) fn bring(
+        &self,
+        chunk: u64,
+        over: Option<&Arc<Tail>>,
+        bring: impl FnOnce() -> bool,
+    ) -> bool {
         if self.count() == 0 {
-            return bring();
+            return over.is_none() && bring();
         }
         let mut noted = self.noted.lock();
-        let brought = bring();
+        let is_it = match (noted.tails.get(&chunk), over) {
+            (Some(tail), Some(over)) => Arc::ptr_eq(tail, over),
+            (tail, over) => tail.is_none() && over.is_none(),
+        };
+        let brought = is_it && bring();
         if brought && let Some(tail) = noted.tails.remove(&chunk) {
             self.chunks.store(noted.tails.len(), Ordering::SeqCst);
             if let Some(touched) = &mut noted.touched {
@@ -234,6 +371,14 @@ impl Tails {
             }
         }
         brought
+    }
+
+    /// The newest checkpoint has what the tail says: calls `note`, which notes what that has of the chunk, and lets go of the tail, if it is still there.
+    pub(crate) fn written(&self, chunk: u64, note: impl FnOnce()) {
+        let mut noted = self.noted.lock();
+        note();
+        noted.tails.remove(&chunk);
+        self.chunks.store(noted.tails.len(), Ordering::SeqCst);
     }
 
     /// At the start: the log behind the checkpoint has touched these as well, and their chunks are in memory.
@@ -258,3 +403,6 @@ impl Tails {
         self.noted.lock().touched = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,9 @@
 //! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free. The other chunks come when somebody
 //! needs them ([`crate::fault`]), and in the background as long as there is room ([`Engine::bring_all`]).
 //!
-//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits; and what its reader of pages keeps. What the log has touched must fit
-//! in the budget: the life before, which could not evict it either, had it in memory. What does not fit is not held: from there on rows are only counted, so that the refusal can say
-//! how much they need. Nothing is written to a log that is refused.
+//! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits. What the log has changed must fit
+//! in the budget, and does if the budget is what it was: the life before, which could not evict it either, had it in memory, or what the log before it said of it. What does not fit is not held: from there on
+//! rows are only counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
 
 mod part;
 
@@ -414,7 +414,7 @@ pub(crate) fn open(
         0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = Shared::new(options.workers, memory, Arc::clone(&home));
+    let shared = Shared::new(options.workers, memory);
     let (recovered, loaded) = std::thread::scope(|scope| {
         let mut replay = Replay {
             scope,
@@ -433,10 +433,6 @@ pub(crate) fn open(
             Ok(mut recovered) => {
                 recovered.report.took.waited_for_tables = replay.waited;
                 recovered.report.upgraded_bytes = replay.upgraded_bytes;
-                (
-                    recovered.report.checkpoint_pages,
-                    recovered.report.checkpoint_bytes,
-                ) = shared.pages_read();
                 (
                     recovered.report.tails_kept,
                     recovered.report.tail_bytes_kept,

@@ -4,8 +4,8 @@
 //! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
 //! snapshot, and its index entries are gone (T1), or when its insert was undone.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use logstead_types::{Rid, TableId};
 use parking_lot::Mutex;
@@ -204,13 +204,13 @@ impl Rows {
         })
     }
 
-    /// Replay: puts slots in a chunk that has none, the `number`-th of the table, with those of them that have a row in the checkpoint.
-    pub(crate) fn adopt(&self, number: u64, slots: UnsharedSlots, saved: &SlotSet) -> &Chunk {
+    /// Replay: puts slots in the `number`-th chunk of the table, which the checkpoint does not have.
+    pub(crate) fn adopt(&self, number: u64, slots: UnsharedSlots) -> &Chunk {
         let chunk = self.chunk_or_absent(number);
         let guard = Guard::pin();
         let absence = chunk.absence(&guard);
-        let adopted =
-            absence.and_then(|absence| chunk.bring(&absence, slots, &SlotSet::ALL, saved, &guard));
+        let (all, saved) = (&SlotSet::ALL, &SlotSet::NONE);
+        let adopted = absence.and_then(|absence| chunk.bring(&absence, slots, all, saved, &guard));
         assert!(
             adopted == Some(SlotSet::ALL),
             "a chunk is filled by one part only"
@@ -230,7 +230,7 @@ impl Rows {
     }
 
     /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`. If there is a
-    /// log's tail, all that it has touched are wanted, and it is over them. Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
+    /// log's tail, all that it has touched are wanted, and it is over them (`over`). Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
     pub(crate) fn bring(
         &self,
         number: u64,
@@ -238,12 +238,13 @@ impl Rows {
         rows: UnsharedSlots,
         wanted: &SlotSet,
         saved: &SlotSet,
+        over: Option<&Arc<Tail>>,
     ) -> Option<SlotSet> {
         let chunk = self.chunk(number)?;
         // What is not wanted is as the checkpoint has it.
         let filled = rows.filled().both(wanted).union(&saved.minus(wanted));
         let mut brought = None;
-        self.tails.bring(number, || {
+        self.tails.bring(number, over, || {
             brought = chunk.bring(absence, rows, wanted, saved, &Guard::pin());
             brought.is_some()
         });
@@ -251,6 +252,11 @@ impl Rows {
             self.list_free(number, &filled);
         }
         brought
+    }
+
+    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`.
+    pub(crate) fn tail_is_written(&self, number: u64, chunk: &Chunk, present: &SlotSet) {
+        self.tails.written(number, || chunk.learn_saved(present));
     }
 
     /// Lists the free slots of a chunk that has come for the first time in this life, with these rows.

@@ -41,6 +41,7 @@ mod pages;
 mod points;
 mod report;
 mod restore;
+mod tail;
 mod take;
 mod thread;
 mod tiles;

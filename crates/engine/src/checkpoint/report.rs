@@ -28,8 +28,8 @@ pub enum CheckpointError {
     /// The home failed, or what it holds is damaged.
     #[error(transparent)]
     Pages(logstead_checkpoint::CheckpointError),
-    /// What the log behind the checkpoint before has changed cannot be brought in, which the first one of a life needs.
-    #[error("a checkpoint needs all that the log has changed in memory: {0}")]
+    /// What the log behind the checkpoint before has changed cannot be put over what that has.
+    #[error("what the log has changed cannot be written: {0}")]
     Fault(#[from] FaultError),
 }
 

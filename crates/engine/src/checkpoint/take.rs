@@ -21,6 +21,7 @@ use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
 use super::{CheckpointError, CheckpointReport};
 use crate::engine::Engine;
+use crate::load::has_plenty;
 use crate::snapshots::Snapshots;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
@@ -30,16 +31,18 @@ use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
 pub(super) const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
 
 /// A chunk that was written.
-struct Change {
+pub(super) struct Change {
     /// Which of the tables.
-    table: usize,
-    chunk: u64,
+    pub(super) table: usize,
+    pub(super) chunk: u64,
     /// Its slots with a row; unknown of one that is absent, and has not changed.
-    present: Option<SlotSet>,
+    pub(super) present: Option<SlotSet>,
     /// It was marked as changed.
-    changed: bool,
+    pub(super) changed: bool,
+    /// By the log behind the checkpoint before, of which it has, or had, a tail.
+    pub(super) by_tail: bool,
     /// Where it lies; nowhere, if it is empty.
-    chain: Option<Chain>,
+    pub(super) chain: Option<Chain>,
 }
 
 /// A checkpoint being taken.
@@ -50,7 +53,7 @@ pub struct Checkpoint {
     snapshots: Snapshots,
     pub(super) csn: Csn,
     /// What was written below is in the checkpoint before.
-    since: Csn,
+    pub(super) since: Csn,
     starts: Vec<Start>,
     tables: Vec<Arc<Table>>,
     /// The next chunk to look at.
@@ -59,13 +62,13 @@ pub struct Checkpoint {
     pub(super) moves: Moves,
     pub(super) tiles: Tiles,
     pub(super) writer: Option<ObjectWriter<'static>>,
-    pages: ChunkWriter,
+    pub(super) pages: ChunkWriter,
     /// For rows that are absent, and whose chunk is written anew.
-    reader: PageReader,
+    pub(super) reader: PageReader,
     row: Vec<u8>,
-    /// Brings in what the log behind the checkpoint before has changed, in the first one of a life.
+    /// Brings in chunks that the log behind the checkpoint before has changed and that are to be written whole, in the first one of a life.
     pub(super) loads: Option<PageReader>,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     published: bool,
     pub(super) report: CheckpointReport,
     lap: Instant,
@@ -191,12 +194,7 @@ impl Checkpoint {
             let Some((chunk, _)) = table.rows.slot(Rid(number * CHUNK_SLOTS as u64)) else {
                 continue;
             };
-            if table.rows.tails.get(number).is_some() {
-                // What is written is what is in memory.
-                let chunks = &self.engine.inner().chunks;
-                let reader = self.loads.get_or_insert_with(|| chunks.reader());
-                chunks.load_tail_for_checkpoint(&table.rows, number, reader)?;
-            }
+            self.bring_due(&table, number)?;
             let is_moved = self.moves.contains(table.id(), number);
             let Some(changed) = chunk.begin_writing(is_moved) else {
                 continue;
@@ -236,16 +234,22 @@ impl Checkpoint {
             table: table.id(),
             chunk: number,
         };
-        let saved = chunk.saved();
-        let guard = Guard::pin();
-        let seen = match Seen::look(chunk, self.csn, &guard) {
-            Ok(seen) => seen,
-            Err(NoSlots) => {
-                assert!(!changed_since, "a chunk that was changed is in memory");
-                drop(guard);
+        if !chunk.is_present() {
+            if !changed_since {
                 return self.move_absent(table_at, number, &key);
             }
-        };
+            // If there is none any more, it has come in with its rows.
+            if let Some(tail) = table.rows.tails.get(number) {
+                return self.write_tail(table_at, number, key, &tail, is_moved);
+            }
+        }
+        let guard = Guard::pin();
+        let seen = Seen::look(chunk, self.csn, &guard);
+        let seen = seen.unwrap_or_else(|NoSlots| {
+            unreachable!("a chunk that was changed is in memory, or has a tail")
+        });
+        // After the look: it is known when slots come for the first time.
+        let saved = chunk.saved();
         let changed = seen.amount_since(self.since);
         let (present, absent) = (seen.present, seen.absent);
         let same = changed.rows == 0 && seen.gone(&saved).next().is_none();
@@ -293,9 +297,34 @@ impl Checkpoint {
             chunk: number,
             present: Some(present),
             changed: changed_since,
+            by_tail: false,
             chain,
         });
         Ok(true)
+    }
+
+    /// Brings in a chunk with a tail that had better be written whole, as long as there is room.
+    fn bring_due(&mut self, table: &Table, number: u64) -> Result<(), CheckpointError> {
+        let inner = self.engine.inner();
+        let Some(tail) = table.rows.tails.get(number) else {
+            return Ok(());
+        };
+        let key = PageKey::Rows {
+            table: table.id(),
+            chunk: number,
+        };
+        let chain = self
+            .base
+            .as_ref()
+            .map_or(Ok(None), |base| base.chain(&key))?;
+        let is_due = chain.is_some_and(|chain| chain.is_due_for_merge(tail.len_bytes()));
+        if is_due && has_plenty(self.engine.memory()) {
+            let chunks = &inner.chunks;
+            let reader = self.loads.get_or_insert_with(|| chunks.reader());
+            // If it does not come, what the tail says is written behind its pages.
+            let _perhaps = chunks.load_tail_for_checkpoint(&table.rows, number, reader);
+        }
+        Ok(())
     }
 
     /// The rows of a chunk that are absent, if they can be read. Damage is told to whoever needs one, not by checkpoints: the chunk's changes are
@@ -333,6 +362,7 @@ impl Checkpoint {
             chunk: number,
             present: None,
             changed: false,
+            by_tail: false,
             chain: Some(moved),
         });
         Ok(true)
@@ -484,8 +514,13 @@ impl Checkpoint {
         for change in &self.changes {
             let first = Rid(change.chunk * CHUNK_SLOTS as u64);
             if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
-                if let Some(present) = &change.present {
-                    chunk.set_saved(present);
+                match &change.present {
+                    Some(present) if change.by_tail => {
+                        let rows = &self.tables[change.table].rows;
+                        rows.tail_is_written(change.chunk, chunk, present);
+                    }
+                    Some(present) => chunk.set_saved(present),
+                    None => {}
                 }
                 // From here on it may be evicted: it is brought back from this checkpoint, or a later one.
                 chunk.end_writing(false);

@@ -414,8 +414,7 @@ impl Chunk {
     /// Puts slots where there are none.
     fn bring_all(&self, mut rows: UnsharedSlots, wanted: &SlotSet, saved: &SlotSet) -> SlotSet {
         if !self.known.load(Ordering::SeqCst) {
-            self.saved.set(saved);
-            self.known.store(true, Ordering::SeqCst);
+            self.learn_saved(saved);
         }
         for slot in SlotSet::ALL.minus(wanted).iter() {
             drop(rows.take(slot));
@@ -535,6 +534,12 @@ impl Chunk {
     /// A checkpoint that has a row for these slots is the newest now.
     pub(crate) fn set_saved(&self, set: &SlotSet) {
         self.saved.set(set);
+    }
+
+    /// The same of one of which nothing may have been brought in this life.
+    pub(crate) fn learn_saved(&self, set: &SlotSet) {
+        self.saved.set(set);
+        self.known.store(true, Ordering::SeqCst);
     }
 
     /// Who wrote here. Read after what is to be covered.

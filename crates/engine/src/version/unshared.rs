@@ -88,6 +88,15 @@ impl UnsharedSlots {
         }
     }
 
+    /// The row in a slot, and who wrote it.
+    pub(crate) fn committed(&self, slot: usize) -> Option<(Csn, &[u8])> {
+        let slots = self.slots.as_ref()?;
+        let version = NonNull::new(slots.0[slot].load(Ordering::Relaxed))?;
+        // SAFETY: as in `row`.
+        let stamp = unsafe { version.as_ref() }.stamp.load(Ordering::Relaxed);
+        Some((Csn(stamp >> 1), self.row(slot)?))
+    }
+
     /// Puts a committed row, or nothing, in the place of what is there.
     #[inline]
     pub(crate) fn replace(&mut self, slot: usize, csn: Csn, row: Option<&[u8]>) {

@@ -510,16 +510,16 @@ fn history(seed: u64) {
 
 /// A row of a kilobyte.
 pub(crate) fn wide(key: i64, balance: i64) -> Vec<u8> {
-    of_bytes(key, balance, 1000)
+    of_bytes(key, balance, 1000, b'x')
 }
 
 /// A row with so many bytes beside its numbers.
-fn of_bytes(key: i64, balance: i64, bytes: usize) -> Vec<u8> {
+pub(crate) fn of_bytes(key: i64, balance: i64, bytes: usize, filling: u8) -> Vec<u8> {
     let mut builder = logstead_engine::RowBuilder::new();
     builder.start(1, 3);
     builder.push(Some(&number(key)));
     builder.push(Some(&number(balance)));
-    builder.push(Some(&vec![b'x'; bytes]));
+    builder.push(Some(&vec![filling; bytes]));
     builder.finish().to_vec()
 }
 
@@ -591,7 +591,7 @@ fn a_chunk_larger_than_memory_is_read() {
     let evictor = Evictor::start(&place.engine, false).expect("starts");
     for key in 0..CHUNK {
         let mut txn = place.begin();
-        let new = of_bytes(key, key * 7, 1 << 20);
+        let new = of_bytes(key, key * 7, 1 << 20, b'x');
         let rid = place
             .write(&mut txn, |txn| txn.insert(&place.table, &new))
             .expect("there is room, in time");

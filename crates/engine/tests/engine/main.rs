@@ -26,6 +26,7 @@ mod starts;
 mod stored_indexes;
 mod stress;
 mod surplus;
+mod tails;
 mod tracking;
 mod unique;
 mod world;

@@ -178,6 +178,54 @@ fn the_first_checkpoint_takes_what_is_not_read_along() {
     place.verify(&model);
 }
 
+/// Rows that come in, change and go while the first checkpoint writes what the log says of their chunks, before it looks at them, behind that, and when it is
+/// published.
+#[test]
+fn rows_change_while_their_tail_is_written() {
+    for moment in 0..3 {
+        let place = Place::new();
+        let mut model = fill(&place, 0, 3_000);
+        place.engine.checkpoint().expect("taken");
+        let before = model.clone();
+        tail(&place, &mut model, 3_000, 1);
+        let place = place.restarted();
+        let touched = model
+            .iter()
+            .filter(|(rid, row)| before.get(rid) != Some(row));
+        let touched: Vec<Rid> = touched.map(|(rid, _)| *rid).collect();
+        assert!(touched.len() > 8);
+        let mut rewrite = |at: usize| {
+            if at != moment {
+                return;
+            }
+            // Every other one goes; some of them are in no checkpoint before.
+            for (at, rid) in touched.iter().enumerate() {
+                let (k, v) = model[rid];
+                change(
+                    &place,
+                    &mut model,
+                    *rid,
+                    (at % 2 == 0).then_some((k, v + 500)),
+                );
+            }
+        };
+        let mut checkpoint = place.engine.begin_checkpoint().expect("begun");
+        rewrite(0);
+        while checkpoint.walk(1).expect("walks") {}
+        rewrite(1);
+        checkpoint.publish().expect("published");
+        rewrite(2);
+        assert_eq!(place.engine.chunk_counts().with_tails, 0);
+        place.verify(&model);
+        place.flush();
+        let place = place.restarted();
+        place.verify(&model);
+        place.engine.checkpoint().expect("taken");
+        let place = place.restarted();
+        place.verify(&model);
+    }
+}
+
 /// Rows that were changed in the tail are found under their new keys and not under the old ones, whatever comes in first.
 #[test]
 fn rows_of_the_tail_are_found_by_their_keys() {

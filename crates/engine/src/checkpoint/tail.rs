@@ -1,0 +1,136 @@
+//! Writing what the log behind the checkpoint before says of a chunk that nobody has read since the start: the tail is put over the older rows that it
+//! changes, aside, and what comes of it is written behind the chunk's pages. Nothing comes into memory for longer than that, and nobody is asked for room.
+//!
+//! Why it is what the checkpoint has to hold: the chunk was absent from the start to the moment in which it was found so, which was after the checkpoint's CSN was drawn; so
+//! nobody has changed anything in it below that CSN. Who brings it in meanwhile has the same rows, from the pages before with the same tail, and what he
+//! changes is newer.
+//!
+//! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is room.
+
+use logstead_checkpoint::{Chain, Extent, PageKey};
+
+use super::CheckpointError;
+use super::take::{Change, Checkpoint};
+use crate::load::{Filled, read_chunk, unfit, unreadable};
+use crate::pending::Tail;
+use crate::version::SlotSet;
+
+/// Older rows that are aside at a time take no more than this, but for a single one.
+const ASIDE_BYTES_MAX: u64 = logstead_checkpoint::PAGE_BYTES as u64;
+
+/// The lower half of a set of several slots.
+fn first_half(slots: &SlotSet) -> SlotSet {
+    let mut half = SlotSet::NONE;
+    for slot in slots.iter().take(slots.len() / 2) {
+        half.insert(slot);
+    }
+    half
+}
+
+impl Checkpoint {
+    /// Writes what a tail says of a chunk behind what the checkpoint before has of it.
+    pub(super) fn write_tail(
+        &mut self,
+        table_at: usize,
+        number: u64,
+        key: PageKey,
+        tail: &Tail,
+        is_moved: bool,
+    ) -> Result<bool, CheckpointError> {
+        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
+        let chain = base.chain(&key)?;
+        let extent = match chain {
+            Some(_) => Extent::Delta,
+            None => Extent::Whole,
+        };
+        self.pages.begin(key.clone(), extent, self.csn);
+        let mut present = SlotSet::NONE;
+        let mut left = *tail.touched();
+        while !left.is_empty() {
+            let mut some = left;
+            let older = loop {
+                match self.read_older(&key, chain.as_ref(), &some)? {
+                    Some(older) => break older,
+                    None => some = first_half(&some),
+                }
+            };
+            let Filled { mut slots, saved } = older;
+            tail.apply_to(&mut slots, &some)
+                .map_err(|why| unfit(&why, &key, chain.as_ref()))?;
+            let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+            for slot in some.iter() {
+                if let Some((csn, row)) = slots.committed(slot) {
+                    self.pages.row(slot as u16, csn, row, writer)?;
+                    self.report.rows += 1;
+                    present.insert(slot);
+                } else if saved.contains(slot) {
+                    self.pages.gone(slot as u16)?;
+                }
+            }
+            left = left.minus(&some);
+            if left.is_empty() {
+                present = present.union(&saved.minus(tail.touched()));
+            }
+        }
+        let chain = if present.is_empty() {
+            None
+        } else {
+            Some(self.push_pages(chain, is_moved)?)
+        };
+        self.changes.push(Change {
+            table: table_at,
+            chunk: number,
+            present: Some(present),
+            changed: true,
+            by_tail: true,
+            chain,
+        });
+        Ok(true)
+    }
+
+    /// Some rows of a chunk as the checkpoint before has them; `None` if several of them are too much to be aside together.
+    fn read_older(
+        &mut self,
+        key: &PageKey,
+        chain: Option<&Chain>,
+        some: &SlotSet,
+    ) -> Result<Option<Filled>, CheckpointError> {
+        let memory = self.engine.memory();
+        let mut fits = true;
+        let goes_on = |bytes| {
+            fits = bytes <= ASIDE_BYTES_MAX || some.len() == 1;
+            fits
+        };
+        let (reader, since) = (&mut self.reader, self.since);
+        let older = read_chunk(reader, key, chain, some, since, memory, goes_on)
+            .map_err(|why| unreadable(why, key, chain))?;
+        Ok(fits.then_some(older))
+    }
+
+    /// Ends the pages that were begun, and gives the chain with them.
+    fn push_pages(
+        &mut self,
+        chain: Option<Chain>,
+        is_moved: bool,
+    ) -> Result<Chain, CheckpointError> {
+        let moved = match &chain {
+            // What cannot be moved stays where it is, and so does its object.
+            Some(chain) if is_moved => self.move_pages(chain).ok(),
+            _ => None,
+        };
+        let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+        let written = self.pages.finish(writer)?;
+        match moved.or(chain) {
+            None => {
+                self.report.pages += written.len() as u64;
+                // A page is always made of a whole chunk.
+                Chain::whole(written).ok_or(CheckpointError::Busy)
+            }
+            Some(mut chain) => {
+                self.report.delta_pages += written.len() as u64;
+                chain.push(written);
+                Ok(chain)
+            }
+        }
+    }
+}
