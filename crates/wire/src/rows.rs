@@ -5,7 +5,7 @@ use logstead_engine::RowRef;
 use logstead_sql::exec::StoredColumn;
 use logstead_sql::plan::OutputColumn;
 use logstead_sql::session::SessionContext;
-use logstead_sql::value::{self, Datum, OutputStyle, SqlType};
+use logstead_sql::value::{self, Datum, OutputStyle, SqlType, oid};
 use logstead_sql::{Result, SqlError};
 use std::rc::Rc;
 
@@ -35,7 +35,11 @@ pub(crate) fn describe(columns: &[OutputColumn], formats: &[i16], out: &mut Vec<
             attribute: column.origin.1,
             ty: column.ty.oid,
             length: value::info::by_oid(column.ty.oid).map_or(-1, |info| info.len),
-            modifier: column.ty.typmod,
+            // Which record it is stays here.
+            modifier: match column.ty.oid {
+                oid::RECORD => -1,
+                _ => column.ty.typmod,
+            },
             binary: is_binary(formats, i),
         }),
     );

@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, CastContext};
-use crate::value::{Datum, SqlType, oid};
+use crate::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -108,12 +108,10 @@ impl Binder<'_> {
             )
             .at(at));
         }
+        let mut ty = ty;
         if ty.oid == oid::RECORD {
-            return Err(SqlError::unsupported(format!(
-                "function {} with several result columns in a select list",
-                function.name
-            ))
-            .at(at));
+            let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+            ty = record::record_type(&func::record_columns(function, &types))?;
         }
         let id = self.computed(function.name, ty);
         self.frame()?

@@ -5,7 +5,7 @@ use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::value::{Datum, SqlType, info, oid};
+use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned, UnaryOperator as U};
 
@@ -450,6 +450,14 @@ impl Binder<'_> {
             Ast::CompoundIdentifier(parts) => Some(parts.clone()),
             _ => None,
         };
+        // Parentheses make it a field of a record instead, if there is a column of that name.
+        let record = match (root, chain.first()) {
+            (Ast::Nested(_), Some(AccessExpr::Dot(_))) => self.expr(root).ok(),
+            _ => None,
+        };
+        if record.is_some() {
+            parts = None;
+        }
         while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) =
             (parts.as_mut(), chain.first())
         {
@@ -459,10 +467,17 @@ impl Binder<'_> {
         let mut value = match parts {
             Some(parts) if parts.len() == 1 => self.resolve_column(&parts[0])?,
             Some(parts) => self.resolve_qualified(&parts)?,
-            None => self.expr(root)?,
+            None => match record {
+                Some(record) => record,
+                None => self.expr(root)?,
+            },
         };
         for access in chain {
             match access {
+                AccessExpr::Dot(Ast::Identifier(field)) => {
+                    let at = self.at(root.span());
+                    value = field_of(value, &super::fold_ident(field)).map_err(|e| e.at(at))?;
+                }
                 AccessExpr::Dot(field) => {
                     return Err(SqlError::unsupported(format!("field access .{field}")));
                 }
@@ -472,7 +487,11 @@ impl Binder<'_> {
                 AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let ty = value.ty();
                     let at = self.at(root.span());
-                    let Some(element) = info::element_of(ty.oid) else {
+                    let element = match ty.oid {
+                        oid::NAME => Some(oid::CHAR),
+                        _ => info::element_of(ty.oid),
+                    };
+                    let Some(element) = element else {
                         return Err(SqlError::new(
                             SqlState::DATATYPE_MISMATCH,
                             format!(
@@ -511,6 +530,35 @@ impl Binder<'_> {
         }
         Ok(value)
     }
+}
+
+/// A field of a record.
+fn field_of(value: Expr, field: &str) -> Result<Expr> {
+    let ty = value.ty();
+    if ty.oid != oid::RECORD {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "column notation .{field} applied to type {}, which is not a composite type",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    let shape = record::shape_of(ty);
+    let found = shape.iter().flat_map(|shape| shape.iter()).zip(1..);
+    let found = found.filter(|((name, _), _)| **name == *field).last();
+    let Some(((_, ty), number)) = found else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("could not identify column \"{field}\" in record data type"),
+        ));
+    };
+    // A record's value is an array of its fields.
+    Ok(Expr::Subscript {
+        array: Box::new(value),
+        index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+        ty: *ty,
+    })
 }
 
 /// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.

@@ -669,13 +669,10 @@ impl Binder<'_> {
             None => function_name.as_str().into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
-        let several = func::set_columns(resolved.function);
+        let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
+        let several = func::record_columns(resolved.function, &types);
         if !several.is_empty() {
-            columns.extend(
-                several
-                    .iter()
-                    .map(|(name, ty)| ((*name).into(), SqlType::of(*ty), (0, 0))),
-            );
+            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
         } else if resolved.result.oid == oid::RECORD {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

@@ -47,6 +47,15 @@ impl Change {
                     .unwrap_or_default();
                 let mut new = Relation::clone(relation);
                 new.indexes = indexes;
+                let gone: Vec<Oid> = match catalog.relations.get(&relation.oid) {
+                    Some(old) => old.constraints.iter().map(|c| c.oid).collect(),
+                    None => Vec::new(),
+                };
+                for object in gone {
+                    if new.constraints.iter().all(|c| c.oid != object) {
+                        forget_comments(catalog, object);
+                    }
+                }
                 catalog.put_relation(Arc::new(new));
             }
             Change::DropRelation(oid) => {

@@ -7,7 +7,7 @@
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
 use super::change::Change;
-use super::pg_catalog::PG_CLASS;
+use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT};
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, SCHEMAS, SEQUENCES,
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::value::Oid;
 use logstead_engine::RowRef;
 use logstead_types::{Rid, TableId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rows that nothing refers to any more.
@@ -135,6 +135,8 @@ impl Rows {
                 Change::PutIndex(Arc::new(index)).apply(catalog);
             }
         }
+        // By database, made for the first comment on a constraint.
+        let mut constraints: HashMap<Oid, HashSet<Oid>> = HashMap::new();
         for (rid, row) in self.take(stored::COMMENTS) {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
             let catalog = catalogs.get_mut(&row.key.database);
@@ -142,6 +144,15 @@ impl Rows {
                 // A comment outlives its table or index in the log, nowhere else.
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_CLASS && catalog.name_of(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_CONSTRAINT
+                        && !constraints
+                            .entry(row.key.database)
+                            .or_insert_with(|| constraints_of(catalog))
+                            .contains(&object) =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -158,6 +169,12 @@ impl Rows {
             orphans,
         })
     }
+}
+
+fn constraints_of(catalog: &Catalog) -> HashSet<Oid> {
+    let relations = catalog.relations.values();
+    let constraints = relations.flat_map(|relation| &relation.constraints);
+    constraints.map(|constraint| constraint.oid).collect()
 }
 
 fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {

@@ -361,6 +361,11 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
 }
 
 fn subscript(array: &Datum, index: &Datum) -> Datum {
+    // A name is an array of 64 bytes, zeros behind its end, counted from 0.
+    if let (Datum::Text(name), Datum::Int4(index @ 0..64)) = (array, index) {
+        let at = usize::try_from(*index).unwrap_or(usize::MAX);
+        return Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0));
+    }
     let (Datum::Array(array), Datum::Int4(index)) = (array, index) else {
         return Datum::Null;
     };

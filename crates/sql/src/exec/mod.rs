@@ -39,6 +39,7 @@ mod write;
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub(crate) use eval::columns_read;
 pub use eval::eval;
+pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub(crate) use referential::validate;
 pub use stats::{NodeStats, children};

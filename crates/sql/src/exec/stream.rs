@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function};
 use crate::plan::{Plan, walk};
-use crate::value::Datum;
+use crate::value::{Datum, oid, record};
 use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
@@ -298,10 +298,15 @@ impl ProjectSetState {
                 let mut has_set = false;
                 for expr in exprs {
                     columns.push(match expr {
-                        Expr::Call { function, args, .. }
+                        Expr::Call { function, args, ty }
                             if matches!(function.body, Body::Set(_)) =>
                         {
-                            let rows = call_set(function, args, row, cx)?;
+                            let mut rows = call_set(function, args, row, cx)?;
+                            if ty.oid == oid::RECORD {
+                                for row in &mut rows {
+                                    *row = vec![record::record(std::mem::take(row))];
+                                }
+                            }
                             has_set = true;
                             *wanted = rows.len().max(*wanted);
                             Column::Set(rows)

@@ -351,6 +351,16 @@ pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     }))
 }
 
+/// `_pg_expandarray`: elements with their numbers
+pub(super) fn expand(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    Ok(array(a, 0)?.map_or_else(Vec::new, |v| {
+        let numbered = v.items.iter().zip(1..);
+        numbered
+            .map(|(d, n)| vec![d.clone(), Datum::Int4(n)])
+            .collect()
+    }))
+}
+
 /// `pg_options_to_table`: `name=value` texts as rows
 pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let Some(v) = array(a, 0)? else {

@@ -32,7 +32,7 @@ pub use patterns::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
-    functions_named, name_of, operator_by_oid, set_columns,
+    functions_named, name_of, operator_by_oid, record_columns, schema_of,
 };
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
@@ -139,6 +139,10 @@ pub trait Context {
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
+    /// The session's cursors: pg_cursors.
+    fn cursors(&self) -> Vec<CursorRow> {
+        Vec::new()
+    }
     /// All sessions of the server: pg_stat_activity.
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
@@ -152,6 +156,18 @@ pub enum RestorePointRequest {
     Create(String),
     /// Drop that of this name.
     Drop(String),
+}
+
+/// A row of `pg_cursors`; the time in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_cursors")]
+pub struct CursorRow {
+    pub name: String,
+    pub statement: String,
+    pub holdable: bool,
+    pub binary: bool,
+    pub scrollable: bool,
+    pub created: i64,
 }
 
 /// A row of `pg_settings`.

@@ -8,9 +8,9 @@ use super::{
     Aggregate, CastContext, Function, table_casts, table_functions, table_operator_functions,
     table_operators,
 };
-use crate::value::{Oid, oid};
+use crate::value::{Oid, SqlType, info, oid};
 use foldhash::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// One row of `pg_operator`.
 #[derive(Debug)]
@@ -161,8 +161,17 @@ pub fn name_of(oid: Oid) -> Option<&'static str> {
         .or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
 }
 
-/// Names and types of the columns of a function that returns several (declared as `record`); empty for all others.
-pub fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
+/// The schema a function is in: `pg_catalog` or `information_schema`.
+pub fn schema_of(function: &Function) -> &'static str {
+    match function.name {
+        "_pg_expandarray" => "information_schema",
+        _ => "pg_catalog",
+    }
+}
+
+/// Names and types of the columns of a function that returns several (declared as `record`); empty for all others. Types
+/// that follow from an argument are pseudo types ([`record_columns`]).
+pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
     match function.name {
         "pg_get_keywords" => &[
             ("word", oid::TEXT),
@@ -171,9 +180,23 @@ pub fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
             ("catdesc", oid::TEXT),
             ("baredesc", oid::TEXT),
         ],
+        "_pg_expandarray" => &[("x", oid::ANYELEMENT), ("n", oid::INT4)],
         "pg_options_to_table" => &[("option_name", oid::TEXT), ("option_value", oid::TEXT)],
         _ => &[],
     }
+}
+
+/// The columns of a call with arguments of these types; empty for functions of one result column.
+pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
+    let element = args.first().and_then(|ty| info::element_of(ty.oid));
+    let column = |(name, ty): &(&'static str, Oid)| {
+        let ty = match *ty {
+            oid::ANYELEMENT => element.unwrap_or(oid::TEXT),
+            ty => ty,
+        };
+        (Arc::from(*name), SqlType::of(ty))
+    };
+    set_columns(function).iter().map(column).collect()
 }
 
 /// `pg_cast` row between two types.

@@ -385,11 +385,10 @@ fn candidate(f: &'static Function, count: usize) -> Option<Candidate<&'static Fu
 pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &Failure| no_function(&full, args, f);
-    if schema.is_some_and(|s| s != "pg_catalog") {
-        return Err(missing(&Failure::None));
-    }
+    let searched = schema.unwrap_or("pg_catalog");
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<_> = registry::functions_named(name)
+        .filter(|f| registry::schema_of(f) == searched)
         .filter_map(|f| candidate(f, args.len()))
         .collect();
     let exact = candidates

@@ -42,6 +42,7 @@ const fn f(
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
     f(1394, "abs", &[FLOAT4], None, FLOAT4, true, Immutable, Body::Pure(numbers::abs)),
+    f(13208, "_pg_expandarray", &[ANYARRAY], None, RECORD, true, Immutable, Body::Set(arrays::expand)),
     f(1395, "abs", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(numbers::abs)),
     f(1396, "abs", &[INT8], None, INT8, true, Immutable, Body::Pure(numbers::abs)),
     f(1397, "abs", &[INT4], None, INT4, true, Immutable, Body::Pure(numbers::abs)),

@@ -33,14 +33,14 @@ pub struct AlterConstraint {
     pub characteristics: ast::ConstraintCharacteristics,
 }
 
-fn error_at(text: &str, tokens: &[TokenWithSpan], at: usize) -> SqlError {
+pub(super) fn error_at(text: &str, tokens: &[TokenWithSpan], at: usize) -> SqlError {
     match tokens.get(at) {
         Some(token) => error_at_token(text, token),
         None => error_at_token(text, &TokenWithSpan::new_eof()),
     }
 }
 
-fn name(tokens: &[TokenWithSpan], at: &mut usize) -> Option<ast::ObjectName> {
+pub(super) fn name(tokens: &[TokenWithSpan], at: &mut usize) -> Option<ast::ObjectName> {
     let mut parts = Vec::new();
     loop {
         match tokens.get(*at) {

@@ -19,6 +19,8 @@ pub enum StatementKind {
     AlterConstraint(Box<AlterConstraint>),
     /// Views, which it lacks in part: the catalog. The statement is a placeholder.
     View(Box<ViewCommand>),
+    /// COMMENT ON CONSTRAINT, which it lacks as well: the catalog. The statement is a placeholder.
+    CommentOn(Box<CommentOn>),
     /// SET CONSTRAINTS; the statement is a placeholder.
     SetConstraints(Box<SetConstraints>),
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes, which the grammar
@@ -32,8 +34,12 @@ pub enum StatementKind {
     Copy,
     /// EXPLAIN.
     Explain,
-    /// DECLARE, FETCH, MOVE, CLOSE.
+    /// CLOSE.
     Cursor,
+    /// DECLARE of a cursor; the statement is its query.
+    Declare(Box<DeclareCursor>),
+    /// FETCH, MOVE; the statement is a placeholder.
+    Fetch(Box<FetchRows>),
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
     /// CHECKPOINT; the statement is a placeholder.
@@ -44,6 +50,60 @@ pub enum StatementKind {
     Lock,
     /// Known SQL that is not supported, by name: answered with 0A000.
     Unsupported(&'static str),
+}
+
+/// DECLARE name CURSOR.
+#[derive(Clone, Debug)]
+pub struct DeclareCursor {
+    /// Its name.
+    pub name: String,
+    /// Rows are given in binary.
+    pub binary: bool,
+    /// INSENSITIVE was said: all cursors are.
+    pub insensitive: bool,
+    /// SCROLL, NO SCROLL, or neither.
+    pub scroll: Option<bool>,
+    /// WITH HOLD.
+    pub hold: bool,
+}
+
+/// FETCH, MOVE.
+#[derive(Clone, Debug)]
+pub struct FetchRows {
+    /// Of which cursor.
+    pub name: String,
+    /// MOVE: rows are passed, not given.
+    pub moves: bool,
+    /// Where to.
+    pub direction: FetchDirection,
+}
+
+/// Where a FETCH or MOVE goes; counts may be negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum FetchDirection {
+    Forward(i64),
+    Backward(i64),
+    Absolute(i64),
+    Relative(i64),
+}
+
+impl FetchDirection {
+    /// The count that stands for ALL.
+    pub const ALL: i64 = i64::MAX;
+}
+
+/// COMMENT ON CONSTRAINT.
+#[derive(Clone, Debug)]
+pub struct CommentOn {
+    /// Which constraint.
+    pub constraint: String,
+    /// Of which table or domain.
+    pub owner: ast::ObjectName,
+    /// The owner is a domain.
+    pub domain: bool,
+    /// The text; none removes it.
+    pub comment: Option<String>,
 }
 
 /// REINDEX, ALTER INDEX.
@@ -175,7 +235,7 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         }
         Statement::Copy { .. } => K::Copy,
         Statement::Explain { .. } | Statement::ExplainTable { .. } => K::Explain,
-        Statement::Declare { .. } | Statement::Fetch { .. } | Statement::Close { .. } => K::Cursor,
+        Statement::Close { .. } => K::Cursor,
         Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
             K::Notify
         }

@@ -6,8 +6,10 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod comment;
 pub(crate) mod constraints;
 mod create_as;
+mod cursor;
 mod index_commands;
 mod kind;
 mod locking;
@@ -17,7 +19,9 @@ mod sequence_options;
 mod views;
 
 pub use constraints::{AlterConstraint, SetConstraints};
-pub use kind::{AlterSequence, IndexCommand, StatementKind};
+pub use kind::{
+    AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
+};
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
@@ -138,6 +142,22 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
             kind,
         });
     }
+    if let Some((declare, from)) = cursor::declare(text, &tokens)? {
+        let query = tokens.get(from..).unwrap_or_default();
+        let parsed = parse_one(text, query.to_vec())?;
+        return match (&*parsed.statement, query.first()) {
+            (ast::Statement::Query(_), _) => Ok(Parsed {
+                start,
+                kind: StatementKind::Declare(Box::new(declare)),
+                ..parsed
+            }),
+            (_, Some(first)) => Err(position::error_at_token(text, first)),
+            (_, None) => Err(position::error_at_token(text, &TokenWithSpan::new_eof())),
+        };
+    }
+    if cursor::is_positioned(&tokens) {
+        return Err(SqlError::unsupported("WHERE CURRENT OF"));
+    }
     let names_time = names_time(&tokens);
     let unless_time = |error| if names_time { as_of_clause() } else { error };
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
@@ -172,6 +192,8 @@ fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
         operators: usize,
         conjunctions: usize,
         set_operations: usize,
+        /// Between CASE and END, not between parentheses.
+        case: bool,
     }
     let mut levels = vec![Level::default()];
     let mut prefixes = 0;
@@ -187,9 +209,8 @@ fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
         match &token.token {
             Token::LParen | Token::LBracket => levels.push(Level::default()),
             Token::RParen | Token::RBracket => {
-                if levels.len() > 1 {
-                    levels.pop();
-                }
+                // A CASE that has no END is a name.
+                while levels.len() > 1 && levels.pop().is_some_and(|level| level.case) {}
             }
             Token::Comma => {
                 level.operators = 0;
@@ -197,7 +218,21 @@ fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Word(word) if word.quote_style.is_none() => {
                 let w = word.value.as_str();
-                if w.eq_ignore_ascii_case("and") || w.eq_ignore_ascii_case("or") {
+                if w.eq_ignore_ascii_case("case") {
+                    levels.push(Level {
+                        case: true,
+                        ..Level::default()
+                    });
+                } else if level.case && w.eq_ignore_ascii_case("end") {
+                    levels.pop();
+                } else if level.case
+                    && ["when", "then", "else"]
+                        .iter()
+                        .any(|between| w.eq_ignore_ascii_case(between))
+                {
+                    level.operators = 0;
+                    level.conjunctions = 0;
+                } else if w.eq_ignore_ascii_case("and") || w.eq_ignore_ascii_case("or") {
                     level.operators = 0;
                     level.conjunctions += 1;
                 } else if w.eq_ignore_ascii_case("union")

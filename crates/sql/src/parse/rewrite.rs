@@ -56,6 +56,9 @@ pub(super) fn without_grammar(
             StatementKind::View(Box::new(command)),
         )));
     }
+    if let Some(kind) = super::comment::on_constraint(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     let tag = if is_word(tokens.first(), "vacuum") {
         "VACUUM"
     } else if is_word(tokens.first(), "analyze") || is_word(tokens.first(), "analyse") {
@@ -86,8 +89,9 @@ pub(super) fn without_grammar(
     } else if words(tokens, 0, &["alter", "table"]) {
         let kind = super::constraints::alter_constraint(text, tokens)?;
         return Ok(kind.map(|kind| (Statement::UnlockTables, kind)));
-    } else if is_word(tokens.first(), "move") {
-        return Ok(Some((Statement::UnlockTables, StatementKind::Cursor)));
+    } else if let Some(fetch) = super::cursor::fetch(text, tokens)? {
+        let kind = StatementKind::Fetch(Box::new(fetch));
+        return Ok(Some((Statement::UnlockTables, kind)));
     } else {
         return Ok(None);
     };

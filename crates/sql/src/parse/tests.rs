@@ -132,3 +132,27 @@ fn options_of_sequences_come_in_any_order() {
         "create table t (a int generated always as identity (start 10 increment 5) primary key)";
     assert!(parse(identity).is_ok());
 }
+
+#[test]
+fn cases_have_room_of_their_own() {
+    let run = |text: String| parse(&text).map(|_| ()).map_err(|e| e.code());
+    // Arms stand beside each other, however many.
+    let arms = " when a = 1 and b then 2".repeat(2_000);
+    assert_eq!(run(format!("select case{arms} else 3 end from t")), Ok(()));
+    // What CASE contains counts for itself, what it is part of goes on where it was.
+    let chain = "+ case when a = 1 then 2 end ".repeat(600);
+    assert_eq!(
+        run(format!("select 1 {chain} from t")),
+        Err(SqlState::STATEMENT_TOO_COMPLEX)
+    );
+    let inside = "+1".repeat(600);
+    assert_eq!(
+        run(format!("select case when a then 1{inside} end from t")),
+        Err(SqlState::STATEMENT_TOO_COMPLEX)
+    );
+    // A name like it opens nothing that parentheses do not close.
+    assert_eq!(
+        run("select (1) as case, (2) as end from t".to_owned()),
+        Ok(())
+    );
+}

@@ -4,7 +4,7 @@ use super::instance::Instance;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
-use crate::func::{Context, RestorePointRequest};
+use crate::func::{Context, CursorRow, RestorePointRequest};
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -31,6 +31,8 @@ pub struct SessionContext {
     pub(super) depends_on: RefCell<Awaits>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
+    /// What `pg_cursors` shows.
+    pub(super) cursors: RefCell<Vec<CursorRow>>,
     /// What `logstead.as_of_point` shows.
     pub(super) as_of_point: RefCell<String>,
     /// The running transaction may not write.
@@ -66,6 +68,7 @@ impl SessionContext {
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
+            cursors: RefCell::default(),
             as_of_point: RefCell::default(),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
@@ -147,6 +150,10 @@ impl Context for SessionContext {
 
     fn backend_pid(&self) -> i32 {
         self.pid
+    }
+
+    fn cursors(&self) -> Vec<CursorRow> {
+        self.cursors.borrow().clone()
     }
 
     fn setting(&self, name: &str) -> Option<String> {

@@ -17,6 +17,7 @@ mod context;
 mod copy_format;
 mod copy_in;
 mod copy_out;
+mod cursor;
 mod explain;
 mod instance;
 mod lifted;
@@ -40,10 +41,11 @@ pub use signals::{Signals, shutting_down};
 
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
-use crate::parse::{IndexCommand, StatementKind};
+use crate::parse::{IndexCommand, Parsed, StatementKind};
 use crate::plan::OutputColumn;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
+use cursor::Cursors;
 use instance::{Waiting, Working};
 use logstead_types::SqlState;
 use owed::Owed;
@@ -55,7 +57,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use transaction::{Block, Modes, Open, Savepoint};
+use transaction::{Block, Modes, Open, Savepoint, only_in_block};
 
 /// The startup packet, sorted.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +109,9 @@ pub struct Session {
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
     suspended: usize,
+    cursors: Cursors,
+    /// The statement came in a simple query: what it answers is described with it, in text.
+    in_simple_query: bool,
     /// What unsent replies wait for.
     owed: Owed,
     working: Option<Working>,
@@ -199,6 +204,8 @@ impl Session {
             statements: HashMap::default(),
             portals: HashMap::default(),
             suspended: 0,
+            cursors: Cursors::default(),
+            in_simple_query: false,
             owed: Owed::default(),
             working: None,
         };
@@ -340,6 +347,7 @@ impl Session {
     /// A simple query: all statements of `text`. Errors of statements are answered here; `Err` means the session ends.
     pub async fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         self.drop_portal("");
+        self.in_simple_query = true;
         match self.run_text(text, client).await {
             Err(error) if !error.fields().fatal => self.fail(error, client),
             result => result?,
@@ -352,6 +360,7 @@ impl Session {
     /// portal is to go on.
     fn rest(&mut self) {
         if self.suspended == 0
+            && !self.cursors.are_running()
             && let Some(open) = &mut self.open
         {
             open.txn.end_statement();
@@ -402,7 +411,7 @@ impl Session {
     ) -> Result<Reply> {
         if !statement.is_query() {
             self.refuse_in_block(statement, implicit)?;
-            return self.run_utility(statement, &[], client).await;
+            return self.run_utility(statement, &[], &[], client).await;
         }
         let plan = self.prepare_run(statement).await?;
         if !plan.param_types.is_empty() {
@@ -460,6 +469,12 @@ impl Session {
             return Ok(());
         };
         let what = match &parsed.kind {
+            StatementKind::Declare(declare) if !declare.hold => {
+                return match self.block {
+                    Block::None if !implicit => Err(only_in_block("DECLARE CURSOR")),
+                    _ => Ok(()),
+                };
+            }
             StatementKind::Maintenance("VACUUM") => "VACUUM",
             StatementKind::Setting
                 if matches!(
@@ -557,13 +572,29 @@ impl Session {
                 columns: plan.columns.clone(),
             }
         } else {
-            Promise {
-                param_types: Vec::new(),
-                columns: self.utility_columns(statement)?,
-            }
+            self.utility_promise(statement)?
         });
+        let is_fetch = |parsed: &Parsed| matches!(parsed.kind, StatementKind::Fetch(_));
+        if statement.parsed().is_some_and(is_fetch) {
+            // The cursor may be another one next time.
+            return Ok(promise);
+        }
         *statement.promised.borrow_mut() = Some(Rc::clone(&promise));
         Ok(promise)
+    }
+
+    fn utility_promise(&mut self, statement: &Statement) -> Result<Promise> {
+        let mut param_types = Vec::new();
+        if let Some(parsed) = statement.parsed()
+            && let StatementKind::Declare(_) = parsed.kind
+        {
+            let plan = self.plan(&cursor::query_of(statement, parsed))?;
+            param_types.clone_from(&plan.param_types);
+        }
+        Ok(Promise {
+            param_types,
+            columns: self.utility_columns(statement)?,
+        })
     }
 
     fn find_statement(&self, name: &str) -> Result<Rc<Statement>> {

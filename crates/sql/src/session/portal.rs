@@ -1,15 +1,16 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
 use super::client::Client;
+use super::cursor::unknown_cursor;
 use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{Execution, Progress, RowSink, StoredColumn};
+use crate::exec::{Execution, Held, Progress, RowSink, StoredColumn};
 use crate::plan::{Command, OutputColumn};
 use crate::value::{self, Datum, SqlType};
-use logstead_engine::RowRef;
+use logstead_engine::{Memory, RowRef};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -58,15 +59,31 @@ pub(super) enum PortalState {
 
 /// Collects rows in memory.
 #[derive(Default)]
-struct Collected {
+pub(super) struct Collected {
     rows: VecDeque<Vec<Datum>>,
     bytes: usize,
+    /// The account that they are charged to; without one there is a limit instead.
+    memory: Option<&'static Memory>,
+    held: Held,
 }
 
 impl Collected {
+    /// As many rows as the server's memory budget has room for.
+    pub(super) fn within(memory: &'static Memory) -> Collected {
+        Collected {
+            memory: Some(memory),
+            ..Collected::default()
+        }
+    }
+
+    pub(super) fn into_rows(self) -> VecDeque<Vec<Datum>> {
+        self.rows
+    }
+
     fn push(&mut self, row: Vec<Datum>) -> Result<()> {
         self.bytes += row.iter().map(datum_bytes).sum::<usize>();
-        if self.bytes > BUFFERED_BYTES_MAX {
+        self.held.set(self.bytes, self.memory)?;
+        if self.memory.is_none() && self.bytes > BUFFERED_BYTES_MAX {
             return Err(SqlError::new(
                 SqlState::OUT_OF_MEMORY,
                 "the rest of a suspended portal's rows does not fit into memory",
@@ -136,7 +153,9 @@ impl Session {
                 ),
             ));
         }
-        if !request.portal.is_empty() && self.portals.contains_key(request.portal) {
+        let taken =
+            self.portals.contains_key(request.portal) || self.cursors.contains(request.portal);
+        if !request.portal.is_empty() && taken {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{}\" already exists", request.portal),
@@ -181,7 +200,13 @@ impl Session {
 
     /// Describe of a portal.
     pub fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
-        let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
+        let Some(portal) = self.portals.get(name) else {
+            // A cursor is a portal too.
+            let cursor = self.cursors.columns(name);
+            let (columns, formats) = cursor.ok_or_else(|| unknown_portal(name))?;
+            client.row_description(columns, formats);
+            return Ok(());
+        };
         let statement = Rc::clone(&portal.statement);
         self.refuse_in_failed_block(&statement)?;
         let promise = self.promise(&statement)?;
@@ -214,6 +239,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         self.begin_statement();
+        self.in_simple_query = false;
         // Taken out while it runs, so that an error drops it.
         let (key, mut portal) = self
             .portals
@@ -241,7 +267,7 @@ impl Session {
                 let statement = Rc::clone(&portal.statement);
                 self.refuse_in_block(&statement, false)?;
                 match self
-                    .run_utility(&statement, &portal.formats, client)
+                    .run_utility(&statement, &portal.params, &portal.formats, client)
                     .await?
                 {
                     Reply::Tag(tag) => {
@@ -330,6 +356,7 @@ impl Session {
     /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows take the rest into
     /// memory: a portal shows the data as they were when it began.
     pub(super) async fn settle_suspended(&mut self) -> Result<()> {
+        self.settle_cursors().await?;
         if self.suspended == 0 {
             return Ok(());
         }
@@ -393,15 +420,16 @@ impl Session {
             sqlparser::ast::CloseCursor::All => {
                 self.portals.clear();
                 self.suspended = 0;
+                self.cursors.clear();
                 Ok(Reply::tag("CLOSE CURSOR ALL"))
             }
             sqlparser::ast::CloseCursor::Specific { name } => {
                 let name = fold(name);
+                if self.cursors.close(&name) {
+                    return Ok(Reply::tag("CLOSE CURSOR"));
+                }
                 if !self.portals.contains_key(&name) {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_CURSOR_NAME,
-                        format!("cursor \"{name}\" does not exist"),
-                    ));
+                    return Err(unknown_cursor(&name));
                 }
                 self.drop_portal(&name);
                 Ok(Reply::tag("CLOSE CURSOR"))

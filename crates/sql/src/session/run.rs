@@ -177,6 +177,31 @@ impl Session {
         Ok(modes)
     }
 
+    /// A statement's own view of the data begins.
+    pub(super) async fn begin_run(&mut self) -> Result<()> {
+        self.context.restore_points.borrow_mut().clear();
+        self.settle_suspended().await?;
+        self.show_cursors();
+        let in_block = !self.savepoints.is_empty();
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        if !in_block {
+            open.events.compact();
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_deadline(&self, limits: Limits) {
+        if let Some(limit_us) = i64::try_from(limits.statement_ms)
+            .ok()
+            .filter(|limit_ms| *limit_ms > 0)
+            .and_then(|limit_ms| limit_ms.checked_mul(1000))
+        {
+            let deadline_us = self.context.clock_time().saturating_add(limit_us);
+            self.signals.statement().set_deadline(Some(deadline_us));
+        }
+    }
+
     /// Runs an execution on; `first` when it has not run before.
     pub(super) async fn run(
         &mut self,
@@ -194,23 +219,9 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
         if first {
-            context.restore_points.borrow_mut().clear();
-            self.settle_suspended().await?;
-            let in_block = !self.savepoints.is_empty();
-            let open = self.transaction()?;
-            open.txn.begin_statement();
-            if !in_block {
-                open.events.compact();
-            }
+            self.begin_run().await?;
         }
-        if let Some(limit_us) = i64::try_from(limits.statement_ms)
-            .ok()
-            .filter(|limit_ms| *limit_ms > 0)
-            .and_then(|limit_ms| limit_ms.checked_mul(1000))
-        {
-            let deadline_us = context.clock_time().saturating_add(limit_us);
-            signals.statement().set_deadline(Some(deadline_us));
-        }
+        self.set_deadline(limits);
         let mut rows_left = rows_max;
         // Rows given in batches that have been sent already; a statement that writes counts its rows itself.
         let mut given = 0;

@@ -235,6 +235,7 @@ impl Session {
             ast::DiscardObject::ALL => {
                 self.portals.clear();
                 self.suspended = 0;
+                self.cursors.clear();
                 self.statements.clear();
                 self.context.settings.borrow_mut().reset_all();
                 self.context.sequences.borrow_mut().discard();

@@ -178,6 +178,11 @@ impl Session {
 
     /// Commits what is open and leaves the block. An error means that it was rolled back.
     pub(super) async fn commit(&mut self) -> Result<()> {
+        if let Err(error) = self.hold_cursors().await {
+            self.rollback();
+            return Err(error);
+        }
+        self.cursors.end_unheld();
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
@@ -185,6 +190,7 @@ impl Session {
         let Some(mut open) = self.open.take() else {
             self.context.settings.borrow_mut().commit();
             self.context.refresh_style();
+            self.cursors.committed();
             return Ok(());
         };
         let judged = self.judge_deferred(&mut open).await;
@@ -196,6 +202,7 @@ impl Session {
         self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
             open.txn.abort();
+            self.cursors.rolled_back();
             self.context.settings.borrow_mut().rollback();
             self.context.refresh_style();
             return Err(error);
@@ -203,11 +210,13 @@ impl Session {
         match open.txn.precommit().await {
             Ok(receipt) => {
                 self.owed.committed(&receipt, synchronous);
+                self.cursors.committed();
                 self.context.settings.borrow_mut().commit();
                 self.context.refresh_style();
                 Ok(())
             }
             Err(error) => {
+                self.cursors.rolled_back();
                 self.context.settings.borrow_mut().rollback();
                 self.context.refresh_style();
                 Err(commit_error(error))
@@ -234,6 +243,7 @@ impl Session {
 
     /// Rolls everything back and leaves the block.
     pub(super) fn rollback(&mut self) {
+        self.cursors.rolled_back();
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
@@ -269,8 +279,10 @@ impl Session {
                 self.portals.clear();
                 self.suspended = 0;
                 if self.savepoints.is_empty() {
+                    self.cursors.rolled_back();
                     self.abort_open();
                 } else {
+                    self.cursors.rolled_back_to(self.savepoints.len() - 1);
                     // The rest of the block survives behind the savepoint; locks since then are free at once.
                     self.undo_to(self.savepoints.len() - 1);
                 }
@@ -375,6 +387,7 @@ impl Session {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
+                self.cursors.rolled_back_to(index);
                 self.undo_to(index);
                 self.savepoints.truncate(index + 1);
                 if let Some(savepoint) = self.savepoints.last() {
@@ -415,6 +428,7 @@ impl Session {
                     open.savepoints.truncate(index);
                     open.txn.release(id);
                 }
+                self.cursors.released(index);
                 self.context.settings.borrow_mut().release(index);
                 self.savepoints.truncate(index);
                 Ok("RELEASE")

@@ -9,7 +9,7 @@ use crate::catalog::ddl::{self, DdlContext};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::OutputColumn;
-use crate::value::{SqlType, oid};
+use crate::value::{Datum, SqlType, oid};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -30,6 +30,7 @@ impl Session {
     pub(super) async fn run_utility(
         &mut self,
         statement: &Statement,
+        params: &[Datum],
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
@@ -53,10 +54,13 @@ impl Session {
             StatementKind::Explain => self.explain(&parsed, &statement.text.text).await,
             StatementKind::Cursor => match &*parsed.statement {
                 ast::Statement::Close { cursor } => self.close_cursor(cursor),
-                ast::Statement::Declare { .. } => Err(SqlError::unsupported("DECLARE CURSOR")),
-                ast::Statement::Fetch { .. } => Err(SqlError::unsupported("FETCH")),
-                _ => Err(SqlError::unsupported("MOVE")),
+                _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
             },
+            StatementKind::Declare(declare) => {
+                self.declare_cursor(declare, statement, &parsed, params)
+                    .await
+            }
+            StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
             // Nobody can send a notification, so listening for one is trivially right; sending one would be a lie.
             StatementKind::Notify => match &*parsed.statement {
                 ast::Statement::UNLISTEN { .. } => Ok(Reply::tag("UNLISTEN")),
@@ -75,6 +79,7 @@ impl Session {
             | StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
+            | StatementKind::CommentOn(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -87,6 +92,10 @@ impl Session {
         };
         match (&parsed.kind, &*parsed.statement) {
             (StatementKind::Explain, _) => Ok(vec![text_column("QUERY PLAN")]),
+            (StatementKind::Fetch(fetch), _) if !fetch.moves => {
+                let cursor = self.cursors.columns(&fetch.name);
+                Ok(cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec()))
+            }
             (StatementKind::Setting, ast::Statement::ShowVariable { variable }) => {
                 Ok(super::set::show_columns(variable))
             }
@@ -120,6 +129,7 @@ impl Session {
                 StatementKind::Index(command) => command.tag(),
                 StatementKind::View(command) => command.tag(),
                 StatementKind::AlterConstraint(_) => "ALTER TABLE",
+                StatementKind::CommentOn(_) => "COMMENT",
                 _ => "ALTER SEQUENCE",
             };
             return Err(SqlError::new(

@@ -346,6 +346,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.months.to_be_bytes());
         }
         Datum::Numeric(n) => numeric_output(n, out),
+        Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out),
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);
             // An empty vector still has its one dimension.

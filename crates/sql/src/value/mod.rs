@@ -11,6 +11,7 @@ pub mod info;
 pub mod key;
 pub mod numeric;
 mod numeric_math;
+pub mod record;
 pub mod stored;
 pub mod text_io;
 mod types;

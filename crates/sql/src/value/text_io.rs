@@ -65,7 +65,7 @@ pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
     )
 }
 
-fn is_space(b: u8) -> bool {
+pub(super) fn is_space(b: u8) -> bool {
     b.is_ascii_whitespace() || b == 0x0b
 }
 
@@ -619,6 +619,9 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
                 }
                 hex(&v[range], out);
             }
+        }
+        Datum::Array(a) if a.element == oid::RECORD => {
+            super::record::record_output(a, ty, style, out);
         }
         Datum::Array(a) => array_output(a, ty.oid, style, out),
     }

@@ -3,10 +3,14 @@
 use super::DdlContext;
 use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use crate::catalog::pg_catalog::{
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE, role_oid,
+};
 use crate::catalog::text::fold;
 use crate::catalog::{RelationKind, calls};
 use crate::error::{Result, SqlError};
+use crate::parse::CommentOn;
+use crate::value::info;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CommentObject};
 
@@ -20,6 +24,42 @@ pub(super) async fn execute(
     let text = text.filter(|t| !t.is_empty());
     let (class, object, sub) = target(kind, name, cx)?;
     cx.put_comment(class, object, sub, text).await
+}
+
+/// Runs COMMENT ON CONSTRAINT.
+pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
+    if on.domain {
+        let name = calls::name_parts(&on.owner)?.1;
+        return Err(no_object("type", &name));
+    }
+    let catalog = cx.catalog()?;
+    let (schema, plain) = calls::name_parts(&on.owner)?;
+    let relation = catalog
+        .relation(schema.as_deref(), &plain, cx.search_path)
+        .ok_or_else(|| no_relation(&on.owner))?;
+    let constraint = relation
+        .constraints
+        .iter()
+        .find(|c| c.name == on.constraint)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "constraint \"{}\" for table \"{}\" does not exist",
+                    on.constraint, relation.name
+                ),
+            )
+        })?;
+    let object = constraint.oid;
+    let text = on.comment.as_deref().filter(|t| !t.is_empty());
+    cx.put_comment(PG_CONSTRAINT, object, 0, text).await
+}
+
+fn no_object(kind: &str, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("{kind} \"{name}\" does not exist"),
+    )
 }
 
 fn target(
@@ -105,6 +145,26 @@ fn target(
                 )
             })?;
             Ok((PG_DATABASE, *oid, 0))
+        }
+        CommentObject::Role => {
+            let plain = calls::name_parts(name)?.1;
+            let role = role_oid(&plain).ok_or_else(|| no_object("role", &plain))?;
+            Ok((PG_AUTHID, role, 0))
+        }
+        CommentObject::Type | CommentObject::Domain => {
+            let (schema, plain) = calls::name_parts(name)?;
+            let built_in = schema.is_none_or(|schema| schema == "pg_catalog");
+            let ty = info::by_name(&plain).filter(|_| built_in);
+            let ty = ty.ok_or_else(|| no_object("type", &plain))?;
+            if *kind == CommentObject::Domain {
+                let message = format!("\"{plain}\" is not a domain");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            Ok((PG_TYPE, ty, 0))
+        }
+        CommentObject::Extension => {
+            let plain = calls::name_parts(name)?.1;
+            Err(no_object("extension", &plain))
         }
         other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
     }

@@ -116,6 +116,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         foreign::alter_timing(alter, cx).await?;
         return Ok("ALTER TABLE".to_owned());
     }
+    if let StatementKind::CommentOn(on) = &parsed.kind {
+        comment::on_constraint(on, cx).await?;
+        return Ok("COMMENT".to_owned());
+    }
     match &*parsed.statement {
         Statement::CreateTable(table) if table.query.is_some() => {
             return create_as::execute(table, cx).await;

@@ -20,7 +20,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12130 pg_config = none {
         name TEXT, setting TEXT,
     }
-    12077 pg_cursors = none {
+    12077 pg_cursors = super::shared::pg_cursors {
         name TEXT, statement TEXT, is_holdable BOOL, is_binary BOOL, is_scrollable BOOL, creation_time TIMESTAMPTZ,
     }
     12110 pg_file_settings = none {

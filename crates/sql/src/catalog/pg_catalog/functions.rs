@@ -28,6 +28,7 @@ fn functions() -> Vec<&'static Function> {
 
 struct ProcRow<'a> {
     oid: Oid,
+    schema: Oid,
     name: &'a str,
     args: Vec<Oid>,
     result: Oid,
@@ -42,7 +43,7 @@ fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
     row![
         Id(p.oid),
         p.name,
-        Id(11),
+        Id(p.schema),
         Id(OWNER),
         Id(12),
         1.0_f32,
@@ -85,6 +86,10 @@ fn arguments(function: &Function) -> Vec<Oid> {
 fn function_row(f: &Function) -> Vec<Datum> {
     proc_row(&ProcRow {
         oid: f.oid,
+        schema: match func::schema_of(f) {
+            "information_schema" => 13_000,
+            _ => 11,
+        },
         name: f.name,
         args: arguments(f),
         result: f.result,
@@ -117,6 +122,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
         if seen.insert(a.oid) {
             rows.push(proc_row(&ProcRow {
                 oid: a.oid,
+                schema: 11,
                 name: a.name,
                 args: a.args.to_vec(),
                 result: a.result,
@@ -133,6 +139,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
             let args = io_arguments(name);
             rows.push(proc_row(&ProcRow {
                 oid: *function,
+                schema: 11,
                 name,
                 args,
                 result: *result,

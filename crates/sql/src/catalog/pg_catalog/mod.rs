@@ -37,7 +37,9 @@ mod views;
 
 pub use cost::Tariff;
 pub(crate) use functions::signature;
-pub(crate) use relations::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+pub(crate) use relations::{
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
+};
 pub(crate) use shared::{DATABASE_OWNER, operator_class, operator_class_name, role_name, role_oid};
 pub use types::{io_function_by_name, io_function_name};
 pub(crate) use views::plain_type_name;

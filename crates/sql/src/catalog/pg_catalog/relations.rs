@@ -16,7 +16,7 @@ type Rows = Result<Vec<Vec<Datum>>>;
 /// OID of `pg_class`.
 pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
-const PG_CONSTRAINT: Oid = 2606;
+pub(crate) const PG_CONSTRAINT: Oid = 2606;
 /// OID of `pg_rewrite`.
 const PG_REWRITE: Oid = 2618;
 /// OID of `pg_attrdef`.
@@ -25,6 +25,10 @@ const PG_ATTRDEF: Oid = 2604;
 pub(crate) const PG_NAMESPACE: Oid = 2615;
 /// OID of `pg_database`.
 pub(crate) const PG_DATABASE: Oid = 1262;
+/// OID of `pg_authid`.
+pub(crate) const PG_AUTHID: Oid = 1260;
+/// OID of `pg_type`.
+pub(crate) const PG_TYPE: Oid = 1247;
 
 /// Relations in OID order: answers do not depend on hashing.
 pub(super) fn ordered(catalog: &Catalog) -> Vec<&Arc<Relation>> {
@@ -685,7 +689,7 @@ pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
         .notes
         .comments
         .iter()
-        .filter(|((class, ..), _)| *class != PG_DATABASE)
+        .filter(|((class, ..), _)| !matches!(*class, PG_DATABASE | PG_AUTHID))
         .collect();
     all.sort_unstable_by_key(|(key, _)| **key);
     let standard = [

@@ -1,7 +1,7 @@
 //! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations, languages, settings.
 
 use super::cells::{Ch, Id, Nil, row};
-use super::relations::PG_DATABASE;
+use super::relations::{PG_AUTHID, PG_DATABASE};
 use super::{OWNER, OWNER_NAME};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
@@ -162,7 +162,7 @@ pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
         .notes
         .comments
         .iter()
-        .filter(|((class, ..), _)| *class == PG_DATABASE)
+        .filter(|((class, ..), _)| matches!(*class, PG_DATABASE | PG_AUTHID))
         .collect();
     all.sort_unstable_by_key(|(key, _)| **key);
     Ok(all
@@ -340,6 +340,21 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
         language(13, "c", false, 2247),
         language(14, "sql", true, 2248),
     ])
+}
+
+/// `pg_cursors`
+pub(super) fn pg_cursors(cx: &VirtualContext<'_>) -> Rows {
+    let rows = cx.session.cursors().into_iter().map(|c| {
+        row![
+            c.name,
+            c.statement,
+            c.holdable,
+            c.binary,
+            c.scrollable,
+            Datum::TimestampTz(c.created)
+        ]
+    });
+    Ok(rows.collect())
 }
 
 /// `pg_settings`

@@ -1,0 +1,749 @@
+//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! Owns: a session's cursors by name, each with the rows it keeps and its place between them.
+//!
+//! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it takes
+//! the rest of its rows into memory ([`Session::settle_cursors`]), as portals do. Plans run forwards only, so rows that are
+//! to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor that was declared without either may go
+//! back where PostgreSQL's would, over as many rows as `work_mem` holds.
+//!
+//! Invariants:
+//! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the plan.
+//! - A held cursor whose transaction has committed has all its rows in memory: nothing of a transaction is left in it.
+//! - What a cursor keeps is charged to the server's memory budget.
+
+use super::client::Client;
+use super::portal::Collected;
+use super::run::guarded;
+use super::statement::{CachedPlan, Statement};
+use super::{Reply, Session};
+use crate::error::{Result, SqlError};
+use crate::exec::{ExecContext, Execution, Held, Progress};
+use crate::func;
+use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
+use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
+use crate::value::{self, Datum};
+use logstead_engine::RowLock;
+use logstead_types::SqlState;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rows taken from a plan at once.
+const ROWS_AT_ONCE: u64 = 512;
+
+/// A session's cursors.
+#[derive(Default)]
+pub(super) struct Cursors {
+    by_name: BTreeMap<String, Cursor>,
+    /// How many are in the middle of their plan.
+    running: usize,
+}
+
+struct Cursor {
+    /// The text it was declared with.
+    text: Rc<str>,
+    columns: Vec<OutputColumn>,
+    binary: bool,
+    hold: bool,
+    back: Back,
+    created: i64,
+    /// Savepoints that stood when it was declared: rolling back to an earlier one ends it.
+    level: usize,
+    /// Its transaction has committed.
+    persisted: bool,
+    state: State,
+    rows: Kept,
+    place: Place,
+}
+
+enum State {
+    /// More rows may come.
+    Running {
+        plan: Rc<CachedPlan>,
+        execution: Box<Execution>,
+        params: Rc<[Datum]>,
+    },
+    /// All rows have come.
+    Ended,
+    /// A FETCH has failed: nothing can be said of what it would give.
+    Failed,
+}
+
+/// How far back a cursor goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Back {
+    /// NO SCROLL, and plans that PostgreSQL cannot run backwards.
+    Never,
+    /// Not asked for, but possible: so many bytes of rows.
+    Bytes(usize),
+    /// SCROLL.
+    Always,
+}
+
+/// Where a cursor stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Number of the current row, from 1; 0 in front of the first. Behind the last row it is still that row's.
+    at: u64,
+    at_start: bool,
+    at_end: bool,
+}
+
+/// Rows of a cursor that are in memory, those already given first.
+#[derive(Default)]
+struct Kept {
+    rows: VecDeque<(Vec<Datum>, usize)>,
+    /// Rows in front of these that have been forgotten.
+    first: u64,
+    bytes: usize,
+    /// Rows that have been given so far, and the bytes of those still kept.
+    behind: u64,
+    behind_bytes: usize,
+    held: Held,
+}
+
+impl Kept {
+    /// Rows that have come so far.
+    fn end(&self) -> u64 {
+        self.first + self.rows.len() as u64
+    }
+
+    /// A row by its number, from 0.
+    fn get(&self, number: u64) -> Option<&[Datum]> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.rows.get(at).map(|(row, _)| row.as_slice())
+    }
+
+    fn push(&mut self, row: Vec<Datum>) {
+        let bytes = std::mem::size_of::<(Vec<Datum>, usize)>()
+            + row.iter().map(value::size_bytes).sum::<usize>();
+        self.bytes += bytes;
+        self.rows.push_back((row, bytes));
+    }
+
+    fn pop(&mut self) {
+        if let Some((_, bytes)) = self.rows.pop_front() {
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.first += 1;
+            if self.first <= self.behind {
+                self.behind_bytes = self.behind_bytes.saturating_sub(bytes);
+            }
+        }
+    }
+
+    /// All rows below `number` have been given: forgets what is not to be given again. The row before `number` stays if
+    /// any does: it is the current one.
+    fn given(&mut self, number: u64, back: Back) {
+        while self.behind < number {
+            let at = usize::try_from(self.behind.saturating_sub(self.first));
+            let row = at.ok().and_then(|at| self.rows.get(at));
+            self.behind_bytes += row.map_or(0, |(_, bytes)| *bytes);
+            self.behind += 1;
+        }
+        match back {
+            Back::Always => {}
+            Back::Never => {
+                while self.first < number {
+                    self.pop();
+                }
+            }
+            Back::Bytes(bytes) => {
+                while self.behind_bytes > bytes && self.first + 1 < number {
+                    self.pop();
+                }
+            }
+        }
+    }
+}
+
+/// A row of `pg_cursors`.
+fn shown(name: &str, cursor: &Cursor) -> func::CursorRow {
+    func::CursorRow {
+        name: name.to_owned(),
+        statement: cursor.text.to_string(),
+        holdable: cursor.hold,
+        binary: cursor.binary,
+        scrollable: cursor.back != Back::Never,
+        created: cursor.created,
+    }
+}
+
+impl Cursors {
+    /// Is any of them in the middle of its plan?
+    pub(super) fn are_running(&self) -> bool {
+        self.running > 0
+    }
+
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Columns and formats of a cursor's rows.
+    pub(super) fn columns(&self, name: &str) -> Option<(&[OutputColumn], &'static [i16])> {
+        let cursor = self.by_name.get(name)?;
+        Some((&cursor.columns, formats(cursor)))
+    }
+
+    fn insert(&mut self, name: String, cursor: Cursor) {
+        self.running += usize::from(matches!(cursor.state, State::Running { .. }));
+        self.by_name.insert(name, cursor);
+    }
+
+    fn take(&mut self, name: &str) -> Option<Cursor> {
+        let cursor = self.by_name.remove(name)?;
+        self.running -= usize::from(matches!(cursor.state, State::Running { .. }));
+        Some(cursor)
+    }
+
+    /// Ends one; false if there is none of this name.
+    pub(super) fn close(&mut self, name: &str) -> bool {
+        self.take(name).is_some()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_name.clear();
+        self.running = 0;
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Cursor) -> bool) {
+        if self.by_name.is_empty() {
+            return;
+        }
+        self.by_name.retain(|_, cursor| stays(cursor));
+        let running = |c: &&Cursor| matches!(c.state, State::Running { .. });
+        self.running = self.by_name.values().filter(running).count();
+    }
+
+    /// The transaction is about to end: what does not outlive it has ended.
+    pub(super) fn end_unheld(&mut self) {
+        self.retain(|c| c.persisted || (c.hold && matches!(c.state, State::Ended)));
+    }
+
+    /// The transaction has committed: held cursors go on.
+    pub(super) fn committed(&mut self) {
+        for cursor in self.by_name.values_mut() {
+            cursor.persisted = true;
+            cursor.level = 0;
+        }
+    }
+
+    /// The transaction was rolled back.
+    pub(super) fn rolled_back(&mut self) {
+        self.retain(|c| c.persisted);
+    }
+
+    /// It was rolled back to a savepoint in front of which `index` others stand.
+    pub(super) fn rolled_back_to(&mut self, index: usize) {
+        self.retain(|c| c.persisted || c.level <= index);
+    }
+
+    /// A savepoint in front of which `index` others stand is gone, and all behind it.
+    pub(super) fn released(&mut self, index: usize) {
+        for cursor in self.by_name.values_mut() {
+            cursor.level = cursor.level.min(index);
+        }
+    }
+}
+
+fn formats(cursor: &Cursor) -> &'static [i16] {
+    if cursor.binary { &[1] } else { &[] }
+}
+
+/// Can PostgreSQL run a plan like this backwards?
+fn runs_backwards(plan: &Plan) -> bool {
+    match &plan.node {
+        Node::SeqScan(_)
+        | Node::IndexScan { .. }
+        | Node::VirtualScan { .. }
+        | Node::FunctionScan { .. }
+        | Node::CteScan { .. }
+        | Node::Sort { .. } => true,
+        Node::Values(rows) => rows.len() > 1,
+        Node::Filter { input, .. } | Node::Project { input, .. } | Node::Limit { input, .. } => {
+            runs_backwards(input)
+        }
+        Node::SetOp {
+            kind: SetOpKind::Union,
+            all: true,
+            left,
+            right,
+        } => runs_backwards(left) && runs_backwards(right),
+        Node::With { body, .. } => runs_backwards(body),
+        _ => false,
+    }
+}
+
+/// The first locking clause of a query, in SQL's words.
+fn locking_clause(plan: &Plan) -> Option<&'static str> {
+    match &plan.node {
+        Node::LockRows { targets, .. } => Some(match targets.first()?.lock {
+            RowLock::KeyShare => "FOR KEY SHARE",
+            RowLock::Share => "FOR SHARE",
+            RowLock::NoKeyUpdate => "FOR NO KEY UPDATE",
+            RowLock::Update => "FOR UPDATE",
+        }),
+        Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Sort { input, .. } => locking_clause(input),
+        Node::With { body, .. } => locking_clause(body),
+        _ => None,
+    }
+}
+
+fn forward_only() -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "cursor can only scan forward",
+    )
+    .hint("Declare it with SCROLL option to enable backward scan.")
+}
+
+pub(super) fn unknown_cursor(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_CURSOR_NAME,
+        format!("cursor \"{name}\" does not exist"),
+    )
+}
+
+/// The query of DECLARE as a statement of its own, at its place in the text.
+pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
+    let query = Parsed {
+        kind: StatementKind::Query,
+        ..parsed.clone()
+    };
+    let text = super::cache::ParsedText {
+        text: Rc::clone(&statement.text.text),
+        statements: vec![query],
+    };
+    Statement::new(Rc::new(text), Some(0), statement.declared.clone())
+}
+
+/// Where the rows of a FETCH go; a MOVE has no place for them.
+type Out<'a> = Option<&'a mut dyn Client>;
+
+impl Session {
+    /// DECLARE.
+    pub(super) async fn declare_cursor(
+        &mut self,
+        declare: &DeclareCursor,
+        statement: &Statement,
+        parsed: &Parsed,
+        params: &[Datum],
+    ) -> Result<Reply> {
+        let query = query_of(statement, parsed);
+        if self.cursors.contains(&declare.name) || self.portals.contains_key(&declare.name) {
+            // The query's own errors come first.
+            self.plan(&query)?;
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{}\" already exists", declare.name),
+            ));
+        }
+        let plan = self.prepare_run(&query).await?;
+        if plan.param_types.len() > params.len() {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                "there is no parameter $1",
+            ));
+        }
+        let not_supported = |text: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+        let locks = locking_clause(plan.prepared.plan());
+        if let Some(clause) = locks {
+            let refused = |what: &str, detail: &str| {
+                Err(not_supported(format!("{what} ... {clause} is not supported")).detail(detail))
+            };
+            if declare.hold {
+                return refused(
+                    "DECLARE CURSOR WITH HOLD",
+                    "Holdable cursors must be READ ONLY.",
+                );
+            }
+            if declare.scroll == Some(true) {
+                return refused(
+                    "DECLARE SCROLL CURSOR",
+                    "Scrollable cursors must be READ ONLY.",
+                );
+            }
+            if declare.insensitive {
+                return Err(SqlError::new(
+                    SqlState::new(b"42P11"),
+                    format!("DECLARE INSENSITIVE CURSOR ... {clause} is not valid"),
+                )
+                .detail("Insensitive cursors must be READ ONLY."));
+            }
+        } else if !plan.read_only {
+            return Err(not_supported(
+                "DECLARE CURSOR must not contain data-modifying statements in WITH".to_owned(),
+            ));
+        }
+        let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
+        let back = match declare.scroll {
+            Some(true) => Back::Always,
+            None if locks.is_none() && runs_backwards(plan.prepared.plan()) => {
+                Back::Bytes(work_mem_bytes)
+            }
+            _ => Back::Never,
+        };
+        self.begin_run().await?;
+        let execution = Box::new(Execution::new(Arc::clone(&plan.prepared)));
+        let cursor = Cursor {
+            text: Rc::clone(&statement.text.text),
+            columns: plan.columns.clone(),
+            binary: declare.binary,
+            hold: declare.hold,
+            back,
+            created: self.context.statement_time.get(),
+            level: self.savepoints.len(),
+            persisted: false,
+            state: State::Running {
+                plan,
+                execution,
+                params: params.into(),
+            },
+            rows: Kept::default(),
+            place: Place {
+                at: 0,
+                at_start: true,
+                at_end: false,
+            },
+        };
+        self.cursors.insert(declare.name.clone(), cursor);
+        Ok(Reply::tag("DECLARE CURSOR"))
+    }
+
+    /// `pg_cursors` shows what there is now.
+    pub(super) fn show_cursors(&self) {
+        if !self.cursors.by_name.is_empty() || !self.context.cursors.borrow().is_empty() {
+            let rows = self.cursors.by_name.iter();
+            let rows = rows.map(|(name, cursor)| shown(name, cursor)).collect();
+            self.context.cursors.replace(rows);
+        }
+    }
+
+    /// FETCH, MOVE.
+    pub(super) async fn fetch(
+        &mut self,
+        fetch: &FetchRows,
+        formats_asked: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let mut cursor = self
+            .cursors
+            .take(&fetch.name)
+            .ok_or_else(|| unknown_cursor(&fetch.name))?;
+        let result = if matches!(cursor.state, State::Failed) {
+            Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("portal \"{}\" cannot be run", fetch.name),
+            ))
+        } else if fetch.moves {
+            self.go(&mut cursor, fetch.direction, None).await
+        } else {
+            if self.in_simple_query {
+                client.row_description(&cursor.columns, formats(&cursor));
+                client.start_rows(&cursor.columns, formats(&cursor));
+            } else {
+                client.start_rows(&cursor.columns, formats_asked);
+            }
+            self.go(&mut cursor, fetch.direction, Some(client)).await
+        };
+        if result.is_err() {
+            cursor.state = State::Failed;
+            cursor.rows = Kept::default();
+        }
+        self.cursors.insert(fetch.name.clone(), cursor);
+        let what = if fetch.moves { "MOVE" } else { "FETCH" };
+        Ok(Reply::Tag(format!("{what} {}", result?)))
+    }
+
+    /// Moves a cursor; the number of rows given, or passed by MOVE. PostgreSQL's steps one by one, since where they fail and
+    /// where they leave the cursor is theirs.
+    async fn go(
+        &mut self,
+        cursor: &mut Cursor,
+        direction: FetchDirection,
+        mut out: Out<'_>,
+    ) -> Result<u64> {
+        use FetchDirection as D;
+        let rows = |n: i64| n.unsigned_abs();
+        let (forward, count) = match direction {
+            D::Forward(n) | D::Backward(n) if n == D::ALL => {
+                (matches!(direction, D::Forward(_)), u64::MAX)
+            }
+            D::Forward(n) => (n >= 0, rows(n)),
+            D::Backward(n) => (n < 0, rows(n)),
+            D::Absolute(0) => {
+                rewind(cursor)?;
+                return Ok(0);
+            }
+            D::Absolute(n) if n > 0 => {
+                let n = rows(n);
+                if n - 1 <= cursor.place.at / 2 {
+                    rewind(cursor)?;
+                    self.forward(cursor, n - 1, &mut None).await?;
+                } else {
+                    let at = cursor.place.at + u64::from(cursor.place.at_end);
+                    if n <= at {
+                        self.backward(cursor, at - n + 1, &mut None).await?;
+                    } else {
+                        self.forward(cursor, n - at - 1, &mut None).await?;
+                    }
+                }
+                return self.forward(cursor, 1, &mut out).await;
+            }
+            D::Absolute(n) => {
+                self.forward(cursor, u64::MAX, &mut None).await?;
+                self.backward(cursor, rows(n) - 1, &mut None).await?;
+                return self.backward(cursor, 1, &mut out).await;
+            }
+            D::Relative(0) => (true, 0),
+            D::Relative(n) if n > 0 => {
+                self.forward(cursor, rows(n) - 1, &mut None).await?;
+                return self.forward(cursor, 1, &mut out).await;
+            }
+            D::Relative(n) => {
+                self.backward(cursor, rows(n) - 1, &mut None).await?;
+                return self.backward(cursor, 1, &mut out).await;
+            }
+        };
+        if count == 0 {
+            // The current row again, if there is one.
+            let on_row = !cursor.place.at_start && !cursor.place.at_end;
+            if out.is_none() || !on_row {
+                return Ok(u64::from(on_row));
+            }
+            let row = match cursor.back {
+                Back::Never => None,
+                _ => cursor.rows.get(cursor.place.at - 1),
+            };
+            if let Some(client) = &mut out {
+                client.row(row.ok_or_else(forward_only)?)?;
+            }
+            return Ok(1);
+        }
+        if forward {
+            return self.forward(cursor, count, &mut out).await;
+        }
+        if count == u64::MAX && out.is_none() {
+            let at = cursor.place.at;
+            let passed = at - u64::from(at > 0 && !cursor.place.at_end);
+            rewind(cursor)?;
+            return Ok(passed);
+        }
+        self.backward(cursor, count, &mut out).await
+    }
+
+    /// Goes forward over up to `count` rows, giving them.
+    async fn forward(&mut self, cursor: &mut Cursor, count: u64, out: &mut Out<'_>) -> Result<u64> {
+        if cursor.place.at_end || count == 0 {
+            return Ok(0);
+        }
+        let mut done = 0;
+        while done < count {
+            let next = cursor.place.at + done;
+            if next < cursor.rows.first {
+                return Err(forward_only());
+            }
+            if next >= cursor.rows.end() {
+                self.pull(cursor, (count - done).min(ROWS_AT_ONCE)).await?;
+            }
+            let Some(row) = cursor.rows.get(next) else {
+                break;
+            };
+            if let Some(client) = out {
+                client.row(row)?;
+            }
+            done += 1;
+            cursor.rows.given(next + 1, cursor.back);
+            self.make_room(out).await?;
+        }
+        let place = &mut cursor.place;
+        place.at_start &= done == 0;
+        place.at_end = done < count;
+        place.at += done;
+        Ok(done)
+    }
+
+    /// Goes back over up to `count` rows, giving them.
+    async fn backward(
+        &mut self,
+        cursor: &mut Cursor,
+        count: u64,
+        out: &mut Out<'_>,
+    ) -> Result<u64> {
+        if cursor.back == Back::Never {
+            return Err(forward_only());
+        }
+        if cursor.place.at_start || count == 0 {
+            return Ok(0);
+        }
+        // Behind the last row the next one back is that row.
+        let mut left = cursor.place.at - u64::from(!cursor.place.at_end);
+        let mut done = 0;
+        while done < count && left > 0 {
+            let Some(row) = cursor.rows.get(left - 1) else {
+                return Err(forward_only());
+            };
+            if let Some(client) = out {
+                client.row(row)?;
+            }
+            left -= 1;
+            done += 1;
+            self.make_room(out).await?;
+        }
+        let place = &mut cursor.place;
+        if done > 0 && place.at_end {
+            place.at_end = false;
+            place.at += 1;
+        }
+        if done < count {
+            place.at_start = true;
+            place.at = 0;
+        } else {
+            place.at -= done;
+        }
+        Ok(done)
+    }
+
+    async fn make_room(&mut self, out: &mut Out<'_>) -> Result<()> {
+        match out {
+            Some(client) if client.is_full() => self.flush_batch(&mut **client).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes up to `rows_max` rows (0: all) out of a cursor's plan into memory.
+    async fn pull(&mut self, cursor: &mut Cursor, rows_max: u64) -> Result<()> {
+        let State::Running {
+            plan,
+            execution,
+            params,
+        } = &mut cursor.state
+        else {
+            return Ok(());
+        };
+        let limits = self.limits();
+        let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        let engine = self.worker.instance.engine.clone();
+        context.catalog.replace(Arc::clone(&plan.catalog));
+        self.set_deadline(limits);
+        let mut collected = Collected::within(engine.memory());
+        let open = self.transaction()?;
+        let mut cx = ExecContext {
+            txn: &mut open.txn,
+            params,
+            session: &*context,
+            catalog: &plan.catalog,
+            engine: &engine,
+            cancel: signals.statement(),
+            events: &mut open.events,
+            work_mem_bytes,
+        };
+        let run = execution.run(&mut cx, rows_max, &mut collected);
+        let progress = guarded(&signals, limits, run).await?;
+        if !context.restore_points.borrow().is_empty() {
+            self.do_restore_points().await?;
+        }
+        for row in collected.into_rows() {
+            cursor.rows.push(row);
+        }
+        let bytes = cursor.rows.bytes;
+        cursor.rows.held.set(bytes, Some(engine.memory()))?;
+        if let Progress::Done { .. } = progress {
+            cursor.state = State::Ended;
+        }
+        Ok(())
+    }
+
+    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows into memory.
+    pub(super) async fn settle_cursors(&mut self) -> Result<()> {
+        self.end_plans(|_| true).await
+    }
+
+    /// The transaction is about to commit: the cursors that outlive it take the rest of their rows into memory.
+    pub(super) async fn hold_cursors(&mut self) -> Result<()> {
+        self.end_plans(|cursor| cursor.hold).await
+    }
+
+    async fn end_plans(&mut self, which: impl Fn(&Cursor) -> bool) -> Result<()> {
+        if !self.cursors.are_running() {
+            return Ok(());
+        }
+        let running = |c: &Cursor| matches!(c.state, State::Running { .. }) && which(c);
+        let cursors = self.cursors.by_name.iter();
+        let names: Vec<String> = cursors
+            .filter(|(_, cursor)| running(cursor))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let Some(mut cursor) = self.cursors.take(&name) else {
+                continue;
+            };
+            let pulled = self.pull(&mut cursor, 0).await;
+            if pulled.is_err() {
+                cursor.state = State::Failed;
+                cursor.rows = Kept::default();
+            }
+            self.cursors.insert(name, cursor);
+            pulled?;
+        }
+        Ok(())
+    }
+}
+
+/// Back to the start.
+fn rewind(cursor: &mut Cursor) -> Result<()> {
+    if cursor.place.at_start && !cursor.place.at_end {
+        return Ok(());
+    }
+    if cursor.back == Back::Never || cursor.rows.first > 0 {
+        return Err(forward_only());
+    }
+    cursor.place = Place {
+        at: 0,
+        at_start: true,
+        at_end: false,
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(rows: i32) -> Kept {
+        let mut kept = Kept::default();
+        for i in 0..rows {
+            kept.push(vec![Datum::Int4(i)]);
+        }
+        kept
+    }
+
+    #[test]
+    fn rows_that_are_not_given_again_are_forgotten() {
+        let one = kept(1).bytes;
+        let mut never = kept(10);
+        never.given(4, Back::Never);
+        assert_eq!((never.first, never.end(), never.bytes), (4, 10, 6 * one));
+        assert!(never.get(3).is_none() && never.get(4).is_some());
+
+        let mut always = kept(10);
+        always.given(10, Back::Always);
+        assert_eq!((always.first, always.bytes), (0, 10 * one));
+
+        // What lies ahead does not count, and the current row stays whatever the limit.
+        let mut some = kept(10);
+        some.given(6, Back::Bytes(3 * one));
+        assert_eq!(
+            (some.first, some.end(), some.behind_bytes),
+            (3, 10, 3 * one)
+        );
+        some.given(7, Back::Bytes(0));
+        assert_eq!(some.first, 6);
+        assert!(some.get(6).is_some());
+    }
+}

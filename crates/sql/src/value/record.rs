@@ -1,0 +1,169 @@
+//! Shapes of records: the names and types of the fields that a value of type `record` has.
+//!
+//! Owns: the list of the shapes met by this process. A type's modifier says which one it is: 0 and up are positions in the
+//! list, -1 is a record of which nothing is known. A record's value is an array of its fields whose element type is `record`.
+//!
+//! Invariants: one shape has one modifier; the list only grows, to [`SHAPES_MAX`] at most.
+
+use super::text_io::{OutputStyle, is_space, output};
+use super::{Array, Datum, Oid, SqlType, binary_io, oid};
+use crate::error::{Result, SqlError};
+use foldhash::HashMap;
+use logstead_types::SqlState;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Names and types of a record's fields.
+pub type Shape = Arc<[(Arc<str>, SqlType)]>;
+
+/// Most shapes that are told apart: they are never forgotten, and statements choose the names.
+const SHAPES_MAX: usize = 100_000;
+
+#[derive(Default)]
+struct Shapes {
+    list: Vec<Shape>,
+    known: HashMap<Shape, i32>,
+}
+
+fn shapes() -> &'static RwLock<Shapes> {
+    static SHAPES: OnceLock<RwLock<Shapes>> = OnceLock::new();
+    SHAPES.get_or_init(RwLock::default)
+}
+
+/// The type of records with these fields.
+pub fn record_type(fields: &[(Arc<str>, SqlType)]) -> Result<SqlType> {
+    let mut shapes = shapes().write().unwrap_or_else(PoisonError::into_inner);
+    let typmod = match shapes.known.get(fields) {
+        Some(typmod) => *typmod,
+        None if shapes.list.len() >= SHAPES_MAX => {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("more than {SHAPES_MAX} kinds of records have been used"),
+            ));
+        }
+        None => {
+            let typmod = i32::try_from(shapes.list.len()).unwrap_or(-1);
+            let shape: Shape = fields.into();
+            shapes.list.push(Arc::clone(&shape));
+            shapes.known.insert(shape, typmod);
+            typmod
+        }
+    };
+    Ok(SqlType {
+        oid: oid::RECORD,
+        typmod,
+    })
+}
+
+/// The fields of a record type; `None` if nothing is known of them.
+pub fn shape_of(ty: SqlType) -> Option<Shape> {
+    let at = usize::try_from(ty.typmod)
+        .ok()
+        .filter(|_| ty.oid == oid::RECORD)?;
+    let shapes = shapes().read().unwrap_or_else(PoisonError::into_inner);
+    shapes.list.get(at).cloned()
+}
+
+/// A record's value.
+pub fn record(fields: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(Array {
+        element: oid::RECORD,
+        lower: 1,
+        items: fields,
+    }))
+}
+
+fn types(record: &Array, ty: SqlType) -> impl Iterator<Item = (&Datum, SqlType)> {
+    let shape = shape_of(ty);
+    record.items.iter().enumerate().map(move |(i, item)| {
+        let ty = shape.as_ref().and_then(|shape| shape.get(i));
+        (item, ty.map_or(SqlType::of(oid::TEXT), |(_, ty)| *ty))
+    })
+}
+
+/// The text form: `(1,"a b",)`.
+pub(super) fn record_output(
+    record: &Array,
+    ty: SqlType,
+    style: &OutputStyle<'_>,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'(');
+    let mut word = Vec::new();
+    for (i, (item, ty)) in types(record, ty).enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if item.is_null() {
+            continue;
+        }
+        word.clear();
+        output(item, ty, style, &mut word);
+        let special = |c: u8| matches!(c, b'"' | b'\\' | b'(' | b')' | b',') || is_space(c);
+        if !word.is_empty() && !word.iter().any(|c| special(*c)) {
+            out.extend_from_slice(&word);
+            continue;
+        }
+        out.push(b'"');
+        for c in &word {
+            if matches!(c, b'"' | b'\\') {
+                out.push(*c);
+            }
+            out.push(*c);
+        }
+        out.push(b'"');
+    }
+    out.push(b')');
+}
+
+/// The binary form: number of fields, then type, length and bytes of each.
+pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) {
+    let count = i32::try_from(record.items.len()).unwrap_or(i32::MAX);
+    out.extend_from_slice(&count.to_be_bytes());
+    for (item, ty) in types(record, ty) {
+        let ty_oid: Oid = ty.oid;
+        out.extend_from_slice(&ty_oid.to_be_bytes());
+        let at = out.len();
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        if !item.is_null() {
+            binary_io::binary_output(item, ty, out);
+            let len = (out.len() - at - 4) as i32;
+            out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn style_free(d: &Datum, ty: SqlType) -> String {
+        super::super::text_io::to_text(d, ty, &OutputStyle::UTC)
+    }
+
+    #[test]
+    fn one_shape_has_one_type() {
+        let fields = [
+            (Arc::from("a"), SqlType::of(oid::INT4)),
+            (Arc::from("b"), SqlType::of(oid::TEXT)),
+        ];
+        let ty = record_type(&fields).unwrap();
+        assert_eq!(ty, record_type(&fields).unwrap());
+        assert_ne!(ty, record_type(&fields[..1]).unwrap());
+        assert_eq!(shape_of(ty).unwrap()[1].0.as_ref(), "b");
+        assert!(shape_of(SqlType::of(oid::RECORD)).is_none());
+        let value = record(vec![Datum::Int4(1), Datum::text("a \"b\"")]);
+        assert_eq!(style_free(&value, ty), "(1,\"a \"\"b\"\"\")");
+        assert_eq!(
+            style_free(&record(vec![Datum::Null, Datum::text("")]), ty),
+            "(,\"\")"
+        );
+        let mut sent = Vec::new();
+        binary_io::binary_output(&record(vec![Datum::Int4(7), Datum::Null]), ty, &mut sent);
+        assert_eq!(
+            sent,
+            [
+                0, 0, 0, 2, 0, 0, 0, 23, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 25, 255, 255, 255, 255
+            ]
+        );
+    }
+}
