@@ -103,12 +103,12 @@ impl Service {
     }
 
     /// Does what may wait for a disk where that disturbs nobody else.
-    async fn blocking<T: Send + 'static>(
+    async fn blocking<T: Send + 'static, E: Into<S3Error> + Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> S3Result<T> {
         let done = tokio::task::spawn_blocking(work).await;
-        Ok(done.map_err(S3Error::internal_error)??)
+        done.map_err(S3Error::internal_error)?.map_err(E::into)
     }
 
     /// Begins to count the time that a request takes.
@@ -431,30 +431,29 @@ impl S3 for Service {
             ));
         }
         let bucket = self.bucket(&input.bucket)?;
-        let Some(object) = bucket.find(&input.key) else {
+        let found = self
+            .blocking(move || -> S3Result<_> {
+                let Some(opened) = bucket.open(&input.key)? else {
+                    return Ok(None);
+                };
+                readable(&opened.object, input.if_match, input.if_none_match)?;
+                let (range, name) = ranged(&opened.object, input.range)?;
+                let bytes = bucket.read(&opened, range)?;
+                Ok(Some((opened.object, name, bytes)))
+            })
+            .await?;
+        let Some((object, name, bytes)) = found else {
             taking.read(0).await?;
             return Err(no_such_key());
         };
-        readable(&object, input.if_match, input.if_none_match)?;
-        let (range, name) = ranged(&object, input.range)?;
-        let (e_tag, last_modified) = (tag(&object), modified(&object));
-        let bytes = self
-            .blocking(move || match bucket.read(&object, range) {
-                // Deleted since it was found.
-                Err(Refusal::Failed(gone)) if gone.kind() == std::io::ErrorKind::NotFound => {
-                    Err(Refusal::NoSuchKey)
-                }
-                other => other,
-            })
-            .await?;
         taking.read(bytes.len()).await?;
         Ok(S3Response::new(GetObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
             content_length: length(bytes.len() as u64),
             content_range: name,
             content_type: Some("binary/octet-stream".to_owned()),
-            e_tag: Some(e_tag),
-            last_modified: Some(last_modified),
+            e_tag: Some(tag(&object)),
+            last_modified: Some(modified(&object)),
             body: Some(StreamingBlob::from(Body::from(bytes))),
             ..GetObjectOutput::default()
         }))
@@ -551,7 +550,7 @@ impl S3 for Service {
                         }
                     }
                 }
-                Ok(DeleteObjectsOutput {
+                Ok::<_, Refusal>(DeleteObjectsOutput {
                     deleted: Some(deleted),
                     errors: Some(errors).filter(|errors| !errors.is_empty()),
                     request_charged: None,
@@ -664,7 +663,9 @@ impl S3 for Service {
         let taking = self.taking();
         let name = request.input.bucket;
         let (store, wanted) = (Arc::clone(&self.store), name.clone());
-        let created = self.blocking(move || Ok(store.create(&wanted)?)).await?;
+        let created = self
+            .blocking(move || Ok::<_, Refusal>(store.create(&wanted)?))
+            .await?;
         taking.write(0).await?;
         if !created {
             return Err(error(

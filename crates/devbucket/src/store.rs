@@ -4,10 +4,12 @@
 //! - Writes of one object happen one after the other, each whole or not at all; an object's parts are in order and without holes.
 //! - What a write answered is on the disk, if there is one, before it can be read or is acknowledged.
 //! - Every state of an object has an ETag of its own: 128 random bits, which is as much as S3 Express says about them.
+//! - A read finds one state of an object, whole, and misses no object that is there all the time: who replaces one removes the old file after the new state
+//!   is what is found, and who reads opens the file of what it finds before that can change ([`Bucket::open`]).
 
 use crate::disk::{BucketFiles, Disk};
 use bytes::{Bytes, BytesMut};
-use logstead_env::Env;
+use logstead_env::{Env, File};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -89,6 +91,12 @@ impl Object {
     pub(crate) fn len(&self) -> u64 {
         self.parts.last().map_or(0, |part| part.range.end)
     }
+}
+
+/// A state of an object that is being read: it can be read to its end, whatever becomes of the object meanwhile.
+pub(crate) struct Opened {
+    pub(crate) object: Object,
+    file: Option<Box<dyn File>>,
 }
 
 /// Which states of an object a write is for.
@@ -284,21 +292,36 @@ impl Bucket {
         Ok(())
     }
 
-    /// Bytes of an object.
-    pub(crate) fn read(&self, object: &Object, range: Range<u64>) -> Result<Bytes, Refusal> {
+    /// Finds an object to be read.
+    pub(crate) fn open(&self, key: &str) -> Result<Option<Opened>, Refusal> {
+        // Held until the file is open: see the invariants.
+        let objects = self.objects.read();
+        let Some(object) = objects.get(key).cloned() else {
+            return Ok(None);
+        };
         if object.broken {
             return Err(broken());
         }
+        let file = match (&self.files, object.file) {
+            (Some(files), Some((file, _))) => match files.open(file) {
+                // It is being deleted, which takes the file away first.
+                Err(gone) if gone.kind() == io::ErrorKind::NotFound => return Ok(None),
+                file => Some(file?),
+            },
+            _ => None,
+        };
+        Ok(Some(Opened { object, file }))
+    }
+
+    /// Bytes of an object.
+    pub(crate) fn read(&self, opened: &Opened, range: Range<u64>) -> Result<Bytes, Refusal> {
+        let Opened { object, file } = opened;
         if range.start > range.end || range.end > object.len() {
             return Err(Refusal::NotSatisfiable);
         }
         let first = object
             .parts
             .partition_point(|part| part.range.end <= range.start);
-        let file = match (&self.files, object.file) {
-            (Some(files), Some((file, _))) => Some(files.open(file)?),
-            _ => None,
-        };
         let mut bytes = BytesMut::new();
         for part in &object.parts[first..] {
             let from = range.start.max(part.range.start);
@@ -307,7 +330,7 @@ impl Bucket {
                 break;
             }
             let (skip, len) = (from - part.range.start, index(to - from)?);
-            match (&part.place, &file) {
+            match (&part.place, file) {
                 (Place::Memory(all), _) => {
                     let skip = index(skip)?;
                     let piece = all.slice(skip..skip + len);
@@ -421,6 +444,7 @@ mod tests {
     use super::*;
     use logstead_env::{Fault, Loss, SimFiles};
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const PARTS_MAX: usize = 5;
     const BUCKET: &str = "b--z--x-s3";
@@ -444,13 +468,9 @@ mod tests {
     }
 
     fn whole(bucket: &Bucket, key: &str) -> Option<Vec<u8>> {
-        let object = bucket.find(key)?;
-        Some(
-            bucket
-                .read(&object, 0..object.len())
-                .expect("reads")
-                .to_vec(),
-        )
+        let opened = bucket.open(key).expect("opens")?;
+        let bytes = bucket.read(&opened, 0..opened.object.len());
+        Some(bytes.expect("reads").to_vec())
     }
 
     fn both(test: impl Fn(&Bucket)) {
@@ -476,11 +496,60 @@ mod tests {
             let second = second.expect("appends");
             assert_ne!(first.tag, second.tag);
             assert_eq!(whole(bucket, "k").as_deref(), Some(b"abcde".as_slice()));
-            // A reader that looked before the append still reads what it saw.
-            assert_eq!(bucket.read(&first, 0..3).expect("reads"), "abc");
-            assert_eq!(bucket.read(&second, 1..4).expect("reads"), "bcd");
-            assert_eq!(bucket.read(&second, 5..5).expect("reads"), "");
-            assert!(bucket.read(&second, 3..6).is_err());
+            let opened = bucket.open("k").expect("opens").expect("is there");
+            assert_eq!(bucket.read(&opened, 1..4).expect("reads"), "bcd");
+            assert_eq!(bucket.read(&opened, 5..5).expect("reads"), "");
+            assert!(bucket.read(&opened, 3..6).is_err());
+        });
+    }
+
+    #[test]
+    fn who_found_a_state_reads_it_whatever_comes_after() {
+        both(|bucket| {
+            let made = bucket.append("k", 0, Bytes::from_static(b"abc"), &free());
+            made.expect("makes");
+            let open = || bucket.open("k").expect("opens").expect("is there");
+            let read = |opened: &Opened| bucket.read(opened, 0..opened.object.len());
+            let first = open();
+            let appended = bucket.append("k", 3, Bytes::from_static(b"de"), &free());
+            appended.expect("appends");
+            let second = open();
+            let put = bucket.put("k", Bytes::from_static(b"replaced"), &free());
+            put.expect("replaces");
+            let third = open();
+            bucket.delete("k").expect("deletes");
+            assert!(bucket.open("k").expect("opens").is_none());
+            let found = [first, second, third].map(|opened| read(&opened).expect("reads"));
+            assert_eq!(found, ["abc", "abcde", "replaced"]);
+        });
+    }
+
+    /// An object that is replaced all the time is there all the time.
+    #[test]
+    fn who_reads_while_others_replace_misses_nothing() {
+        let files = Arc::new(SimFiles::new(1));
+        let store = on(&files, 1);
+        store.create(BUCKET).expect("makes");
+        let bucket = store.find(BUCKET).expect("is there");
+        let put = |n: u32| {
+            let bytes = Bytes::copy_from_slice(&[n.to_le_bytes(); 5].concat());
+            bucket.put("k", bytes, &free()).expect("puts")
+        };
+        put(0);
+        let writing = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..3_000).for_each(|n| drop(put(n)));
+                writing.store(false, Ordering::SeqCst);
+            });
+            let mut last = 0;
+            while writing.load(Ordering::SeqCst) {
+                let found = whole(&bucket, "k").expect("is there");
+                let number = u32::from_le_bytes(found[..4].try_into().expect("four bytes"));
+                assert_eq!(found, [number.to_le_bytes(); 5].concat());
+                assert!(number >= last, "{number} after {last}");
+                last = number;
+            }
         });
     }
 
