@@ -36,7 +36,7 @@ pub use cache::{CacheOptions, CacheStats, CachedHome};
 pub use error::{HomeError, NoRoom};
 pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 pub use local::{LocalHome, LocalObjects, LocalOptions, Way};
-pub use memory::{MemoryHome, Presence};
+pub use memory::{HeldObjects, MemoryHome, Presence};
 pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
 pub use open::{Beside, HomeOptions, open, open_beside, open_objects, open_read_only, url_below};
 pub use prices::{Listed, Price, PriceList};

@@ -171,10 +171,11 @@ impl MemoryHome {
         self.state.lock().paused = paused;
     }
 
-    /// Who stores an object waits until it is told otherwise. Nothing else does.
-    pub fn hold_objects(&self, hold: bool) {
-        self.held.0.lock().holding = hold;
-        self.held.1.notify_all();
+    /// Who stores an object waits until what is given is dropped. Nothing else does.
+    #[must_use = "nothing is held once it is dropped"]
+    pub fn hold_objects(&self) -> HeldObjects {
+        self.held.0.lock().holding = true;
+        HeldObjects(self.clone())
     }
 
     /// How many objects are on their way.
@@ -262,6 +263,16 @@ impl MemoryHome {
 
     fn segment(&self) -> Vec<u8> {
         vec![0; usize::try_from(self.segment_size_bytes()).unwrap_or(usize::MAX)]
+    }
+}
+
+/// Holds objects back; see [`MemoryHome::hold_objects`]. A test that fails lets go of them, so that whoever stores one can be waited for.
+pub struct HeldObjects(MemoryHome);
+
+impl Drop for HeldObjects {
+    fn drop(&mut self) {
+        self.0.held.0.lock().holding = false;
+        self.0.held.1.notify_all();
     }
 }
 

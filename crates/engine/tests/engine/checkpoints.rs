@@ -467,7 +467,7 @@ fn transactions_go_on_between_the_steps_of_a_checkpoint() {
 fn a_checkpoint_that_hangs_holds_up_no_transaction() {
     let place = Place::new();
     place.fill(TABLES[0], 100);
-    place.memory.hold_objects(true);
+    let held = place.memory.hold_objects();
     let engine = place.engine.clone();
     let taking = std::thread::spawn(move || engine.checkpoint());
     while place.memory.objects_under_way() == 0 {
@@ -486,7 +486,7 @@ fn a_checkpoint_that_hangs_holds_up_no_transaction() {
     assert!(!taking.is_finished());
     assert_eq!(place.engine.checkpoint_stats().published, 0);
     while place.worker.collect_garbage(64) {}
-    place.memory.hold_objects(false);
+    drop(held);
     let report = taking.join().expect("no panic").expect("taken");
     assert!(report.csn <= begun && report.rows == 100, "{report:?}");
     let before = place.rows();

@@ -126,7 +126,7 @@ fn a_checkpoint_that_hangs_keeps_nobody_from_being_served_or_refused() {
         .expect("there is room");
     commit(small);
     place.worker.flush(FlushMode::Inline);
-    memory.hold_objects(true);
+    let held = memory.hold_objects();
     let mut large = other.begin(logstead_engine::Isolation::RepeatableRead);
     drop(fill(&place, &mut large));
     let mut waits = place.begin();
@@ -143,16 +143,12 @@ fn a_checkpoint_that_hangs_keeps_nobody_from_being_served_or_refused() {
         while other.collect_garbage(10_000) {}
         block_on(wait).expect("is served");
     }
-    let absent = fill(&place, &mut waits);
+    // Somebody's guard may let go of what the other had by and by: who waits for that is served, and refused when there is no more.
     place.engine.set_memory_wait(Duration::from_millis(200));
-    let outcome = block_on(absent.wait(&mut waits));
-    assert!(
-        matches!(outcome, Err(FaultError::OutOfMemory(_))),
-        "{outcome:?}"
-    );
+    exhaust(&place, &mut waits);
     assert_eq!(memory.objects_under_way(), 1, "it still hangs");
     waits.abort();
-    memory.hold_objects(false);
+    drop(held);
     drop(evictor);
 }
 
