@@ -106,6 +106,13 @@ impl Blobs {
         self.0.iter().flatten().count()
     }
 
+    /// Which they are, and what each takes.
+    #[cfg(test)]
+    pub(super) fn each(&self) -> impl Iterator<Item = (*const Blob, usize)> {
+        let blobs = self.0.iter().flatten();
+        blobs.map(|blob| (Arc::as_ptr(blob), blob.memory_bytes()))
+    }
+
     /// What they take, as if nobody else had them.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0
