@@ -5,6 +5,7 @@ use super::judged::Change;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::setop::is_default;
+use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -115,7 +116,13 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Expr> {
         if is_default(value) {
-            return super::standalone::column_default(self, relation, position);
+            // A view's column without a default of its own becomes NULL.
+            if let Some(through) = self.through(relation)
+                && through.default_for(position).is_none()
+            {
+                return Ok(null_of(&relation.columns[position]));
+            }
+            return self.target_default(relation, position);
         }
         let column = &relation.columns[position];
         let at = self.at(value.span());
@@ -181,8 +188,9 @@ impl Binder<'_> {
         update: &ast::Update,
         from: &[ast::TableWithJoins],
     ) -> Result<Plan> {
-        let (relation, rel) = self.change_target(&update.table.relation)?;
-        let list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
+        let (relation, rel, shown) = self.change_target(&update.table.relation, Verb::Update)?;
+        let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
+        list.conditions.extend(shown);
         let assignments = self.assignments(&update.assignments, &relation)?;
         let returning = self.returning_items(update.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
@@ -191,7 +199,7 @@ impl Binder<'_> {
             .map(|(position, value)| (position, changed.whole.resolve(value)))
             .collect();
         let (returning, columns) = place_returning(returning, &changed.visible);
-        let checks = super::standalone::checks(self, &relation)?;
+        let checks = self.target_checks(&relation)?;
         let positions = changed_positions(&assignments);
         let rules = self.rules(&relation, &Change::Update(positions))?;
         let (rows, cost) = (
@@ -246,8 +254,9 @@ impl Binder<'_> {
         table: &ast::TableFactor,
         using: &[ast::TableWithJoins],
     ) -> Result<Plan> {
-        let (relation, rel) = self.change_target(table)?;
-        let list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
+        let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
+        let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
+        list.conditions.extend(shown);
         let returning = self.returning_items(delete.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
@@ -271,8 +280,12 @@ impl Binder<'_> {
         })
     }
 
-    /// Opens the target of UPDATE or DELETE in the current frame.
-    fn change_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
+    /// Opens the target of UPDATE or DELETE in the current frame: table, FROM item, and the conditions of a view between.
+    fn change_target(
+        &mut self,
+        factor: &ast::TableFactor,
+        verb: Verb,
+    ) -> Result<(Arc<Relation>, usize, Vec<Expr>)> {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -282,11 +295,14 @@ impl Binder<'_> {
         else {
             return Err(SqlError::unsupported("a target that is not a table"));
         };
-        let relation = self.target(name)?;
+        let relation = self.target(name, verb)?;
         self.writes(&relation);
-        let rel = self.add_relation(&relation, alias.as_ref())?;
+        let (rel, shown) = match self.through(&relation) {
+            Some(through) => self.open_through(&through, alias.as_ref())?,
+            None => (self.add_relation(&relation, alias.as_ref())?, Vec::new()),
+        };
         self.give_row_id(rel);
-        Ok((relation, rel))
+        Ok((relation, rel, shown))
     }
 
     /// FROM and WHERE of UPDATE and DELETE.

@@ -5,6 +5,7 @@ use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::Output;
 use super::scope::NsItem;
 use super::setop::is_default;
+use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::index_keys;
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
@@ -13,7 +14,8 @@ use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::parse::EXPRESSION_MARK;
 use crate::plan::{
-    ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build, implies, walk,
+    Check, ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build, implies,
+    walk,
 };
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -23,9 +25,11 @@ use std::sync::Arc;
 /// 428C9: a value for GENERATED ALWAYS.
 pub(crate) const GENERATED_ALWAYS: SqlState = SqlState::new(b"428C9");
 
+const TOO_MANY: &str = "INSERT has more expressions than target columns";
+
 impl Binder<'_> {
     /// The stored table a statement changes.
-    pub(crate) fn target(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+    pub(crate) fn target(&mut self, name: &ast::ObjectName, verb: Verb) -> Result<Arc<Relation>> {
         let at = self.at(name_span(name));
         let relation = self.relation(name)?;
         match &relation.kind {
@@ -35,8 +39,9 @@ impl Binder<'_> {
                 format!("cannot change sequence \"{}\"", relation.name),
             )
             .at(at)),
-            RelationKind::View(_) => {
-                Err(SqlError::unsupported(format!("changing view \"{}\"", relation.name)).at(at))
+            RelationKind::View(view) => {
+                let view = Arc::clone(view);
+                self.target_through(&relation, &view, verb)
             }
             RelationKind::Virtual(_) => Err(SqlError::new(
                 SqlState::INSUFFICIENT_PRIVILEGE,
@@ -51,7 +56,9 @@ impl Binder<'_> {
 
     pub(crate) fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
         let name = fold_ident(ident);
-        relation
+        let through = self.through(relation);
+        let named = through.as_ref().map_or(relation, |t| &t.view);
+        let found = named
             .columns
             .iter()
             .position(|c| !c.dropped && c.name == name)
@@ -60,11 +67,32 @@ impl Binder<'_> {
                     SqlState::UNDEFINED_COLUMN,
                     format!(
                         "column \"{name}\" of relation \"{}\" does not exist",
-                        relation.name
+                        named.name
                     ),
                 )
                 .at(self.at(ident.span))
-            })
+            })?;
+        match through {
+            Some(through) => through.base_position(found),
+            None => Ok(found),
+        }
+    }
+
+    /// The value of a column that the statement gives none: a view's default comes before its table's.
+    pub(crate) fn target_default(&mut self, relation: &Relation, position: usize) -> Result<Expr> {
+        if let Some(through) = self.through(relation)
+            && let Some(own) = through.default_for(position)
+        {
+            return super::standalone::column_default(self, &through.view, own);
+        }
+        super::standalone::column_default(self, relation, position)
+    }
+
+    /// What every row written must not make false: the table's checks, then what views ask.
+    pub(crate) fn target_checks(&mut self, relation: &Relation) -> Result<Vec<Check>> {
+        let mut checks = super::standalone::checks(self, relation)?;
+        checks.extend(self.view_checks(relation)?);
+        Ok(checks)
     }
 
     /// Brings a value to a column's type, as storing it does.
@@ -100,7 +128,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let column = &relation.columns[position];
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
-            return super::standalone::column_default(self, relation, position);
+            return self.target_default(relation, position);
         }
         let at = self.at(expr.span());
         refuse_generated(column, overriding)?;
@@ -121,7 +149,7 @@ impl Binder<'_> {
         {
             return Err(SqlError::unsupported("this form of INSERT"));
         }
-        let relation = self.target(name)?;
+        let relation = self.target(name, Verb::Insert)?;
         let overriding = match (insert.overwrite, insert.ignore) {
             (true, _) => Overriding::System,
             (_, true) => Overriding::User,
@@ -130,6 +158,7 @@ impl Binder<'_> {
         self.writes(&relation);
         let explicit = !insert.columns.is_empty();
         let mut targets: Vec<usize> = Vec::new();
+        let mut beyond = None;
         if explicit {
             for column in &insert.columns {
                 let [ast::ObjectNamePart::Identifier(ident)] = column.0.as_slice() else {
@@ -148,7 +177,21 @@ impl Binder<'_> {
                 targets.push(position);
             }
         } else {
-            targets.extend(live(&relation));
+            match self.through(&relation) {
+                None => targets.extend(live(&relation)),
+                Some(through) => {
+                    // Columns that cannot be written count only if there are values for them.
+                    for position in live(&through.view) {
+                        match through.base_position(position) {
+                            Ok(base) => targets.push(base),
+                            Err(error) => {
+                                beyond = Some(error);
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
         let source = match &insert.source {
@@ -158,27 +201,35 @@ impl Binder<'_> {
                 rows: 1.0,
                 cost: 0.01,
             },
-            Some(query) => self.insert_source(
-                query,
-                &relation,
-                &targets,
-                explicit,
-                overriding,
-                insert,
-                &mut values,
-            )?,
+            Some(query) => self
+                .insert_source(
+                    query,
+                    &relation,
+                    &targets,
+                    explicit,
+                    overriding,
+                    insert,
+                    &mut values,
+                )
+                .map_err(|error| match beyond {
+                    Some(beyond) if error.fields().message == TOO_MANY => beyond,
+                    _ => error,
+                })?,
         };
         let mut full = Vec::with_capacity(values.len());
         for (position, value) in values.into_iter().enumerate() {
             full.push(match value {
                 Some(value) => value,
-                None => super::standalone::column_default(self, &relation, position)?,
+                None => self.target_default(&relation, position)?,
             });
         }
-        let checks = super::standalone::checks(self, &relation)?;
+        let checks = self.target_checks(&relation)?;
         let alias = insert.table_alias.as_ref().map(|a| &a.alias);
         let conflict = match &insert.on {
             None => None,
+            Some(ast::OnInsert::OnConflict(_)) if self.through(&relation).is_some() => {
+                return Err(SqlError::unsupported("ON CONFLICT on a view"));
+            }
             Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
@@ -191,7 +242,7 @@ impl Binder<'_> {
         let (returning, columns) = match &insert.returning {
             None => (None, Vec::new()),
             Some(items) => {
-                let (first, width) = self.relation_frame(&relation, alias)?;
+                let (first, width) = self.target_frame(&relation, alias)?;
                 let result = self.returning_items(Some(items));
                 self.frames.pop();
                 place_returning(result?, &Layout::new((first..first + width).collect()))
@@ -234,12 +285,7 @@ impl Binder<'_> {
             )
             .at(at)
         };
-        let too_many = || {
-            SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "INSERT has more expressions than target columns",
-            )
-        };
+        let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
         if let SetExpr::Values(list) = query.body.as_ref()
             && query.with.is_none()
             && query.order_by.is_none()
@@ -323,6 +369,23 @@ impl Binder<'_> {
             values[position] = Some(self.assign(Expr::Column(i, column.ty), target, at)?);
         }
         Ok(source)
+    }
+
+    /// Opens a frame in which the columns of what the statement names are in sight. The table's first identity and width.
+    fn target_frame(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::Ident>,
+    ) -> Result<(ColId, usize)> {
+        let Some(through) = self.through(relation) else {
+            return self.relation_frame(relation, alias);
+        };
+        self.frames.push(Frame::new());
+        let (rel, _) = self.open_through(&through, None)?;
+        if let Some(alias) = alias {
+            self.rename_last(fold_ident(alias).into(), &through.view)?;
+        }
+        Ok((self.rels[rel].first, self.rels[rel].width))
     }
 
     /// Opens a frame in which `relation`'s columns are in sight. Its first identity and width.

@@ -31,7 +31,9 @@ mod special;
 mod standalone;
 mod typed;
 mod types;
+pub(crate) mod updatable;
 mod view;
+mod viewdef;
 mod with;
 
 pub(crate) use coerce::and;
@@ -44,7 +46,9 @@ pub use standalone::{
 };
 pub(crate) use typed::explicit;
 pub use types::sql_type;
+pub use updatable::{check_option_allowed, updatable_columns};
 pub use view::{ViewQuery, bind_view_query, view_column_type};
+pub use viewdef::view_query_shown;
 
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -235,6 +239,8 @@ pub(crate) struct Binder<'a> {
     recorded: Option<Vec<view::Recorded>>,
     /// Names of columns that stand for a view's.
     view_columns: HashMap<ColId, Arc<str>>,
+    /// The view that a statement changes its table through.
+    through: Option<Arc<updatable::Through>>,
     /// Outer joins around what is being bound.
     outer_joins: usize,
     /// Conditions of views stay in one piece: rows are checked again under them.
@@ -275,6 +281,7 @@ impl<'a> Binder<'a> {
             expanding: Vec::new(),
             recorded: None,
             view_columns: HashMap::new(),
+            through: None,
             outer_joins: 0,
             whole_conditions: false,
             depth: 0,

@@ -27,6 +27,13 @@ pub(crate) struct NsItem {
     pub(crate) table: u32,
 }
 
+impl NsItem {
+    /// Is it a relation, by its own name or an alias?
+    pub(crate) fn is_relation(&self) -> bool {
+        self.hidden_name.is_some() || self.schema.is_some()
+    }
+}
+
 /// A column as names see it.
 #[derive(Clone)]
 pub(crate) struct NsColumn {

@@ -158,6 +158,7 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
         out.push(Check {
             name: constraint.name.clone(),
             expr,
+            view: false,
         });
     }
     // PostgreSQL checks them in the order of their names.

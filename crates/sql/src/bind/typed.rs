@@ -114,6 +114,13 @@ impl Typer<'_> {
         let text = text_io::to_text(&value, target, &OutputStyle::of(self.session));
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
+            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text, false)),
+            oid::NUMERIC
+                if text.contains(['.', 'e', 'E'])
+                    && text.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Expr::value(Value::Number(text, false))
+            }
             _ => cast(Expr::value(Value::SingleQuotedString(text)), target),
         }
     }
@@ -130,6 +137,7 @@ impl Typer<'_> {
                 let ty = match &value.value {
                     Value::Number(digits, _) => Some(number_type(&digits.to_string())),
                     Value::Boolean(_) => boolean,
+                    Value::Null => Some(SqlType::of(oid::UNKNOWN)),
                     _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
                     _ => None,
                 };
@@ -143,6 +151,11 @@ impl Typer<'_> {
             } => {
                 let ty = bind::sql_type(data_type).ok();
                 let typed = match (string(e), ty) {
+                    // A constant of the type, as the type spells it.
+                    (Some(_), Some(ty)) if ty.typmod < 0 => {
+                        let unknown = Some(SqlType::of(oid::UNKNOWN));
+                        return (self.to(((**e).clone(), unknown), ty), Some(ty));
+                    }
                     (Some(_), _) => (**e).clone(),
                     _ => self.expr(e).0,
                 };
@@ -155,9 +168,18 @@ impl Typer<'_> {
                 (cast, ty)
             }
             Expr::Interval(interval) if interval.leading_field.is_none() => {
-                (expr.clone(), Some(SqlType::of(oid::INTERVAL)))
+                let ty = SqlType::of(oid::INTERVAL);
+                let unknown = Some(SqlType::of(oid::UNKNOWN));
+                (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
             }
-            Expr::TypedString(typed) => (expr.clone(), bind::sql_type(&typed.data_type).ok()),
+            Expr::TypedString(typed) => match bind::sql_type(&typed.data_type) {
+                Ok(ty) if ty.typmod < 0 => {
+                    let unknown = Some(SqlType::of(oid::UNKNOWN));
+                    let literal = Expr::Value(typed.value.clone());
+                    (self.to((literal, unknown), ty), Some(ty))
+                }
+                other => (expr.clone(), other.ok()),
+            },
             Expr::BinaryOp {
                 left,
                 op: op @ (B::And | B::Or),
@@ -307,6 +329,31 @@ impl Typer<'_> {
                 };
                 (typed, Some(SqlType::of(oid::TEXT)))
             }
+            Expr::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
+                let typed = Expr::AtTimeZone {
+                    timestamp: inner(timestamp),
+                    time_zone: match string(time_zone) {
+                        Some(_) => self.text_operand(time_zone),
+                        None => inner(time_zone),
+                    },
+                };
+                (typed, self.names.type_of(expr))
+            }
+            Expr::Extract {
+                field,
+                syntax,
+                expr: e,
+            } => {
+                let typed = Expr::Extract {
+                    field: field.clone(),
+                    syntax: syntax.clone(),
+                    expr: inner(e),
+                };
+                (typed, self.names.type_of(expr))
+            }
             other => (other.clone(), self.names.type_of(other)),
         }
     }
@@ -352,6 +399,9 @@ impl Typer<'_> {
         }
         if let Some(operand) = operand {
             **operand = self.expr(operand).0;
+        }
+        if else_result.is_none() {
+            *else_result = Some(Box::new(Expr::value(Value::Null)));
         }
         let results = conditions.iter().map(|arm| &arm.result);
         let results = results.chain(else_result.as_deref());

@@ -144,7 +144,7 @@ impl Binder<'_> {
         clippy::type_complexity,
         reason = "slot, definition, recursive term: used once, right above"
     )]
-    fn cte(
+    pub(crate) fn cte(
         &mut self,
         cte: &ast::Cte,
         recursive: bool,

@@ -190,8 +190,17 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
         // Nobody holds an advisory lock: there are none to release.
         "pg_advisory_unlock" | "pg_advisory_unlock_shared" => Datum::Bool(false),
-        "pg_column_is_updatable" => Datum::Bool(true),
-        "pg_relation_is_updatable" => Datum::Int4(UPDATABLE),
+        "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {
+            Some(columns) => {
+                let at = int_arg(args, 1).and_then(|n| usize::try_from(n - 1).ok());
+                at.and_then(|at| columns.get(at).copied()).unwrap_or(false)
+            }
+            None => true,
+        }),
+        "pg_relation_is_updatable" => Datum::Int4(match view_columns(args, cx) {
+            Some(columns) if !columns.contains(&true) => 0,
+            _ => UPDATABLE,
+        }),
         "pg_tablespace_size" => Datum::Int8(0),
         "pg_stat_get_live_tuples" => oid_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
@@ -231,8 +240,8 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .and_then(io_function_name)
             .map_or(Datum::Null, text),
         // Objects that do not exist here have no definition.
-        "pg_get_viewdef"
-        | "pg_get_triggerdef"
+        "pg_get_viewdef" => view_text(args, cx)?,
+        "pg_get_triggerdef"
         | "pg_get_ruledef"
         | "pg_get_functiondef"
         | "pg_get_partkeydef"
@@ -248,6 +257,44 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_get_publication_tables"
         | "pg_partition_root" => functions(name, args),
         _ => return Err(SqlError::unsupported(format!("function {name}"))),
+    })
+}
+
+/// Which columns of a view can be changed; none for what is no view.
+fn view_columns(args: &[Datum], cx: &VirtualContext<'_>) -> Option<Vec<bool>> {
+    let relation = cx.catalog.relations.get(&oid_arg(args, 0)?)?;
+    if !matches!(relation.kind, RelationKind::View(_)) {
+        return None;
+    }
+    let catalog = Arc::new(cx.catalog.clone());
+    Some(super::viewdef::updatable(&catalog, relation, cx.session).unwrap_or_default())
+}
+
+/// A view's query; the second argument asks for the form for people (a number is where lines end: each item has its own).
+fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let relation = match args.first() {
+        Some(Datum::Text(name)) => {
+            let path = cx.session.search_path();
+            let found = relation_by_text(cx.catalog, name, &path)?;
+            found.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{name}\" does not exist"),
+                )
+            })?
+        }
+        _ => match oid_arg(args, 0) {
+            Some(oid) => oid,
+            None => return Ok(Datum::Null),
+        },
+    };
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
+    let catalog = Arc::new(cx.catalog.clone());
+    Ok(match catalog.relations.get(&relation) {
+        Some(relation) => {
+            super::viewdef::text(&catalog, relation, pretty, cx.session)?.map_or(Datum::Null, text)
+        }
+        None => Datum::Null,
     })
 }
 

@@ -17,6 +17,7 @@ mod information_schema;
 mod past;
 pub mod pg_catalog;
 mod print;
+mod print_query;
 mod read;
 mod sequence;
 mod store;
@@ -24,6 +25,7 @@ mod stored;
 mod stored_indexes;
 pub mod text;
 mod view;
+mod viewdef;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};

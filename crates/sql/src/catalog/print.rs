@@ -8,7 +8,7 @@ use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Parent {
+pub(super) enum Parent {
     /// Nothing, a function's arguments, an array, CASE.
     Free,
     And,
@@ -20,19 +20,23 @@ enum Parent {
     Tight,
 }
 
-struct Printer {
+pub(super) struct Printer {
     pretty: bool,
+    /// Of what begins a line of its own.
+    indent: i32,
+    /// Columns carry the names of their tables.
+    qualified: bool,
 }
 
 /// The normal form.
 pub(crate) fn normal(expr: &Expr) -> String {
-    Printer { pretty: false }.print(expr, Parent::Free)
+    Printer::alone(false).print(expr, Parent::Free)
 }
 
 /// The form for people, of a stored text; a text that does not parse is given back.
 pub(crate) fn pretty(stored: &str) -> String {
     match crate::parse::parse_expr(stored) {
-        Ok(expr) => Printer { pretty: true }.print(&expr, Parent::Free),
+        Ok(expr) => Printer::alone(true).print(&expr, Parent::Free),
         Err(_) => stored.to_owned(),
     }
 }
@@ -46,7 +50,31 @@ fn arithmetic(op: &B) -> Option<u8> {
     }
 }
 
+/// Indentation of the arms of a CASE.
+const ARM: i32 = 4;
+
 impl Printer {
+    fn alone(pretty: bool) -> Printer {
+        Printer {
+            pretty,
+            indent: 0,
+            qualified: false,
+        }
+    }
+
+    /// For expressions of a query that stands `indent` deep.
+    pub(super) fn of_query(pretty: bool, indent: i32) -> Printer {
+        Printer {
+            pretty,
+            indent,
+            qualified: true,
+        }
+    }
+
+    fn query(&self, query: &ast::Query) -> String {
+        super::print_query::subquery(query, self.indent, self.pretty, false)
+    }
+
     fn wrap(&self, text: String, bare: bool) -> String {
         if self.pretty && bare {
             text
@@ -55,12 +83,17 @@ impl Printer {
         }
     }
 
-    fn print(&self, expr: &Expr, parent: Parent) -> String {
+    pub(super) fn print(&self, expr: &Expr, parent: Parent) -> String {
         let free = parent == Parent::Free;
         let tight = |e: &Expr| self.print(e, Parent::Tight);
         match expr {
             Expr::Nested(inner) => self.print(inner, parent),
             Expr::Identifier(name) => quote_ident(&fold(name)),
+            Expr::CompoundIdentifier(parts) if self.qualified => parts
+                .iter()
+                .map(|p| quote_ident(&fold(p)))
+                .collect::<Vec<_>>()
+                .join("."),
             Expr::CompoundIdentifier(parts) => parts
                 .last()
                 .map(|p| quote_ident(&fold(p)))
@@ -162,6 +195,13 @@ impl Printer {
                 right,
                 ..
             } => {
+                if let Expr::Subquery(query) = stripped(right) {
+                    let (left, query) = (tight(left), self.query(query));
+                    return match compare_op {
+                        B::Eq => format!("({left} IN ({query}))"),
+                        op => format!("({left} {op} ANY ({query}))"),
+                    };
+                }
                 let right = self.print(right, Parent::Free);
                 self.wrap(
                     format!("{} {compare_op} ANY ({})", tight(left), right),
@@ -173,6 +213,10 @@ impl Printer {
                 compare_op,
                 right,
             } => {
+                if let Expr::Subquery(query) = stripped(right) {
+                    let (left, query) = (tight(left), self.query(query));
+                    return format!("({left} {compare_op} ALL ({query}))");
+                }
                 let right = self.print(right, Parent::Free);
                 self.wrap(
                     format!("{} {compare_op} ALL ({})", tight(left), right),
@@ -238,21 +282,76 @@ impl Printer {
                 ..
             } => {
                 // On lines of its own, as PostgreSQL lays it out in either form.
-                let mut text = "\nCASE".to_owned();
+                let line = |indent: i32| {
+                    let spaces = usize::try_from(indent).unwrap_or(0);
+                    format!("\n{}", " ".repeat(spaces))
+                };
+                let arm = line(self.indent + ARM);
+                let inner = Printer {
+                    indent: self.indent + ARM,
+                    ..*self
+                };
+                let part = |e: &Expr| inner.print(e, Parent::Free);
+                let mut text = format!("{}CASE", line(self.indent));
                 if let Some(operand) = operand {
-                    text.push_str(&format!(" {}", self.print(operand, Parent::Free)));
+                    text.push_str(&format!(" {}", part(operand)));
                 }
-                for arm in conditions {
-                    let (when, then) = (&arm.condition, &arm.result);
-                    text.push_str(&format!(
-                        "\n    WHEN {} THEN {}",
-                        self.print(when, Parent::Free),
-                        self.print(then, Parent::Free)
-                    ));
+                for when in conditions {
+                    let (condition, result) = (part(&when.condition), part(&when.result));
+                    text.push_str(&format!("{arm}WHEN {condition} THEN {result}"));
                 }
-                let otherwise = else_result.as_ref().map(|e| self.print(e, Parent::Free));
+                let otherwise = else_result.as_ref().map(|e| part(e));
                 let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
-                format!("{text}\n    ELSE {otherwise}\nEND")
+                format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
+            }
+            Expr::Subquery(query) => format!("({})", self.query(query)),
+            Expr::Exists { subquery, negated } => {
+                let text = format!("(EXISTS ({}))", self.query(subquery));
+                match negated {
+                    true => self.wrap(
+                        format!("NOT {text}"),
+                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                    ),
+                    false => text,
+                }
+            }
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let left = match stripped(expr) {
+                    Expr::Tuple(items) => {
+                        let items: Vec<_> =
+                            items.iter().map(|e| self.print(e, Parent::Free)).collect();
+                        format!("({})", items.join(", "))
+                    }
+                    other => self.print(other, Parent::Tight),
+                };
+                let text = format!("({left} IN ({}))", self.query(subquery));
+                match negated {
+                    true => self.wrap(
+                        format!("NOT {text}"),
+                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                    ),
+                    false => text,
+                }
+            }
+            Expr::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
+                format!("ROW({})", items.join(", "))
+            }
+            Expr::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => format!("({} AT TIME ZONE {})", tight(timestamp), tight(time_zone)),
+            Expr::Extract { field, expr, .. } => {
+                let field = field.to_string().to_lowercase();
+                format!("EXTRACT({field} FROM {})", self.print(expr, Parent::Free))
+            }
+            Expr::Position { expr, r#in } => {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                format!("POSITION(({}) IN ({}))", part(expr), part(r#in))
             }
             other => crate::bind::expr_to_sql(other),
         }
@@ -300,8 +399,13 @@ impl Printer {
     }
 
     fn call(&self, function: &ast::Function) -> String {
-        let ast::FunctionArguments::List(list) = &function.args else {
-            return crate::bind::expr_to_sql(&Expr::Function(function.clone()));
+        let name = function.name.to_string().to_lowercase();
+        let list = match &function.args {
+            ast::FunctionArguments::List(list) => list,
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return format!("ARRAY({})", self.query(query));
+            }
+            _ => return crate::bind::expr_to_sql(&Expr::Function(function.clone())),
         };
         let printed: Option<Vec<String>> = list
             .args
@@ -310,22 +414,125 @@ impl Printer {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
                     Some(self.print(e, Parent::Free))
                 }
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => Some("*".to_owned()),
                 _ => None,
             })
             .collect();
-        let name = function.name.to_string().to_lowercase();
-        let plain = list.clauses.is_empty()
-            && list.duplicate_treatment.is_none()
-            && function.filter.is_none();
-        match printed {
-            Some(args) if plain && !args.is_empty() => {
-                let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
-                let name = if keyword { name.to_uppercase() } else { name };
-                format!("{name}({})", args.join(", "))
+        let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
+        let bare = keyword_of(&name);
+        let Some(args) = printed.filter(|_| !bare) else {
+            return crate::bind::expr_to_sql(&Expr::Function(function.clone()));
+        };
+        let shown = if keyword {
+            name.to_uppercase()
+        } else {
+            name.strip_prefix("pg_catalog.")
+                .map_or_else(|| quote_call(&name), quote_call)
+        };
+        let distinct = match list.duplicate_treatment {
+            Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
+            _ => "",
+        };
+        let mut text = format!("{shown}({distinct}{}", args.join(", "));
+        for clause in &list.clauses {
+            if let ast::FunctionArgumentClause::OrderBy(keys) = clause {
+                text.push_str(&format!(" ORDER BY {}", self.sorted(keys)));
             }
-            _ => crate::bind::expr_to_sql(&Expr::Function(function.clone())),
         }
+        text.push(')');
+        if let Some(filter) = &function.filter {
+            let condition = self.print(filter, Parent::Free);
+            text.push_str(&format!(" FILTER (WHERE {condition})"));
+        }
+        if let Some(over) = &function.over {
+            match over {
+                ast::WindowType::NamedWindow(name) => {
+                    text.push_str(&format!(" OVER {}", quote_ident(&fold(name))));
+                }
+                ast::WindowType::WindowSpec(spec) => {
+                    text.push_str(&format!(" OVER ({})", self.window(spec)));
+                }
+            }
+        }
+        text
     }
+
+    fn sorted(&self, keys: &[ast::OrderByExpr]) -> String {
+        let keys = keys.iter().map(|key| {
+            let mut text = self.print(&key.expr, Parent::Free);
+            let desc = matches!(key.options.sort, Some(ast::OrderBySort::Desc));
+            if desc {
+                text.push_str(" DESC");
+            }
+            match key.options.nulls_first {
+                Some(true) if !desc => text.push_str(" NULLS FIRST"),
+                Some(false) if desc => text.push_str(" NULLS LAST"),
+                _ => {}
+            }
+            text
+        });
+        keys.collect::<Vec<_>>().join(", ")
+    }
+
+    fn window(&self, spec: &ast::WindowSpec) -> String {
+        let mut parts = Vec::new();
+        if let Some(name) = &spec.window_name {
+            parts.push(quote_ident(&fold(name)));
+        }
+        if !spec.partition_by.is_empty() {
+            let keys = spec.partition_by.iter();
+            let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
+            parts.push(format!("PARTITION BY {}", keys.join(", ")));
+        }
+        if !spec.order_by.is_empty() {
+            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_by)));
+        }
+        if let Some(frame) = &spec.window_frame {
+            let bound = |b: &ast::WindowFrameBound| match b {
+                ast::WindowFrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+                ast::WindowFrameBound::Preceding(None) => "UNBOUNDED PRECEDING".to_owned(),
+                ast::WindowFrameBound::Following(None) => "UNBOUNDED FOLLOWING".to_owned(),
+                ast::WindowFrameBound::Preceding(Some(e)) => {
+                    format!("{} PRECEDING", self.print(e, Parent::Free))
+                }
+                ast::WindowFrameBound::Following(Some(e)) => {
+                    format!("{} FOLLOWING", self.print(e, Parent::Free))
+                }
+            };
+            let start = bound(&frame.start_bound);
+            parts.push(match &frame.end_bound {
+                Some(end) => format!("{} BETWEEN {start} AND {}", frame.units, bound(end)),
+                None => format!("{} {start}", frame.units),
+            });
+        }
+        parts.join(" ")
+    }
+}
+
+/// Functions without parentheses.
+fn keyword_of(name: &str) -> bool {
+    [
+        "current_date",
+        "current_timestamp",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "current_user",
+        "session_user",
+        "current_role",
+        "user",
+        "current_catalog",
+        "current_schema",
+    ]
+    .contains(&name)
+}
+
+/// The name of a function.
+fn quote_call(name: &str) -> String {
+    let parts = name
+        .split('.')
+        .map(|part| quote_ident(part.trim_matches('"')));
+    parts.collect::<Vec<_>>().join(".")
 }
 
 fn stripped(mut expr: &Expr) -> &Expr {

@@ -408,10 +408,12 @@ pub enum LockWait {
 /// A condition every stored row must not make false.
 #[derive(Clone)]
 pub struct Check {
-    /// Constraint name.
+    /// Constraint's or view's name.
     pub name: String,
     /// Over the table's full row (all attribute positions, dropped ones NULL).
     pub expr: Expr,
+    /// WITH CHECK OPTION of the view of that name, not a constraint.
+    pub view: bool,
 }
 
 /// INSERT: for each source row, `values` gives the full row.

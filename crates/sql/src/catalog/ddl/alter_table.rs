@@ -87,7 +87,11 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 _ => Err(wrong_kind(&name, "a table")),
             };
         }
-        RelationKind::View(_) => return Err(SqlError::unsupported("ALTER TABLE of a view")),
+        RelationKind::View(_) => {
+            return super::alter_view::as_table(oid, &alter.operations, cx)
+                .await
+                .map(|()| tag);
+        }
         RelationKind::Table => {}
     }
     if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
@@ -122,7 +126,7 @@ pub(super) fn system_relation(name: &str) -> SqlError {
     )
 }
 
-fn owner(owner: &ast::Owner) -> Result<()> {
+pub(super) fn owner(owner: &ast::Owner) -> Result<()> {
     match owner {
         ast::Owner::Ident(role) if fold(role) != "postgres" => Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,

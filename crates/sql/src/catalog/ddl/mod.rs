@@ -10,6 +10,7 @@
 
 mod alter_column;
 mod alter_table;
+mod alter_view;
 mod columns;
 mod comment;
 mod constraints;
@@ -106,7 +107,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
                 return Err(SqlError::unsupported(command.tag()));
             }
             ViewCommand::Create(create) => view::create(create, cx).await?,
-            ViewCommand::Alter(_) | ViewCommand::Refresh { .. } => {
+            ViewCommand::Alter(alter) => {
+                alter_view::execute(&alter.alter, alter.materialized, cx).await?;
+            }
+            ViewCommand::Refresh { .. } => {
                 return Err(SqlError::unsupported(command.tag()));
             }
         }

@@ -134,9 +134,9 @@ pub(super) fn columns(
 }
 
 /// Options of a view, `name=value`, in the order of the statement.
-fn options(create: &CreateView) -> Result<Vec<String>> {
+pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
     let mut all = Vec::new();
-    for option in &create.options {
+    for option in options {
         let (name, value) = match option {
             ast::SqlOption::KeyValue { key, value } => {
                 let value = value.to_string();
@@ -161,6 +161,21 @@ fn options(create: &CreateView) -> Result<Vec<String>> {
         }
         all.push(format!("{name}={value}"));
     }
+    Ok(all)
+}
+
+/// The check option among a view's options.
+pub(super) fn check_of(options: &[String]) -> Option<parse::CheckOption> {
+    options.iter().rev().find_map(|o| match o.as_str() {
+        "check_option=local" => Some(parse::CheckOption::Local),
+        "check_option=cascaded" => Some(parse::CheckOption::Cascaded),
+        _ => None,
+    })
+}
+
+/// Options, WITH CHECK OPTION among them.
+fn options(create: &CreateView) -> Result<Vec<String>> {
+    let mut all = parameters(&create.options)?;
     if let Some(check) = create.check {
         all.push(format!("check_option={}", check.word()));
     }
@@ -191,11 +206,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         "CREATE VIEW specifies more column names than columns",
     )?;
     let options = options(create)?;
-    let check = options.iter().rev().find_map(|o| match o.as_str() {
-        "check_option=local" => Some(parse::CheckOption::Local),
-        "check_option=cascaded" => Some(parse::CheckOption::Cascaded),
-        _ => None,
-    });
+    let check = check_of(&options);
     let (query, sources) = numbered(create, &bound, cx.text)?;
     let catalog = cx.catalog()?;
     let there = catalog.names.get(&(schema.oid, name.clone())).copied();
@@ -221,6 +232,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         storage: TableId(oid),
         schema_version: 0,
     };
+    refuse_check(&relation, cx)?;
     super::create_table::make_storage(cx, relation.storage);
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
@@ -288,8 +300,21 @@ async fn replace(
     let mut relation = Relation::clone(&old);
     relation.columns = columns;
     relation.kind = RelationKind::View(Arc::new(new));
+    refuse_check(&relation, cx)?;
     cx.state.push(Change::Options(oid, options));
     cx.update_relation(relation).await.map(drop)
+}
+
+/// 0A000 for WITH CHECK OPTION on a view that nothing is written through.
+pub(super) fn refuse_check(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    if !matches!(&relation.kind, RelationKind::View(view) if view.check.is_some()) {
+        return Ok(());
+    }
+    let catalog = cx.catalog()?;
+    let relation = Arc::new(relation.clone());
+    with_planner(cx, &catalog, |plan| {
+        bind::check_option_allowed(&relation, plan)
+    })
 }
 
 /// 0A000 for a column that a view reads: its type stays.

@@ -5,7 +5,7 @@ use crate::catalog::pg_catalog::cells::{Nil, row};
 use crate::catalog::pg_catalog::{OWNER_NAME, plain_type_name};
 use crate::catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
-    Timing, VirtualContext,
+    Timing, VirtualContext, viewdef,
 };
 use crate::error::Result;
 use crate::parse::CheckOption;
@@ -100,8 +100,13 @@ pub(super) fn tables(cx: &VirtualContext<'_>) -> Rows {
             !view,
         )
     });
+    let catalog = Arc::new(cx.catalog.clone());
     let user = readable(cx).map(|t| match t.kind {
-        RelationKind::View(_) => entry(&t.schema_name, &t.name, "VIEW", false),
+        RelationKind::View(_) => {
+            let columns = viewdef::updatable(&catalog, t, cx.session);
+            let insertable = columns.is_some_and(|c| c.contains(&true));
+            entry(&t.schema_name, &t.name, "VIEW", insertable)
+        }
         _ => entry(&t.schema_name, &t.name, "BASE TABLE", true),
     });
     Ok(system.chain(user).collect())
@@ -125,26 +130,33 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
                 "NO"
             ]
         });
-    let user = relations(cx).into_iter().filter_map(|r| match &r.kind {
-        RelationKind::View(view) => Some(row![
+    let mut rows: Vec<Vec<Datum>> = rows.collect();
+    let catalog = Arc::new(cx.catalog.clone());
+    for r in relations(cx) {
+        let RelationKind::View(view) = &r.kind else {
+            continue;
+        };
+        let definition = viewdef::text(&catalog, r, false, cx.session)?;
+        let columns = viewdef::updatable(&catalog, r, cx.session);
+        let updatable = columns.is_some_and(|c| c.contains(&true));
+        rows.push(row![
             &cx.catalog.database_name,
             &r.schema_name,
             &r.name,
-            Nil,
+            definition,
             match view.check {
                 None => "NONE",
                 Some(CheckOption::Local) => "LOCAL",
                 Some(CheckOption::Cascaded) => "CASCADED",
             },
-            "NO",
-            "NO",
+            yes_no(updatable),
+            yes_no(updatable),
             "NO",
             "NO",
             "NO"
-        ]),
-        _ => None,
-    });
-    Ok(rows.chain(user).collect())
+        ]);
+    }
+    Ok(rows)
 }
 
 struct Shape {
@@ -297,8 +309,19 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
             ));
         }
     }
+    let catalog = Arc::new(cx.catalog.clone());
     for table in readable(cx) {
+        let through = match table.kind {
+            RelationKind::View(_) => {
+                Some(viewdef::updatable(&catalog, table, cx.session).unwrap_or_default())
+            }
+            _ => None,
+        };
         for (position, column) in live(table) {
+            let updatable = match &through {
+                Some(columns) => columns.get(position).copied().unwrap_or(false),
+                None => true,
+            };
             let sequence = column
                 .identity
                 .and(column.sequence)
@@ -313,7 +336,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 column,
                 position + 1,
                 identity,
-                true,
+                updatable,
             ));
         }
     }

@@ -3,9 +3,10 @@
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
 use super::{OWNER_NAME, is_view};
-use crate::catalog::{Relation, RelationKind, VirtualContext};
+use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::{Datum, info};
+use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -42,11 +43,15 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
     let system = super::tables()
         .filter(|t| is_view(t))
         .map(|t| row![t.schema, t.name, OWNER_NAME, Nil]);
-    let user = ordered(cx.catalog)
-        .into_iter()
-        .filter(|r| matches!(r.kind, RelationKind::View(_)))
-        .map(|r| row![&r.schema_name, &r.name, OWNER_NAME, Nil]);
-    Ok(system.chain(user).collect())
+    let mut rows: Vec<Vec<Datum>> = system.collect();
+    let catalog = Arc::new(cx.catalog.clone());
+    for r in ordered(&catalog) {
+        if matches!(r.kind, RelationKind::View(_)) {
+            let definition = viewdef::text(&catalog, r, false, cx.session)?;
+            rows.push(row![&r.schema_name, &r.name, OWNER_NAME, definition]);
+        }
+    }
+    Ok(rows)
 }
 
 /// `pg_indexes`

@@ -117,6 +117,7 @@ fn not_null_and_check_show_the_failing_row() {
     }
     let check = || {
         vec![Check {
+            view: false,
             name: "t_c_check".to_owned(),
             expr: binary(">", column(2, BIGINT), big(0)),
         }]

@@ -181,6 +181,11 @@ pub(crate) fn check_violation(
     row: &[Datum],
     session: &dyn Context,
 ) -> SqlError {
+    if check.view {
+        let message = format!("new row violates check option for view \"{}\"", check.name);
+        return SqlError::new(SqlState::new(b"44000"), message)
+            .detail(failing_row(relation, row, session));
+    }
     let message = format!(
         "new row for relation \"{}\" violates check constraint \"{}\"",
         relation.name, check.name

@@ -1,0 +1,917 @@
+//! A view's query in the form in which PostgreSQL shows it: `*` written out, columns qualified, names as they are now, types of
+//! constants and implicit coercions explicit, sorting and grouping by expressions.
+//!
+//! The result is a tree again, which `catalog::print_query` lays out. Names are looked up with the binder's own scopes, so that they
+//! mean here what they mean when the view is read.
+
+use super::names::{fold_ident, output_name};
+use super::operator::strip;
+use super::scope::NsWhat;
+use super::typed::{Names, explicit_in};
+use super::{Binder, Clause, Frame, Source};
+use crate::catalog::{Catalog, Relation, RelationKind, View, calls};
+use crate::error::{Result, SqlError};
+use crate::func::Context;
+use crate::plan::PlanContext;
+use crate::value::SqlType;
+use sqlparser::ast::{self, Expr as Ast, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// How a FROM item and its columns are called in the text.
+#[derive(Clone, Default)]
+struct Shown {
+    name: String,
+    columns: Vec<String>,
+}
+
+/// One query level: what stands for each of the binder's names there.
+struct Level {
+    frame: usize,
+    items: Vec<Shown>,
+}
+
+struct Definer<'b, 'a> {
+    binder: &'b mut Binder<'a>,
+    levels: Vec<Level>,
+    /// Names that the query around WITH queries has.
+    reserved: Vec<String>,
+    session: &'a dyn Context,
+    catalog: &'a Catalog,
+    path: &'a [String],
+}
+
+/// The query of a view, ready to be printed.
+pub fn view_query_shown(
+    relation: &Relation,
+    view: &Arc<View>,
+    cx: &PlanContext<'_>,
+) -> Result<ast::Query> {
+    let mut binder = Binder::new(cx, "");
+    binder.view_body(relation, view, |binder, tree| {
+        // Views that it reads stay FROM items.
+        binder.recorded = Some(Vec::new());
+        let mut definer = Definer {
+            session: cx.session,
+            catalog: cx.catalog,
+            path: cx.search_path,
+            binder,
+            levels: Vec::new(),
+            reserved: Vec::new(),
+        };
+        definer.query(tree)
+    })
+}
+
+fn ident(name: &str) -> ast::Ident {
+    ast::Ident::with_quote('"', name)
+}
+
+fn located(parts: &[&str]) -> Ast {
+    match parts {
+        [one] => Ast::Identifier(ident(one)),
+        many => Ast::CompoundIdentifier(many.iter().map(|p| ident(p)).collect()),
+    }
+}
+
+/// The binder's scopes as the typer asks them.
+struct Scopes<'s, 'b, 'a>(RefCell<&'s mut Definer<'b, 'a>>);
+
+impl Names for Scopes<'_, '_, '_> {
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
+        self.type_of(&Ast::CompoundIdentifier(name.to_vec()))
+    }
+
+    fn type_of(&self, expr: &Ast) -> Option<SqlType> {
+        let mut definer = self.0.borrow_mut();
+        let expr = match expr {
+            Ast::CompoundIdentifier(parts) if parts.len() == 1 => Ast::Identifier(parts[0].clone()),
+            other => other.clone(),
+        };
+        let binder = &mut *definer.binder;
+        let frame = binder.frames.last_mut()?;
+        let (aggregates, sets) = (frame.aggregates.len(), frame.sets.len());
+        let ty = binder
+            .in_clause(Clause::Select, |b| b.expr(&expr))
+            .ok()
+            .map(|e| e.ty());
+        let frame = binder.frames.last_mut()?;
+        frame.aggregates.truncate(aggregates);
+        frame.sets.truncate(sets);
+        ty
+    }
+}
+
+/// Puts names as they are now, and queries in their shown form, into an expression.
+struct Renamer<'s, 'b, 'a> {
+    definer: &'s mut Definer<'b, 'a>,
+    /// Inside a query, which has been done already.
+    depth: usize,
+    error: Option<SqlError>,
+}
+
+impl VisitorMut for Renamer<'_, '_, '_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        let query = match expr {
+            Ast::Subquery(query)
+            | Ast::Exists {
+                subquery: query, ..
+            }
+            | Ast::InSubquery {
+                subquery: query, ..
+            } => Some(query),
+            Ast::Function(ast::Function {
+                args: ast::FunctionArguments::Subquery(query),
+                ..
+            }) => Some(query),
+            _ => None,
+        };
+        if let Some(query) = query {
+            match self.definer.query(query) {
+                Ok(shown) => **query = shown,
+                Err(error) => {
+                    self.error = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        let found = match expr {
+            Ast::Identifier(name) => self.definer.locate(std::slice::from_ref(name)),
+            Ast::CompoundIdentifier(parts) => self.definer.locate(parts),
+            _ => None,
+        };
+        if let Some(found) = found {
+            *expr = found;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Definer<'_, '_> {
+    /// A column's name as it is shown.
+    fn locate(&self, parts: &[ast::Ident]) -> Option<Ast> {
+        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+        for level in self.levels.iter().rev() {
+            let ns = &self.binder.frames.get(level.frame)?.ns;
+            let (rel, column) = match names.as_slice() {
+                [column] => (None, column),
+                [rel, column] => (Some((None, rel)), column),
+                [schema, rel, column] => (Some((Some(schema), rel)), column),
+                _ => return None,
+            };
+            for (index, item) in ns.iter().enumerate() {
+                let here = match rel {
+                    None => item.columns_visible,
+                    Some((schema, rel)) => {
+                        item.rel_visible
+                            && *item.alias == **rel
+                            && schema.is_none_or(|s| item.schema.as_deref() == Some(s))
+                    }
+                };
+                if !here {
+                    continue;
+                }
+                let found = item
+                    .columns
+                    .iter()
+                    .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone));
+                if let Some(at) = found {
+                    return Some(self.shown_column(level, index, at));
+                }
+            }
+        }
+        None
+    }
+
+    /// Column `at` of a level's item as it is shown: under the table it comes from, unless a join has merged it.
+    fn shown_column(&self, level: &Level, index: usize, at: usize) -> Ast {
+        let ns = &self.binder.frames[level.frame].ns;
+        let column = &ns[index].columns[at];
+        let own = |index: usize, at: usize| {
+            let shown = &level.items[index];
+            located(&[&shown.name, &shown.columns[at]])
+        };
+        if !level.items[index].name.is_empty() {
+            return own(index, at);
+        }
+        if let NsWhat::Column(id) = &column.what {
+            for (other, item) in ns.iter().enumerate() {
+                let here = item
+                    .columns
+                    .iter()
+                    .position(|c| matches!(c.what, NsWhat::Column(i) if i == *id));
+                if let Some(here) = here
+                    && !level.items[other].name.is_empty()
+                {
+                    return own(other, here);
+                }
+            }
+        }
+        located(&[&column.name])
+    }
+
+    /// An expression in its shown form.
+    fn expr(&mut self, expr: &Ast) -> Result<Ast> {
+        let session = self.session;
+        let typed = {
+            let scopes = Scopes(RefCell::new(self));
+            explicit_in(expr, &scopes, session)
+        };
+        self.renamed(typed)
+    }
+
+    fn renamed(&mut self, mut expr: Ast) -> Result<Ast> {
+        let mut renamer = Renamer {
+            definer: self,
+            depth: 0,
+            error: None,
+        };
+        let _ = expr.visit(&mut renamer);
+        match renamer.error {
+            Some(error) => Err(error),
+            None => Ok(expr),
+        }
+    }
+
+    fn query(&mut self, query: &ast::Query) -> Result<ast::Query> {
+        let mut shown = query.clone();
+        let frames = self.binder.frames.len();
+        let levels = self.levels.len();
+        let done = self.query_parts(query, &mut shown);
+        self.binder.frames.truncate(frames);
+        self.levels.truncate(levels);
+        done.map(|()| shown)
+    }
+
+    fn query_parts(&mut self, query: &ast::Query, shown: &mut ast::Query) -> Result<()> {
+        if let Some(with) = &query.with {
+            let mut rest = shown.clone();
+            let mut parts = with.clone();
+            self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
+            shown.with = Some(parts);
+            shown.order_by = rest.order_by;
+            return Ok(());
+        }
+        let mut rest = shown.clone();
+        *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
+        shown.order_by = rest.order_by;
+        Ok(())
+    }
+
+    fn with_parts(
+        &mut self,
+        query: &ast::Query,
+        with: &ast::With,
+        parts: &mut ast::With,
+        body: &mut SetExpr,
+        rest: &mut ast::Query,
+    ) -> Result<()> {
+        self.binder.frames.push(Frame::new());
+        for cte in &with.cte_tables {
+            self.binder.cte(cte, with.recursive)?;
+        }
+        // The query itself comes first: names inside of the WITH queries give way to its own.
+        let (frame, level) = (self.binder.frames.len(), self.levels.len());
+        *body = self.body(query.body.as_ref(), query, rest)?;
+        let own = self.levels.iter().skip(level).flat_map(|l| &l.items);
+        let own: Vec<String> = own.map(|i| i.name.clone()).collect();
+        let reserved = self.reserved.len();
+        self.reserved.extend(own);
+        self.levels.truncate(level);
+        self.binder.frames.truncate(frame);
+        let all = std::mem::take(&mut self.binder.frame()?.ctes);
+        for (at, (cte, shown)) in with
+            .cte_tables
+            .iter()
+            .zip(&mut parts.cte_tables)
+            .enumerate()
+        {
+            // A WITH query sees those before it, and a recursive one itself.
+            let seen = all
+                .get(..at + usize::from(with.recursive))
+                .unwrap_or_default();
+            self.binder.frame()?.ctes = seen.to_vec();
+            *shown.query = self.query(&cte.query)?;
+            shown.alias.name = ident(&fold_ident(&shown.alias.name));
+            for column in &mut shown.alias.columns {
+                column.name = ident(&fold_ident(&column.name));
+            }
+        }
+        self.binder.frame()?.ctes = all;
+        self.reserved.truncate(reserved);
+        Ok(())
+    }
+
+    fn body(
+        &mut self,
+        body: &SetExpr,
+        query: &ast::Query,
+        shown: &mut ast::Query,
+    ) -> Result<SetExpr> {
+        Ok(match body {
+            SetExpr::Select(select) => {
+                SetExpr::Select(Box::new(self.select(select, query, shown)?))
+            }
+            SetExpr::Query(inner) => SetExpr::Query(Box::new(self.query(inner)?)),
+            SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => {
+                let mut ignored = shown.clone();
+                let left = self.leaf(left, query, &mut ignored)?;
+                let right = self.leaf(right, query, &mut ignored)?;
+                let names = output_names(&left);
+                self.positions(shown, &names);
+                SetExpr::SetOperation {
+                    op: *op,
+                    set_quantifier: *set_quantifier,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                }
+            }
+            SetExpr::Values(values) => {
+                let mut values = values.clone();
+                self.binder.frames.push(Frame::new());
+                for row in &mut values.rows {
+                    for e in &mut row.content {
+                        *e = self.expr(e)?;
+                    }
+                }
+                self.binder.frames.pop();
+                SetExpr::Values(values)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// A side of a set operation: without the clauses of the query around it.
+    fn leaf(
+        &mut self,
+        side: &SetExpr,
+        query: &ast::Query,
+        shown: &mut ast::Query,
+    ) -> Result<SetExpr> {
+        let (frames, levels) = (self.binder.frames.len(), self.levels.len());
+        shown.order_by = None;
+        shown.limit_clause = None;
+        let bare = ast::Query {
+            order_by: None,
+            limit_clause: None,
+            fetch: None,
+            with: None,
+            ..query.clone()
+        };
+        let done = self.body(side, &bare, shown);
+        self.binder.frames.truncate(frames);
+        self.levels.truncate(levels);
+        done
+    }
+
+    /// ORDER BY of a set operation: by the number of the column.
+    fn positions(&self, shown: &mut ast::Query, names: &[String]) {
+        let Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) = &mut shown.order_by
+        else {
+            return;
+        };
+        for item in items {
+            if let Ast::Identifier(name) = strip(&item.expr)
+                && let Some(at) = names.iter().position(|n| *n == fold_ident(name))
+            {
+                item.expr = number(at + 1);
+            }
+        }
+    }
+
+    fn select(
+        &mut self,
+        select: &ast::Select,
+        query: &ast::Query,
+        shown_query: &mut ast::Query,
+    ) -> Result<ast::Select> {
+        let mut shown = select.clone();
+        self.binder.frames.push(Frame::new());
+        let frame = self.binder.frames.len() - 1;
+        self.binder.bind_from(&select.from)?;
+        let items = self.names(&select.from);
+        self.levels.push(Level { frame, items });
+        let mut at = 0;
+        for (table, shown) in select.from.iter().zip(&mut shown.from) {
+            let start = at;
+            self.joined(table, shown, start, &mut at)?;
+        }
+
+        // The select list, `*` written out; each with its name.
+        let mut list: Vec<(Ast, Ast, String)> = Vec::new();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(e) => {
+                    list.push((e.clone(), self.expr(e)?, output_name(e)));
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    list.push((expr.clone(), self.expr(expr)?, fold_ident(alias)));
+                }
+                SelectItem::Wildcard(_) => self.star(None, &mut list),
+                SelectItem::QualifiedWildcard(kind, _) => {
+                    let name = kind.to_string();
+                    let parts = crate::catalog::text::split_qualified(&name)?;
+                    self.star(parts.last().map(String::as_str), &mut list);
+                }
+                SelectItem::ExprWithAliases { .. } => {}
+            }
+        }
+        shown.projection = list
+            .iter()
+            .map(|(_, e, name)| SelectItem::ExprWithAlias {
+                expr: e.clone(),
+                alias: ident(name),
+            })
+            .collect();
+        if let Some(condition) = &select.selection {
+            shown.selection = Some(self.expr(condition)?);
+        }
+        if let Some(having) = &select.having {
+            shown.having = Some(self.expr(having)?);
+        }
+        if let ast::GroupByExpr::Expressions(items, _) = &mut shown.group_by {
+            for item in items {
+                *item = self.key(item, &list, true)?;
+            }
+        }
+        if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
+            for item in items {
+                *item = self.key(item, &list, false)?;
+            }
+        }
+        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by)
+            && let ast::OrderByKind::Expressions(items) = &order.kind
+            && let ast::OrderByKind::Expressions(shown) = &mut shown.kind
+        {
+            for (item, shown) in items.iter().zip(shown) {
+                shown.expr = self.key(&item.expr, &list, false)?;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Something to sort or group by: a column of the list by its number or name is its expression.
+    fn key(&mut self, item: &Ast, list: &[(Ast, Ast, String)], group: bool) -> Result<Ast> {
+        if let Ast::Value(value) = item
+            && let ast::Value::Number(digits, _) = &value.value
+            && let Ok(at) = digits.parse::<usize>()
+            && let Some((_, shown, _)) = at.checked_sub(1).and_then(|i| list.get(i))
+        {
+            return Ok(shown.clone());
+        }
+        if let Ast::Identifier(name) = item {
+            let found = list.iter().find(|(_, _, n)| *n == fold_ident(name));
+            let own = self.own_column(name);
+            if let Some((_, shown, _)) = found
+                && !(group && own)
+            {
+                return Ok(shown.clone());
+            }
+        }
+        self.expr(item)
+    }
+
+    /// Is it a column of this level's FROM?
+    fn own_column(&self, name: &ast::Ident) -> bool {
+        let name = fold_ident(name);
+        let items = self.binder.frames.last().map(|f| f.ns.as_slice());
+        items.unwrap_or_default().iter().any(|i| {
+            i.columns_visible
+                && i.columns
+                    .iter()
+                    .any(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone))
+        })
+    }
+
+    fn star(&self, rel: Option<&str>, list: &mut Vec<(Ast, Ast, String)>) {
+        let Some(level) = self.levels.last() else {
+            return;
+        };
+        for (index, item) in self.binder.frames[level.frame].ns.iter().enumerate() {
+            let here = match rel {
+                None => item.columns_visible,
+                Some(rel) => item.rel_visible && *item.alias == *rel,
+            };
+            if !here {
+                continue;
+            }
+            for (at, column) in item.columns.iter().enumerate() {
+                if !matches!(column.what, NsWhat::Gone) {
+                    let shown = self.shown_column(level, index, at);
+                    list.push((shown.clone(), shown, column.name.to_string()));
+                }
+            }
+        }
+    }
+
+    /// What the innermost frame's items are called: a table by its present name, each name once.
+    fn names(&self, from: &[ast::TableWithJoins]) -> Vec<Shown> {
+        let mut aliases = Vec::new();
+        for table in from {
+            self.aliases(table, &mut aliases);
+        }
+        let mut aliases = aliases.into_iter();
+        let mut items: Vec<Shown> = Vec::new();
+        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
+        for item in ns.unwrap_or_default() {
+            if item.alias.is_empty() {
+                items.push(Shown {
+                    name: String::new(),
+                    columns: item.columns.iter().map(|c| c.name.to_string()).collect(),
+                });
+                continue;
+            }
+            let given: Option<&ast::TableAlias> = aliases.next().flatten();
+            let relation = self.relation_of(item);
+            let base = match (given, relation) {
+                (None, Some(relation)) => relation.name.clone(),
+                _ => item.alias.to_string(),
+            };
+            let mut name = base.clone();
+            let mut pass = 0;
+            let taken = |name: &str| {
+                items.iter().any(|i| i.name == name)
+                    || self.reserved.iter().any(|r| r == name)
+                    || self
+                        .levels
+                        .iter()
+                        .any(|l| l.items.iter().any(|i| i.name == name))
+            };
+            while taken(&name) {
+                pass += 1;
+                name = format!("{base}_{pass}");
+            }
+            let renamed = given.map_or(0, |a| a.columns.len());
+            let mut live = 0;
+            let columns = item.columns.iter().enumerate().map(|(at, c)| {
+                let gone = matches!(c.what, NsWhat::Gone);
+                let by_alias = !gone && live < renamed;
+                live += usize::from(!gone);
+                match relation.and_then(|r| r.columns.get(at)) {
+                    Some(column) if !by_alias => column.name.clone(),
+                    _ => c.name.to_string(),
+                }
+            });
+            let columns = columns.collect();
+            items.push(Shown { name, columns });
+        }
+        items
+    }
+
+    /// The relation that an item is.
+    fn relation_of(&self, item: &super::scope::NsItem) -> Option<&Arc<Relation>> {
+        let first = item.columns.iter().find_map(|c| match c.what {
+            NsWhat::Column(id) => Some(id),
+            _ => None,
+        })?;
+        let info = self.binder.info(first);
+        let rel = self.binder.rels.get(info.rel)?;
+        let oid = info.origin.0;
+        let found = self.catalog.relations.get(&oid)?;
+        let is_view = matches!(found.kind, RelationKind::View(_));
+        match &rel.source {
+            Source::Table(table) => Some(table),
+            Source::Virtual(relation, _) => Some(relation),
+            // A subquery's column may come from a table; the item is none.
+            Source::Plan(_) if is_view && item.is_relation() => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The aliases of the named items of FROM, in the order in which the binder has them.
+    fn aliases<'t>(
+        &self,
+        table: &'t ast::TableWithJoins,
+        out: &mut Vec<Option<&'t ast::TableAlias>>,
+    ) {
+        let factors =
+            std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation));
+        for factor in factors {
+            match factor {
+                TableFactor::NestedJoin {
+                    table_with_joins,
+                    alias,
+                } => {
+                    self.aliases(table_with_joins, out);
+                    if let Some(alias) = alias {
+                        out.push(Some(alias));
+                    }
+                }
+                TableFactor::Table { alias, .. }
+                | TableFactor::Derived { alias, .. }
+                | TableFactor::Function { alias, .. }
+                | TableFactor::UNNEST { alias, .. } => out.push(alias.as_ref()),
+                _ => out.push(None),
+            }
+        }
+    }
+
+    /// Brings a table with its joins to its shown form; `at` counts the binder's items.
+    fn joined(
+        &mut self,
+        table: &ast::TableWithJoins,
+        shown: &mut ast::TableWithJoins,
+        start: usize,
+        at: &mut usize,
+    ) -> Result<()> {
+        self.factor(&table.relation, &mut shown.relation, at)?;
+        for (join, shown) in table.joins.iter().zip(&mut shown.joins) {
+            let middle = *at;
+            self.factor(&join.relation, &mut shown.relation, at)?;
+            let Some(constraint) = constraint_of(&mut shown.join_operator) else {
+                continue;
+            };
+            match constraint {
+                ast::JoinConstraint::On(condition) => {
+                    // Only what the join joins is in sight.
+                    let frame = self.binder.frame()?;
+                    let rest = frame.ns.split_off((*at).min(frame.ns.len()));
+                    let mut flags = Vec::new();
+                    for item in frame.ns.iter_mut().skip(start) {
+                        flags.push(item.columns_visible);
+                        item.columns_visible |= !item.alias.is_empty();
+                    }
+                    let done = self.expr(condition);
+                    let frame = self.binder.frame()?;
+                    for (item, flag) in frame.ns.iter_mut().skip(start).zip(flags) {
+                        item.columns_visible = flag;
+                    }
+                    frame.ns.extend(rest);
+                    *condition = done?;
+                }
+                ast::JoinConstraint::Natural => {
+                    let names = self.common(start, middle, *at);
+                    *constraint = ast::JoinConstraint::Using(
+                        names
+                            .iter()
+                            .map(|n| ast::ObjectName::from(vec![ident(n)]))
+                            .collect(),
+                    );
+                    *at += 1;
+                }
+                ast::JoinConstraint::Using(names) => {
+                    for name in names {
+                        if let Some(part) = name.0.last().and_then(|p| p.as_ident()) {
+                            *name = ast::ObjectName::from(vec![ident(&fold_ident(part))]);
+                        }
+                    }
+                    *at += 1;
+                }
+                ast::JoinConstraint::None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns that the two sides of a natural join have in common.
+    fn common(&self, start: usize, middle: usize, end: usize) -> Vec<String> {
+        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
+        let ns = ns.unwrap_or_default();
+        let names = |from: usize, to: usize| -> Vec<String> {
+            let mut all: Vec<String> = Vec::new();
+            for item in ns.get(from..to).unwrap_or_default() {
+                for column in &item.columns {
+                    let name = column.name.to_string();
+                    if !matches!(column.what, NsWhat::Gone) && !all.contains(&name) {
+                        all.push(name);
+                    }
+                }
+            }
+            all
+        };
+        let right = names(middle, end);
+        let mut left = names(start, middle);
+        left.retain(|name| right.contains(name));
+        left
+    }
+
+    fn factor(
+        &mut self,
+        factor: &TableFactor,
+        shown: &mut TableFactor,
+        at: &mut usize,
+    ) -> Result<()> {
+        if let (
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            },
+            TableFactor::NestedJoin {
+                table_with_joins: shown_joins,
+                alias: shown_alias,
+            },
+        ) = (factor, &mut *shown)
+        {
+            let start = *at;
+            self.joined(table_with_joins, shown_joins, start, at)?;
+            if let Some(alias) = alias {
+                *shown_alias = Some(self.alias_of(alias, *at));
+                *at += 1;
+            }
+            return Ok(());
+        }
+        let index = *at;
+        *at += 1;
+        let item = self.levels.last().and_then(|l| l.items.get(index)).cloned();
+        let item = item.unwrap_or_default();
+        match shown {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            } => {
+                let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
+                let relation = ns.and_then(|i| self.relation_of(i)).cloned();
+                if let Some(relation) = relation {
+                    let text = calls::relation_text(self.catalog, relation.oid, self.path);
+                    let parts = match text {
+                        Some(text) => crate::catalog::text::split_qualified(&text)?,
+                        None => vec![relation.name.clone()],
+                    };
+                    *name =
+                        ast::ObjectName::from(parts.iter().map(|p| ident(p)).collect::<Vec<_>>());
+                    *alias = match alias.take() {
+                        Some(alias) => Some(self.alias_of(&alias, index)),
+                        None if item.name != relation.name => Some(plain_alias(&item.name)),
+                        None => None,
+                    };
+                } else {
+                    // A WITH query.
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(fold_ident);
+                    let own = own.unwrap_or_default();
+                    *name = ast::ObjectName::from(vec![ident(&own)]);
+                    *alias = match alias.take() {
+                        Some(alias) => Some(self.alias_of(&alias, index)),
+                        None if item.name != own => Some(plain_alias(&item.name)),
+                        None => None,
+                    };
+                }
+            }
+            TableFactor::Table {
+                args: Some(args),
+                alias,
+                ..
+            } => {
+                self.arguments(&mut args.args)?;
+                *alias = Some(self.function_alias(alias.as_ref(), index));
+            }
+            TableFactor::Function { args, alias, .. } => {
+                self.arguments(args)?;
+                *alias = Some(self.function_alias(alias.as_ref(), index));
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, ..
+            } => {
+                for e in array_exprs {
+                    *e = self.expr(e)?;
+                }
+                *alias = Some(self.function_alias(alias.as_ref(), index));
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => {
+                let hidden = match lateral {
+                    true => Vec::new(),
+                    false => std::mem::take(&mut self.binder.frame()?.ns),
+                };
+                let done = self.query(subquery);
+                if !*lateral {
+                    self.binder.frame()?.ns = hidden;
+                }
+                **subquery = done?;
+                if let Some(given) = alias.take() {
+                    *alias = Some(self.alias_of(&given, index));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn arguments(&mut self, args: &mut [ast::FunctionArg]) -> Result<()> {
+        for arg in args {
+            if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
+                *e = self.expr(e)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An alias with its columns as they are called now.
+    fn alias_of(&self, alias: &ast::TableAlias, index: usize) -> ast::TableAlias {
+        let item = self.levels.last().and_then(|l| l.items.get(index));
+        let mut shown = plain_alias(item.map_or("", |i| i.name.as_str()));
+        if !alias.columns.is_empty() {
+            shown.columns = self.column_aliases(index);
+        }
+        shown
+    }
+
+    /// A function's: its columns are always told.
+    fn function_alias(&self, _: Option<&ast::TableAlias>, index: usize) -> ast::TableAlias {
+        let item = self.levels.last().and_then(|l| l.items.get(index));
+        let mut shown = plain_alias(item.map_or("", |i| i.name.as_str()));
+        shown.columns = self.column_aliases(index);
+        shown
+    }
+
+    fn column_aliases(&self, index: usize) -> Vec<ast::TableAliasColumnDef> {
+        let item = self.levels.last().and_then(|l| l.items.get(index));
+        let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
+        let (Some(item), Some(ns)) = (item, ns) else {
+            return Vec::new();
+        };
+        item.columns
+            .iter()
+            .zip(&ns.columns)
+            .filter(|(_, c)| !matches!(c.what, NsWhat::Gone))
+            .map(|(name, _)| ast::TableAliasColumnDef {
+                name: ident(name),
+                data_type: None,
+            })
+            .collect()
+    }
+}
+
+fn plain_alias(name: &str) -> ast::TableAlias {
+    ast::TableAlias {
+        explicit: false,
+        name: ident(name),
+        columns: Vec::new(),
+        at: None,
+    }
+}
+
+fn number(n: usize) -> Ast {
+    Ast::Value(ast::Value::Number(n.to_string(), false).into())
+}
+
+/// The names of a query's columns.
+fn output_names(body: &SetExpr) -> Vec<String> {
+    match body {
+        SetExpr::Select(select) => select
+            .projection
+            .iter()
+            .map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+                _ => String::new(),
+            })
+            .collect(),
+        SetExpr::SetOperation { left, .. } => output_names(left),
+        SetExpr::Query(query) => output_names(&query.body),
+        SetExpr::Values(values) => (1..=values.rows.first().map_or(0, |r| r.content.len()))
+            .map(|i| format!("column{i}"))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConstraint> {
+    use ast::JoinOperator as J;
+    match operator {
+        J::Join(c)
+        | J::Inner(c)
+        | J::CrossJoin(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c) => Some(c),
+        _ => None,
+    }
+}

@@ -1,0 +1,167 @@
+//! ALTER VIEW, and ALTER TABLE where it names a view.
+
+use super::alter_table::{owner, position_of, system_relation, wrong_kind};
+use super::columns::check_column_name;
+use super::drop::word_of;
+use super::expressions::{bound_default, default_text};
+use super::objects::{name_taken, no_relation};
+use super::{DdlContext, view};
+use crate::catalog::change::Change;
+use crate::catalog::text::fold;
+use crate::catalog::{Relation, RelationKind, View, calls};
+use crate::error::{Result, SqlError};
+use crate::value::Oid;
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation as Op};
+use std::sync::Arc;
+
+/// Runs ALTER VIEW (or ALTER MATERIALIZED VIEW).
+pub(super) async fn execute(
+    alter: &ast::AlterTable,
+    materialized: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let word = if materialized {
+        "materialized view"
+    } else {
+        "view"
+    };
+    let (schema, name) = calls::name_parts(&alter.name)?;
+    let catalog = cx.catalog()?;
+    let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
+        if alter.if_exists {
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("relation \"{name}\" does not exist, skipping"),
+            );
+            return Ok(());
+        }
+        return Err(no_relation(&alter.name));
+    };
+    let kind = catalog.relations.get(&oid).map(|r| &r.kind);
+    match kind {
+        Some(RelationKind::Virtual(_)) => return Err(system_relation(&name)),
+        Some(kind) if word_of(kind) == Some(word) => {}
+        _ => return Err(wrong_kind(&name, &format!("a {word}"))),
+    }
+    as_table(oid, &alter.operations, cx).await
+}
+
+/// Runs ALTER TABLE operations on a view.
+pub(super) async fn as_table(oid: Oid, operations: &[Op], cx: &mut DdlContext<'_>) -> Result<()> {
+    for operation in operations {
+        let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+            return Err(SqlError::internal("a view has gone"));
+        };
+        one(operation, &relation, cx).await?;
+    }
+    Ok(())
+}
+
+async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut changed = Relation::clone(relation);
+    match operation {
+        Op::RenameTable {
+            table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
+        } => {
+            let new = cx.name(&calls::name_parts(name)?.1);
+            let taken = (relation.schema, new.clone());
+            if cx.catalog()?.names.contains_key(&taken) {
+                return Err(name_taken(&new));
+            }
+            changed.name = new;
+        }
+        Op::RenameColumn {
+            old_column_name,
+            new_column_name,
+        } => {
+            let old = fold(old_column_name);
+            let position = position_of(relation, &old).map_err(|_| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{old}\" does not exist"),
+                )
+            })?;
+            let new = cx.name(&fold(new_column_name));
+            check_column_name(&new)?;
+            if relation.columns.iter().any(|c| !c.dropped && c.name == new) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!(
+                        "column \"{new}\" of relation \"{}\" already exists",
+                        relation.name
+                    ),
+                ));
+            }
+            if let Some(column) = changed.columns.get_mut(position) {
+                column.name = new;
+            }
+        }
+        Op::AlterColumn { column_name, op } => {
+            let position = position_of(relation, &fold(column_name))?;
+            let ty = relation.columns.get(position).map(|c| c.ty);
+            let text = match (op, ty) {
+                (AlterColumnOperation::SetDefault { value }, Some(ty)) => {
+                    default_text(value, ty, cx)?
+                }
+                (AlterColumnOperation::DropDefault, _) => None,
+                (other, _) => {
+                    return Err(not_for_views(
+                        relation,
+                        &format!("ALTER COLUMN ... {other}"),
+                    ));
+                }
+            };
+            if let Some(column) = changed.columns.get_mut(position) {
+                column.default = text;
+            }
+            let catalog = cx.catalog()?;
+            bound_default(cx, &catalog, &changed, position)?;
+        }
+        Op::OwnerTo { new_owner } => return owner(new_owner),
+        Op::SetOptionsParens { options } => {
+            let mut all = cx
+                .catalog()?
+                .notes
+                .options
+                .get(&relation.oid)
+                .cloned()
+                .unwrap_or_default();
+            let new = view::parameters(options)?;
+            let key = |o: &str| o.split('=').next().unwrap_or_default().to_owned();
+            all.retain(|o| !new.iter().any(|n| key(n) == key(o)));
+            all.extend(new);
+            if let RelationKind::View(old) = &relation.kind {
+                let view = View::new(
+                    old.rule,
+                    old.query.clone(),
+                    old.sources.clone(),
+                    view::check_of(&all),
+                );
+                changed.kind = RelationKind::View(Arc::new(view));
+            }
+            view::refuse_check(&changed, cx)?;
+            cx.state.push(Change::Options(relation.oid, all));
+        }
+        other => return Err(not_for_views(relation, &other.to_string())),
+    }
+    cx.update_relation(changed).await.map(drop)
+}
+
+/// 42809 for what only tables do.
+fn not_for_views(relation: &Relation, what: &str) -> SqlError {
+    let action: Vec<&str> = what.split_whitespace().take(2).collect();
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!(
+            "ALTER action {} cannot be performed on relation \"{}\"",
+            action.join(" "),
+            relation.name
+        ),
+    )
+    .detail(format!(
+        "This operation is not supported for {}s.",
+        word_of(&relation.kind).unwrap_or("relation")
+    ))
+}

@@ -1,0 +1,50 @@
+//! The text of a view: `pg_get_viewdef`, `pg_views`, `information_schema.views`.
+
+use super::{Catalog, Relation, RelationKind, print_query};
+use crate::error::Result;
+use crate::func::Context;
+use crate::plan::PlanContext;
+use std::sync::Arc;
+
+/// Which columns of a view can be changed through it; none if nothing can.
+pub(super) fn updatable(
+    catalog: &Arc<Catalog>,
+    relation: &Arc<Relation>,
+    session: &dyn Context,
+) -> Option<Vec<bool>> {
+    let path = session.search_path();
+    let rows_of = |_: &Relation| 1_000.0;
+    let cx = PlanContext {
+        catalog,
+        search_path: &path,
+        param_types: &[],
+        session,
+        rows_of: &rows_of,
+    };
+    crate::bind::updatable_columns(relation, &cx)
+}
+
+/// The query of a view as PostgreSQL shows it; none for any other relation.
+pub(super) fn text(
+    catalog: &Arc<Catalog>,
+    relation: &Relation,
+    pretty: bool,
+    session: &dyn Context,
+) -> Result<Option<String>> {
+    let RelationKind::View(view) = &relation.kind else {
+        return Ok(None);
+    };
+    let path = session.search_path();
+    let rows_of = |_: &Relation| 1_000.0;
+    let cx = PlanContext {
+        catalog,
+        search_path: &path,
+        param_types: &[],
+        session,
+        rows_of: &rows_of,
+    };
+    let query = crate::bind::view_query_shown(relation, view, &cx)?;
+    let names: Vec<String> = relation.columns.iter().map(|c| c.name.clone()).collect();
+    let text = print_query::definition(&query, &names, pretty);
+    Ok(Some(format!("{text};")))
+}
