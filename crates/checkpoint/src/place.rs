@@ -158,7 +158,8 @@ impl fmt::Display for PageRef {
 /// Deltas beyond which a chunk is written whole again, however small they are: each is a request when the chunk is read, and 20 bytes in the directory as long
 /// as it is there. For rows of 100 bytes, one changed at a time, a delta takes about 170 bytes and a chunk about 6,500: with deltas up to a quarter there
 /// would be ten, and a miss would read five or six pages on average. With four it reads three, five at most, and a change costs
-/// 6,500 / 5 + 170 * 4 / 5, about 1,450 bytes, of which more deltas would save a few hundred. Chunks of wide rows meet the quarter rule first.
+/// 6,500 / 5 + 170 * 4 / 5, about 1,450 bytes, of which more deltas would save a few hundred. If the rows compress to 700 bytes, it costs about 240 bytes,
+/// of which more deltas would save less than the references to them take in the directory. Chunks of wide rows meet the quarter rule first.
 const DELTAS_MAX: usize = 4;
 
 /// The pages of one chunk. Read from the newest to the oldest: a slot is what the first page that knows it says.
@@ -243,13 +244,16 @@ impl Chain {
         self.pages().map(|page| u64::from(page.len)).sum()
     }
 
-    /// The quarter rule: is the chunk better written whole than with a further delta of `next` bytes? So it is when deltas take more than a
-    /// quarter of what was written whole, or are many.
-    pub fn is_due_for_merge(&self, next: u64) -> bool {
+    /// The quarter rule: is the chunk better written whole than with a further delta of `next` bytes, if all its rows have `rows`, both before compression? So
+    /// it is when deltas take more than a quarter of that, or of what was written whole, if that is more; or when they are many.
+    ///
+    /// Rows, not their page: a row alone compresses worse than among its like, so that a quarter of a small page is one row, and every other
+    /// change would write all of them.
+    pub fn is_due_for_merge(&self, next: u64, rows: u64) -> bool {
         let bytes = |pages: &[PageRef]| pages.iter().map(|page| u64::from(page.len)).sum::<u64>();
         let whole = u64::from(self.base.len) + bytes(self.parts());
         let deltas = bytes(self.deltas()).saturating_add(next);
-        self.deltas().len() >= DELTAS_MAX || deltas.saturating_mul(4) > whole
+        self.deltas().len() >= DELTAS_MAX || deltas.saturating_mul(4) > whole.max(rows)
     }
 }
 
@@ -270,20 +274,23 @@ mod tests {
     #[test]
     fn a_chunk_is_merged_past_a_quarter_or_when_its_deltas_are_many() {
         let mut chain = Chain::whole(&[page(0, 1_000), page(1_000, 200)]).unwrap();
-        assert!(!chain.is_due_for_merge(300));
-        assert!(chain.is_due_for_merge(301));
+        assert!(!chain.is_due_for_merge(300, 900));
+        assert!(chain.is_due_for_merge(301, 900));
         chain.push(&[page(5_000, 100)]);
-        assert!(!chain.is_due_for_merge(200));
-        assert!(chain.is_due_for_merge(201));
+        assert!(!chain.is_due_for_merge(200, 900));
+        assert!(chain.is_due_for_merge(201, 900));
+        // Rows that compress well: a quarter of them, not of their page.
+        assert!(!chain.is_due_for_merge(900, 4_000));
+        assert!(chain.is_due_for_merge(901, 4_000));
         assert_eq!(chain.parts(), [page(1_000, 200)]);
         assert_eq!(chain.deltas(), [page(5_000, 100)]);
         assert_eq!(chain.len_bytes(), 1_300);
         let mut many = Chain::whole(&[page(0, 1 << 20)]).unwrap();
         for _ in 0..DELTAS_MAX {
-            assert!(!many.is_due_for_merge(50));
+            assert!(!many.is_due_for_merge(50, 1 << 20));
             many.push(&[page(0, 50)]);
         }
-        assert!(many.is_due_for_merge(50));
+        assert!(many.is_due_for_merge(50, 1 << 20));
         assert_eq!(Chain::whole(&[]), None);
     }
 

@@ -204,6 +204,14 @@ impl<'a> ObjectWriter<'a> {
         }
     }
 
+    /// Fills this buffer, which another writer has given ([`Finished::take_buffer`]): what is fresh has to be cleared first, by whoever gives memory, and that
+    /// takes longer than filling it.
+    pub fn with_buffer(mut self, buffer: Vec<u8>) -> ObjectWriter<'a> {
+        self.buffer = buffer;
+        self.buffer.clear();
+        self
+    }
+
     /// Ends objects at this length, at most [`OBJECT_BYTES_MAX`]; one that takes a single longer frame is longer.
     pub fn with_object_bytes(mut self, bytes: usize) -> ObjectWriter<'a> {
         self.object_bytes = bytes.min(OBJECT_BYTES_MAX);
@@ -286,6 +294,7 @@ impl<'a> ObjectWriter<'a> {
             ledger: Arc::clone(&self.ledger),
             own: std::mem::take(&mut self.own),
             is_tried: false,
+            buffer: std::mem::take(&mut self.buffer),
         })
     }
 }
@@ -302,9 +311,16 @@ pub struct Finished {
     ledger: Arc<Ledger>,
     own: Vec<ObjectId>,
     is_tried: bool,
+    /// Empty, for the next writer.
+    buffer: Vec<u8>,
 }
 
 impl Finished {
+    /// A buffer for another writer.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
     /// What was stored.
     pub fn written(&self) -> &Written {
         &self.written

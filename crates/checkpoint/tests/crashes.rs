@@ -342,7 +342,7 @@ impl World {
             let old = directory.get(&key(1, chunk))?;
             let is_rewritten = rewrites.keys.contains(&key(1, chunk));
             let chain = match old {
-                Some(mut chain) if !is_rewritten && !chain.is_due_for_merge(100) => {
+                Some(mut chain) if !is_rewritten && !chain.is_due_for_merge(100, 0) => {
                     chunks.begin(key(1, chunk), Extent::Delta, csn);
                     for slot in 0..SLOTS as u16 {
                         let place = (1, chunk, slot);

@@ -164,7 +164,7 @@ fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
         changes.clear();
         for chunk in touched.into_keys() {
             let chain = &mut chains[chunk as usize];
-            if chain.is_due_for_merge(delta) {
+            if chain.is_due_for_merge(delta, whole) {
                 page_bytes += whole;
                 *chain = Chain::whole(&[places.put(&random, whole)]).unwrap();
             } else {

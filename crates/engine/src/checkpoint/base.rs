@@ -15,6 +15,7 @@ use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::ManifestKeeper;
 use parking_lot::Mutex;
 
+use super::take::Buffers;
 use super::{CheckpointError, CheckpointReport, NOT_RESTORED};
 use crate::past::Place;
 use crate::rows::Rows;
@@ -27,6 +28,8 @@ pub(crate) struct Base {
     publisher: Publisher<Arc<ManifestKeeper>>,
     directory: Directory,
     newest: Arc<Newest>,
+    /// Of the last one, for the next.
+    pub(super) buffers: Buffers,
 }
 
 /// The newest published checkpoint, for those who do not take any.
@@ -140,6 +143,7 @@ impl Base {
             keeper,
             publisher,
             directory,
+            buffers: Buffers::default(),
         })
     }
 

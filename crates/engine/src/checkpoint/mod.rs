@@ -49,14 +49,14 @@ pub(crate) mod walk;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_checkpoint::{Pace, Point, Retention};
 use logstead_commit::{Awaits, LogFailed};
 use logstead_types::Csn;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::engine::{Engine, EngineInner};
 
@@ -72,6 +72,9 @@ pub(crate) use tiles::NOT_RESTORED;
 /// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back for long.
 const FLUSH_AGAIN: Duration = Duration::from_millis(20);
 
+/// What is written between two rests: half a millisecond, about.
+const SLICE_CHUNKS: usize = 64;
+
 /// What the engine keeps for checkpoints.
 pub(crate) struct Checkpoints {
     /// What the next one is taken from; nothing while one is being taken.
@@ -81,6 +84,8 @@ pub(crate) struct Checkpoints {
     starting: AtomicBool,
     /// Held by who takes one from beginning to end.
     turn: Mutex<()>,
+    /// How many wait for it.
+    waiting: AtomicUsize,
     /// The thread that takes them, if there is one.
     asked: Mutex<Option<Arc<thread::Shared>>>,
     stats: Mutex<CheckpointStats>,
@@ -103,12 +108,21 @@ impl Checkpoints {
             base: Mutex::new(Some(base)),
             starting: AtomicBool::new(false),
             turn: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             asked: Mutex::default(),
             stats: Mutex::new(stats),
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Waits for the turn: who has it does not rest meanwhile.
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn.lock();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        turn
     }
 
     /// How fast a checkpoint may write.
@@ -124,20 +138,41 @@ impl Engine {
     /// first until one that is under way is through: for threads of their own, never for a worker's. If nothing has changed
     /// since the one before, nothing is written.
     pub fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
+        self.checkpoint_resting(|_| {})
+    }
+
+    /// The same; between slices of its walk `rest` is told how long the last one took, and may wait, so that transactions have the machine for themselves in
+    /// between. It is not asked while somebody waits for this checkpoint, or the next one.
+    fn checkpoint_resting(
+        &self,
+        rest: impl FnMut(Duration),
+    ) -> Result<CheckpointReport, CheckpointError> {
         let checkpoints = &self.inner().checkpoints;
-        let _turn = checkpoints.turn.lock();
+        let _turn = checkpoints.turn();
         let room = &self.inner().room;
         room.checkpoint_begins();
-        let taken = self.take_checkpoint();
+        let taken = self.take_checkpoint(rest);
         room.checkpoint_ends(taken.is_ok());
         checkpoints.stats.lock().note(&taken);
         taken
     }
 
-    fn take_checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
+    fn take_checkpoint(
+        &self,
+        mut rest: impl FnMut(Duration),
+    ) -> Result<CheckpointReport, CheckpointError> {
         let mut checkpoint = self.begin_checkpoint()?;
         checkpoint.wait()?;
-        while checkpoint.walk(usize::MAX)? {}
+        let (clock, checkpoints) = (&self.inner().env.clock, &self.inner().checkpoints);
+        let mut begun = clock.monotonic();
+        while checkpoint.walk(SLICE_CHUNKS)? {
+            let is_awaited = checkpoints.waiting.load(Ordering::Relaxed) > 0
+                || self.inner().room.somebody_waits();
+            if !is_awaited {
+                rest(clock.monotonic().since(begun));
+            }
+            begun = clock.monotonic();
+        }
         checkpoint.publish()
     }
 
@@ -194,5 +229,69 @@ fn wait_for_horizon(engine: &Engine, csn: Csn) -> Result<(), CheckpointError> {
             return Err(CheckpointError::Stopped);
         }
         engine.inner().path.flush_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use logstead_env::Env;
+    use logstead_home::MemoryHome;
+    use logstead_types::{TableId, WorkerId};
+
+    use super::*;
+    use crate::version::CHUNK_SLOTS;
+    use crate::{EngineOptions, Isolation, RowBuilder};
+
+    /// An engine with rows in so many chunks.
+    fn engine(chunks: usize) -> Engine {
+        let home = Arc::new(MemoryHome::new(4 << 20));
+        let env = Env::simulated(1).0;
+        let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+        let table = engine.create_table(TableId(20_000));
+        let mut row = RowBuilder::new();
+        row.start(1, 1);
+        row.push(Some(b"x"));
+        let worker = engine.worker(WorkerId(0));
+        for _ in 0..chunks {
+            let mut txn = worker.begin(Isolation::ReadCommitted);
+            for _ in 0..CHUNK_SLOTS {
+                txn.insert(&table, row.finish()).expect("inserts");
+            }
+            txn.try_precommit().expect("room");
+            engine.inner().path.flush_all();
+        }
+        engine
+    }
+
+    /// It rests after every slice, until somebody waits for its turn.
+    #[test]
+    fn a_checkpoint_rests_as_long_as_nobody_waits() {
+        const CHUNKS: usize = 4 * SLICE_CHUNKS;
+        let rests = |engine: &Engine, hurry: usize| {
+            let mut rests = 0;
+            let mut other = None;
+            let taken = engine.checkpoint_resting(|_| {
+                rests += 1;
+                if rests == hurry {
+                    let also = engine.clone();
+                    let thread = logstead_env::spawn("another", None, move || {
+                        let taken = also.checkpoint().expect("taken");
+                        assert!(!taken.written, "nothing has changed");
+                    });
+                    other = Some(thread.expect("spawned"));
+                    let waiting = &engine.inner().checkpoints.waiting;
+                    while waiting.load(Ordering::Relaxed) == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            assert_eq!(taken.expect("taken").pages, CHUNKS as u64);
+            if let Some(other) = other {
+                other.join().expect("ends");
+            }
+            rests
+        };
+        assert_eq!(rests(&engine(CHUNKS), 0), 4);
+        assert_eq!(rests(&engine(CHUNKS), 2), 2);
     }
 }

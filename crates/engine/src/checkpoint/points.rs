@@ -76,13 +76,13 @@ impl Engine {
             return Err(RestorePointError::Name);
         }
         let checkpoints = &self.inner().checkpoints;
-        let _turn = checkpoints.turn.lock();
+        let _turn = checkpoints.turn();
         let home = self.home().as_ref();
         let (pins, _) = Pins::read(home)?;
         if pins.point(name).is_some() {
             return Err(RestorePointError::Exists(name.to_owned()));
         }
-        let taken = self.take_checkpoint();
+        let taken = self.take_checkpoint(|_| {});
         checkpoints.stats.lock().note(&taken);
         taken?;
         let pin = |pins: &Pins, record| match pins.point(name) {
@@ -104,7 +104,7 @@ impl Engine {
     /// Lets go of a restore point that was made by hand. What only it needed is removed, now or after the next checkpoint.
     pub fn drop_restore_point(&self, name: &str) -> Result<(), RestorePointError> {
         let checkpoints = &self.inner().checkpoints;
-        let _turn = checkpoints.turn.lock();
+        let _turn = checkpoints.turn();
         Pins::change(self.home().as_ref(), |pins| match pins.remove_point(name) {
             true => Ok(()),
             false => Err(RestorePointError::Missing(name.to_owned())),

@@ -64,7 +64,7 @@ impl From<logstead_checkpoint::CheckpointError> for CheckpointError {
 pub struct CheckpointTook {
     /// Until everything below its CSN was durable.
     pub waiting: Duration,
-    /// Looking at chunks and writing pages, holding back for the budget included.
+    /// Looking at chunks and writing pages; holding back for the budget and resting included.
     pub walking: Duration,
     /// Making the directory and storing what was left.
     pub directory: Duration,

@@ -45,6 +45,30 @@ pub(super) struct Change {
     pub(super) chain: Option<Chain>,
 }
 
+/// A chain in the next directory, or none any more.
+type Named = (PageKey, Option<Chain>);
+
+/// The most that each of them keeps.
+const BUFFER_BYTES_MAX: usize = 8 << 20;
+
+/// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a third of a checkpoint's time
+/// with pages of a few hundred bytes. Empty in between.
+#[derive(Default)]
+pub(super) struct Buffers {
+    object: Vec<u8>,
+    changes: Vec<Change>,
+    named: Vec<Named>,
+}
+
+/// Empties a buffer for the next checkpoint; one that has become large is let go of.
+fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
+    buffer.clear();
+    match buffer.capacity() * size_of::<T>() <= BUFFER_BYTES_MAX {
+        true => buffer,
+        false => Vec::new(),
+    }
+}
+
 /// A checkpoint being taken.
 pub struct Checkpoint {
     pub(super) engine: Engine,
@@ -69,6 +93,8 @@ pub struct Checkpoint {
     /// Brings in chunks that the log behind the checkpoint before has changed and that are to be written whole, in the first one of a life.
     pub(super) loads: Option<PageReader>,
     pub(super) changes: Vec<Change>,
+    /// What becomes of them, filled at the end.
+    named: Vec<Named>,
     published: bool,
     pub(super) report: CheckpointReport,
     lap: Instant,
@@ -92,7 +118,7 @@ impl Engine {
             let starting = inner.checkpoints.starting.load(Ordering::SeqCst);
             (!starting).then(|| base.take()).flatten()
         };
-        let base = base.ok_or(CheckpointError::Busy)?;
+        let mut base = base.ok_or(CheckpointError::Busy)?;
         let lap = inner.env.clock.monotonic();
         // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was pushed
         // before them has drawn one below the counter as it is read next.
@@ -112,7 +138,12 @@ impl Engine {
         path.flush_all();
         let since = base.csn();
         let pace = inner.checkpoints.pace(inner);
-        let writer = ObjectWriter::new(base.home(), base.ledger(), pace);
+        let Buffers {
+            object,
+            changes,
+            named,
+        } = std::mem::take(&mut base.buffers);
+        let writer = ObjectWriter::new(base.home(), base.ledger(), pace).with_buffer(object);
         let reader = PageReader::new(base.home()).of_single_pages();
         Ok(Checkpoint {
             engine: self.clone(),
@@ -135,7 +166,8 @@ impl Engine {
             reader,
             row: Vec::new(),
             loads: None,
-            changes: Vec::new(),
+            changes,
+            named,
             published: false,
             lap,
         })
@@ -266,9 +298,9 @@ impl Checkpoint {
         let chain = if present.is_empty() {
             None
         } else {
-            let due = chain
-                .as_ref()
-                .is_none_or(|chain| !same && is_due(chain, changed, all));
+            let due = chain.as_ref().is_none_or(|chain| {
+                !same && chain.is_due_for_merge(changed.bytes as u64, all.bytes as u64)
+            });
             let moved = match &chain {
                 Some(chain) if is_moved && !due => self.move_pages(chain).ok(),
                 _ => None,
@@ -317,7 +349,8 @@ impl Checkpoint {
             .base
             .as_ref()
             .map_or(Ok(None), |base| base.chain(&key))?;
-        let is_due = chain.is_some_and(|chain| chain.is_due_for_merge(tail.len_bytes()));
+        // How much its rows are is not known before they are there: perhaps a delta will do.
+        let is_due = chain.is_some_and(|chain| chain.is_due_for_merge(tail.len_bytes(), 0));
         if is_due && has_plenty(self.engine.memory()) {
             let chunks = &inner.chunks;
             let reader = self.loads.get_or_insert_with(|| chunks.reader());
@@ -478,8 +511,8 @@ impl Checkpoint {
         };
         let others =
             base.pages_of_others(of_these, |table, index| self.tiles.contains(table, index))?;
-        let mut changes: Vec<(PageKey, Option<Chain>)> =
-            others.into_iter().map(|key| (key, None)).collect();
+        let changes = &mut self.named;
+        changes.extend(others.into_iter().map(|key| (key, None)));
         changes.extend(self.changes.iter().map(|change| {
             let key = PageKey::Rows {
                 table: self.tables[change.table].id(),
@@ -490,8 +523,9 @@ impl Checkpoint {
         changes.extend(self.tiles.take_changes());
         changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let mut writer = self.writer.take().ok_or(CheckpointError::Busy)?;
-        let made = base.make(&changes, &self.moves, self.csn, &mut writer)?;
-        let stored = writer.finish()?;
+        let made = base.make(changes, &self.moves, self.csn, &mut writer)?;
+        let mut stored = writer.finish()?;
+        let object = kept(stored.take_buffer());
         self.report.nodes = made.nodes;
         self.report.took.directory = self.lap();
         let infos = self.tables.iter().map(|table| TableInfo {
@@ -506,6 +540,7 @@ impl Checkpoint {
             starts: std::mem::take(&mut self.starts),
         };
         let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
+        base.buffers.object = object;
         let retention = &self.engine.inner().checkpoints.retention;
         base.publish(new, made, stored, retention, &mut self.report)?;
         // From here on the next one is taken from this.
@@ -556,6 +591,10 @@ impl Drop for Checkpoint {
             .release(self.csn, inner.published_by_checkpoints());
         // What was stored for nothing is given up before the turn is.
         self.writer = None;
+        if let Some(base) = &mut self.base {
+            base.buffers.changes = kept(std::mem::take(&mut self.changes));
+            base.buffers.named = kept(std::mem::take(&mut self.named));
+        }
         *inner.checkpoints.base.lock() = self.base.take();
     }
 }
@@ -566,17 +605,4 @@ fn still_there<T>(found: Result<T, NoSlots>) -> T {
         Ok(found) => found,
         Err(NoSlots) => unreachable!("a chunk that is being written is not evicted"),
     }
-}
-
-/// The quarter rule, with what the delta will take guessed by what the chunk took when it was written whole.
-fn is_due(chain: &Chain, changed: Amount, all: Amount) -> bool {
-    let whole = u64::from(chain.base().len)
-        + chain
-            .parts()
-            .iter()
-            .map(|page| u64::from(page.len))
-            .sum::<u64>();
-    let share = |part: usize, of: usize| u128::from(whole) * part as u128 / of.max(1) as u128;
-    let guess = share(changed.bytes, all.bytes);
-    chain.is_due_for_merge(u64::try_from(guess).unwrap_or(u64::MAX))
 }

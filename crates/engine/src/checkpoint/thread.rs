@@ -7,6 +7,10 @@
 //! [`RETRY_MIN`] to [`RETRY_MAX`]. When the log has failed, or is somebody else's, the thread ends: nothing can be published any
 //! more.
 //!
+//! One that is begun by the interval rests between slices of its walk, four times as long as it has worked, so that it takes a fifth of a core and not all of one in a
+//! burst, which commits would feel; but in all no longer than half of the interval, and not any more once it is asked for another one, or somebody waits
+//! ([`Engine::checkpoint`]). One that was asked for does not rest.
+//!
 //! Waits are timed by the machine's own clock: which moment a checkpoint is taken at is nothing that correctness hangs on.
 
 use std::sync::Arc;
@@ -24,6 +28,11 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// The least from one to the next when nobody waits for what it brings.
 const ASKED_MIN: Duration = Duration::from_secs(1);
+
+/// How long to rest, by how long was worked.
+const RESTS: u32 = 4;
+/// The longest rest: a slice that has waited for the home was no load on anybody.
+const REST_MAX: Duration = Duration::from_millis(10);
 
 /// Hears what came of each checkpoint that the thread took.
 pub type CheckpointListener = Box<dyn Fn(&Result<CheckpointReport, CheckpointError>) + Send + Sync>;
@@ -65,12 +74,32 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    fn new(interval: Option<Duration>) -> Shared {
+        Shared {
+            state: Mutex::new(State {
+                interval,
+                asked: Asked::No,
+                stopping: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
     pub(super) fn ask(&self, at_once: bool) {
         let mut state = self.state.lock();
         let asked = if at_once { Asked::Now } else { Asked::Soon };
         if asked > state.asked {
             state.asked = asked;
             self.changed.notify_all();
+        }
+    }
+
+    /// Waits, unless somebody wants another one or the thread's end.
+    fn rest(&self, time: Duration) {
+        let mut state = self.state.lock();
+        if state.asked == Asked::No && !state.stopping && !time.is_zero() {
+            // Who wakes it too early makes a rest shorter.
+            self.changed.wait_for(&mut state, time);
         }
     }
 }
@@ -80,6 +109,18 @@ pub struct Checkpointer {
     shared: Arc<Shared>,
     engine: Engine,
     thread: Option<JoinHandle>,
+}
+
+/// What a checkpoint may still rest.
+struct Rests(Duration);
+
+impl Rests {
+    /// How long to rest after a slice.
+    fn after(&mut self, worked: Duration) -> Duration {
+        let rest = worked.saturating_mul(RESTS).min(REST_MAX).min(self.0);
+        self.0 -= rest;
+        rest
+    }
 }
 
 /// How long to pause after so many failures in a row.
@@ -98,14 +139,7 @@ impl Checkpointer {
         interval: Option<Duration>,
         listener: CheckpointListener,
     ) -> std::io::Result<Checkpointer> {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                interval,
-                asked: Asked::No,
-                stopping: false,
-            }),
-            changed: Condvar::new(),
-        });
+        let shared = Arc::new(Shared::new(interval));
         let (mine, its) = (Arc::clone(&shared), engine.clone());
         let body = move || run(&mine, &its, &listener);
         let thread = logstead_env::spawn("checkpoints", None, body)?;
@@ -146,20 +180,23 @@ impl Drop for Checkpointer {
     }
 }
 
-/// Waits until it is time. False: it is over.
-fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> bool {
+/// Waits until it is time, and tells how long the next one may rest. `None`: it is over.
+fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> Option<Rests> {
     let mut state = shared.state.lock();
     loop {
         if state.stopping {
-            return false;
+            return None;
         }
         match state.due(failures) {
             None => shared.changed.wait(&mut state),
             Some(due) => {
                 let left = due.saturating_sub(begun.elapsed());
                 if left.is_zero() {
-                    state.asked = Asked::No;
-                    return true;
+                    let asked = std::mem::replace(&mut state.asked, Asked::No);
+                    let rests = state
+                        .interval
+                        .filter(|_| asked == Asked::No && failures == 0);
+                    return Some(Rests(rests.unwrap_or_default() / 2));
                 }
                 shared.changed.wait_for(&mut state, left);
             }
@@ -170,9 +207,9 @@ fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> bool {
 fn run(shared: &Shared, engine: &Engine, listener: &CheckpointListener) {
     let mut failures = 0;
     let mut begun = now();
-    while wait(shared, begun, failures) {
+    while let Some(mut rests) = wait(shared, begun, failures) {
         begun = now();
-        let taken = engine.checkpoint();
+        let taken = engine.checkpoint_resting(|worked| shared.rest(rests.after(worked)));
         failures = match &taken {
             Ok(_) => 0,
             Err(_) => failures.saturating_add(1),
@@ -195,6 +232,39 @@ fn now() -> std::time::Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rests_are_four_times_the_work_up_to_half_of_the_interval() {
+        let mut rests = Rests(Duration::from_millis(20));
+        let mut after = |millis| rests.after(Duration::from_millis(millis)).as_millis();
+        assert_eq!([0, 1, 2].map(&mut after), [0, 4, 8]);
+        assert_eq!([1, 1, 1].map(&mut after), [4, 4, 0], "nothing is left");
+        let mut rests = Rests(Duration::from_secs(1));
+        assert_eq!(rests.after(Duration::MAX), REST_MAX);
+    }
+
+    /// Who asks for one, and whoever tries again what has failed, does not want it to take longer.
+    #[test]
+    fn checkpoints_rest_that_nobody_asked_for() {
+        let tiny = Some(Duration::from_nanos(8));
+        let rests = |asked, interval, failures| {
+            let shared = Shared::new(interval);
+            shared.state.lock().asked = asked;
+            // Long ago.
+            let begun = now() - 2 * RETRY_MAX;
+            let rests = wait(&shared, begun, failures).map(|rests| rests.0.as_nanos());
+            assert!(
+                shared.state.lock().asked == Asked::No,
+                "it is being answered"
+            );
+            rests
+        };
+        assert_eq!(rests(Asked::No, tiny, 0), Some(4));
+        assert_eq!(rests(Asked::Now, tiny, 0), Some(0));
+        assert_eq!(rests(Asked::Soon, tiny, 0), Some(0));
+        assert_eq!(rests(Asked::Now, None, 0), Some(0));
+        assert_eq!(rests(Asked::No, tiny, 3), Some(0));
+    }
 
     #[test]
     fn pauses_double_up_to_the_longest() {

@@ -189,6 +189,12 @@ impl Room {
         self.changed.notify_all();
     }
 
+    /// Is anybody waiting at all?
+    pub(crate) fn somebody_waits(&self) -> bool {
+        let waiting = |line: &AtomicUsize| line.load(Ordering::SeqCst) > 0;
+        self.waiting.iter().any(waiting)
+    }
+
     /// Is somebody waiting, so that who comes now must wait too?
     #[inline]
     pub(crate) fn is_queued(&self, from_reserve: bool) -> bool {

@@ -302,6 +302,39 @@ fn a_changed_row_does_not_rewrite_its_chunk() {
     assert!(before == place.rows());
 }
 
+/// Rows that compress well: a delta with one of them takes more than a quarter of their page, and is written all the same, four times. Then
+/// the chunk is written whole.
+#[test]
+fn changes_of_rows_that_compress_well_do_not_rewrite_their_chunk() {
+    let place = Place::new();
+    let alike = |n: u8| {
+        let mut row = RowBuilder::new();
+        row.start(1, 1);
+        row.push(Some(&[n; 100]));
+        row.finish().to_vec()
+    };
+    let mut txn = place.worker.begin(Isolation::ReadCommitted);
+    for _ in 0..64 {
+        txn.insert(&place.table(TABLES[0]), &alike(0))
+            .expect("insert");
+    }
+    commit(txn);
+    place.checkpoint();
+    let mut written = Vec::new();
+    for round in 0..10 {
+        place.change(TABLES[0], Rid(round * 3), Some(&alike(round as u8)));
+        let report = place.checkpoint();
+        written.push((report.pages, report.delta_pages, report.rows));
+    }
+    let cycle = [(0, 1, 1), (0, 1, 1), (0, 1, 1), (0, 1, 1), (1, 0, 64)];
+    assert_eq!(written, [cycle, cycle].concat());
+    place.flush();
+    let before = place.rows();
+    let (place, report) = place.restarted();
+    assert_eq!(report.entries, 0, "all of it is in the checkpoint");
+    assert!(before == place.rows());
+}
+
 /// Objects with few live bytes go by moving their pages as they are: chunks of which little has changed are not written whole for that.
 #[test]
 fn compaction_moves_deltas_and_rewrites_no_chunks() {
