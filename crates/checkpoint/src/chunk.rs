@@ -144,6 +144,32 @@ impl ChunkWriter {
         Ok(self.page.gone(slot)?)
     }
 
+    /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to call. Deltas only. Changes that are longer than a frame may be cannot be
+    /// written.
+    pub fn change(
+        &mut self,
+        slot: u16,
+        csn: Csn,
+        change: &[u8],
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<(), CheckpointError> {
+        if self.extent == Extent::Whole {
+            return Err(CheckpointError::Misuse("a base page changes no rows"));
+        }
+        if self.kind != FrameKind::RowChanges {
+            if !self.page.is_empty() {
+                self.end_page(writer)?;
+            }
+            self.kind = FrameKind::RowChanges;
+        }
+        self.page.row(slot, csn, change)?;
+        if self.page.len_bytes() > self.page_bytes {
+            self.end_page(writer)?;
+            self.kind = FrameKind::RowChanges;
+        }
+        Ok(())
+    }
+
     /// Bytes of the chunk so far, before compression, but for pages that are already cut off.
     pub fn len_bytes(&self) -> usize {
         self.page.len_bytes()

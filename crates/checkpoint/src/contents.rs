@@ -53,6 +53,7 @@ pub(crate) fn page_keys(
             FrameKind::RowsBase
             | FrameKind::RowsDelta
             | FrameKind::RowPiece
+            | FrameKind::RowChanges
             | FrameKind::Leaf
             | FrameKind::LeafPiece => match PageKey::decode(header.key(bytes)) {
                 Ok(key) => {

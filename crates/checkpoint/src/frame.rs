@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0  8  magic, the ASCII bytes LGSTFRAM
-//!  8  2  format version, 1
+//!  8  2  format version: 1, of changes of rows 2
 //! 10  1  kind
 //! 11  1  how the payload is stored: 0 as it is, 1 as an LZ4 block
 //! 12  2  length of the key
@@ -33,8 +33,10 @@ use lz4_flex::block::{
 };
 use thiserror::Error;
 
-/// The format this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 1;
+/// The newest format that this code reads.
+pub const FORMAT_VERSION: u16 = 2;
+/// The format of everything that servers have always known.
+const FIRST_VERSION: u16 = 1;
 /// Bytes before the key.
 pub const HEADER_BYTES: usize = 40;
 /// The longest key.
@@ -70,6 +72,8 @@ pub enum FrameKind {
     Leaf = 6,
     /// A further part of a tile.
     LeafPiece = 7,
+    /// Changes of rows whose older pages could not be read when they were written.
+    RowChanges = 8,
 }
 
 impl FrameKind {
@@ -82,9 +86,18 @@ impl FrameKind {
             FrameKind::Record,
             FrameKind::Leaf,
             FrameKind::LeafPiece,
+            FrameKind::RowChanges,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
+    }
+
+    /// The format version in which frames of this kind are written: servers that do not know the kind say that they are too old.
+    fn version(self) -> u16 {
+        match self {
+            FrameKind::RowChanges => FORMAT_VERSION,
+            _ => FIRST_VERSION,
+        }
     }
 }
 
@@ -186,7 +199,7 @@ impl Encoder {
         let payload_crc = crc32c::crc32c(&self.out[body..end]);
         let header = &mut self.out[..HEADER_BYTES];
         header[0..8].copy_from_slice(&MAGIC);
-        header[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        header[8..10].copy_from_slice(&kind.version().to_le_bytes());
         header[10] = kind as u8;
         header[11] = how;
         header[12..14].copy_from_slice(&(key.len() as u16).to_le_bytes());
@@ -265,10 +278,10 @@ impl Header {
             let known = FORMAT_VERSION;
             return Err(FrameError::Newer { found, known });
         }
-        if found != FORMAT_VERSION {
+        let kind = FrameKind::of(bytes[10]).ok_or(wrong("unknown kind of frame", 10))?;
+        if found != kind.version() {
             return Err(wrong("unknown format version", 8));
         }
-        let kind = FrameKind::of(bytes[10]).ok_or(wrong("unknown kind of frame", 10))?;
         let how = bytes[11];
         if how > LZ4 {
             return Err(wrong("unknown compression", 11));

@@ -406,7 +406,8 @@ impl Check<'_> {
         let rid_end = walk.rid_ends.get(&table).copied();
         let size = walk.record.chunk_size;
         let (mut rows, mut beyond, mut newer) = (0, 0, 0);
-        let read = self.reader.chunk_of(size, key, chain, |slot, csn, _| {
+        let none = |_| false;
+        let read = self.reader.rows_of(size, key, chain, none, |slot, csn, _| {
             let rid = chunk
                 .saturating_mul(u64::from(size.slots()))
                 .saturating_add(u64::from(slot));

@@ -252,6 +252,16 @@ pub struct Reads {
     pub pages: u64,
 }
 
+/// Puts a change over a row, and what comes of it in place of what is in the buffer; or says why it does not fit. Never trusts either.
+pub type Merge = fn(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str>;
+
+/// A change of a row that is in an older page.
+struct Change {
+    slot: u16,
+    csn: Csn,
+    bytes: Vec<u8>,
+}
+
 /// Reads chunks. One for each thread: buffers are used again.
 pub struct PageReader {
     home: Arc<dyn LogHome>,
@@ -261,6 +271,9 @@ pub struct PageReader {
     /// A row that lies in pieces: filled from its end.
     large: Vec<u8>,
     reads: Reads,
+    /// The slots of the chunk that was read last of which is known what they are.
+    known: Slots,
+    merge: Option<Merge>,
 }
 
 impl PageReader {
@@ -272,7 +285,22 @@ impl PageReader {
             unpacked: Vec::new(),
             large: Vec::new(),
             reads: Reads::default(),
+            known: Slots::default(),
+            merge: None,
         }
+    }
+
+    /// One that can read chunks with changes that were written where older pages were damaged. Others can do so as long as they want none of these rows.
+    #[must_use]
+    pub fn merging(mut self, merge: Merge) -> PageReader {
+        self.merge = Some(merge);
+        self
+    }
+
+    /// After a chunk was read, or only a part of it because of an error: the slots of which is known what they are, a bit each. Those of them that were not
+    /// visited are empty.
+    pub fn known(&self) -> u64 {
+        self.known.first_word()
     }
 
     /// For pages here and there: exactly what is asked for is read, each time.
@@ -365,7 +393,7 @@ impl PageReader {
         assembly.finish().map_err(|why| bad(&chain.base(), why))
     }
 
-    /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts for nothing.
+    /// Visits the rows of a chunk, each slot at most once, in no order. After an error what was visited counts only if the slot is [known](PageReader::known).
     pub fn chunk(
         &mut self,
         key: &PageKey,
@@ -402,7 +430,7 @@ impl PageReader {
         self.rows_of(ChunkSize::Of64, key, chain, wanted, visit)
     }
 
-    fn rows_of(
+    pub(crate) fn rows_of(
         &mut self,
         size: ChunkSize,
         key: &PageKey,
@@ -410,24 +438,78 @@ impl PageReader {
         wanted: impl Fn(u16) -> bool,
         mut visit: impl FnMut(u16, Csn, Option<&[u8]>),
     ) -> Result<(), CheckpointError> {
-        let mut known = Slots::default();
-        let mut first_visit = |slot: u16| known.insert(slot);
+        self.known = Slots::default();
+        // Of rows that are in older pages, the newest first.
+        let mut changes: Vec<Change> = Vec::new();
+        let mut merged = [Vec::new(), Vec::new()];
+        let merge = self.merge;
+        // A row that is met for the first time, with what has been changed since.
+        let mut met = |slot, csn, row: &[u8], changes: &[Change]| {
+            if !wanted(slot) {
+                visit(slot, csn, None);
+                return Ok(());
+            }
+            let mut since = changes.iter().rev().filter(|change| change.slot == slot);
+            let Some(first) = since.next() else {
+                visit(slot, csn, Some(row));
+                return Ok(());
+            };
+            let merge = merge.ok_or("a change of a row, for who cannot put it over the row")?;
+            let [new, old] = &mut merged;
+            merge(row, &first.bytes, new)?;
+            let mut csn = first.csn;
+            for change in since {
+                std::mem::swap(new, old);
+                merge(old, &change.bytes, new)?;
+                csn = change.csn;
+            }
+            visit(slot, csn, Some(new));
+            Ok(())
+        };
         // The row in pieces that is being put together: its slot and CSN, and what is missing at its front.
         let mut open: Option<(u16, Csn, usize)> = None;
         for at in chain.pages().rev() {
             let is_base = *at == chain.base();
             let mut large = std::mem::take(&mut self.large);
-            let piece = match self.page(size, key, at, is_base)? {
+            let mut known = std::mem::take(&mut self.known);
+            let mut unfit: Result<(), &'static str> = Ok(());
+            let page = match self.page(size, key, at, is_base) {
+                Ok(page) => page,
+                Err(damage) => {
+                    self.known = known;
+                    return Err(damage);
+                }
+            };
+            let piece = match page {
                 Page::Rows(rows) => {
                     if open.is_none() {
                         rows.visit(|slot, state| {
-                            if first_visit(slot)
-                                && let SlotState::Row { csn, bytes } = state
-                            {
-                                visit(slot, csn, wanted(slot).then_some(bytes));
+                            if unfit.is_err() || !known.insert(slot) {
+                                return;
+                            }
+                            unfit = match state {
+                                SlotState::Row { csn, bytes } => met(slot, csn, bytes, &changes),
+                                SlotState::Gone if changes.iter().any(|c| c.slot == slot) => {
+                                    Err("a change of a row that is gone")
+                                }
+                                SlotState::Gone => Ok(()),
+                            };
+                            if unfit.is_err() {
+                                known.remove(slot);
                             }
                         });
                     }
+                    None
+                }
+                Page::Changes(rows) => {
+                    rows.visit(|slot, state| {
+                        if let SlotState::Row { csn, bytes } = state
+                            && !known.contains(slot)
+                        {
+                            let bytes = bytes.to_vec();
+                            changes.push(Change { slot, csn, bytes });
+                        }
+                    });
                     None
                 }
                 Page::Piece(piece) => Some(piece),
@@ -463,16 +545,33 @@ impl PageReader {
             }
             if let Some((slot, csn, 0)) = open {
                 large.reverse();
-                if first_visit(slot) {
-                    visit(slot, csn, wanted(slot).then_some(&large[..]));
+                if known.insert(slot) {
+                    unfit = met(slot, csn, &large, &changes);
+                    if unfit.is_err() {
+                        known.remove(slot);
+                    }
                 }
                 open = None;
             }
             self.large = large;
+            self.known = known;
+            if let Err(why) = unfit {
+                return Err(damaged(
+                    format!("a page of {key}"),
+                    at,
+                    FormatError::new(why, 0),
+                ));
+            }
         }
-        match open {
-            None => Ok(()),
-            Some(_) => Err(damaged(
+        let lost = changes.iter().find(|c| !self.known.contains(c.slot));
+        match (open, lost) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(damaged(
+                format!("a page of {key}"),
+                &chain.base(),
+                FormatError::new("a change of a row that is in no page", 0),
+            )),
+            (Some(_), _) => Err(damaged(
                 format!("a page of {key}"),
                 &chain.base(),
                 FormatError::new("a row of which a piece is missing", 0),

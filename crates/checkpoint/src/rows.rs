@@ -4,6 +4,8 @@
 //! each emptied slot. All four are varints. A gap is the number of slots passed over since the row before (or the emptied slot before); a distance is the page's CSN minus the
 //! row's. The rows of a page are in the order of their slots, each is there at most once, and none is emptied as well. A base page empties nothing.
 //!
+//! A page of changes is like one of rows, with what was changed of a row in its place: what the row is, is found in older pages. It empties nothing.
+//!
 //! A piece's payload: slot, distance, total length of the row and offset of the piece in it, all varints, then the bytes.
 //!
 //! Invariant: a page is parsed to its end before anything of it is handed out.
@@ -61,7 +63,17 @@ impl Slots {
         is_new
     }
 
-    fn contains(&self, slot: u16) -> bool {
+    /// Those of a chunk of [`CHUNK_SLOTS`].
+    pub(crate) fn first_word(&self) -> u64 {
+        self.0[0]
+    }
+
+    /// Takes a slot out.
+    pub(crate) fn remove(&mut self, slot: u16) {
+        self.0[usize::from(slot / 64)] &= !(1 << (slot % 64));
+    }
+
+    pub(crate) fn contains(&self, slot: u16) -> bool {
         self.0[usize::from(slot / 64)] & 1 << (slot % 64) != 0
     }
 }
@@ -221,6 +233,8 @@ pub struct Piece<'a> {
 pub enum Page<'a> {
     /// Rows and emptied slots.
     Rows(Rows<'a>),
+    /// Changes of rows that older pages have: none is emptied.
+    Changes(Rows<'a>),
     /// A piece of one row.
     Piece(Piece<'a>),
 }
@@ -260,17 +274,22 @@ pub(crate) fn read_rows_of<'a>(
         return Err(wrong("another page", frame::HEADER_BYTES).into());
     }
     let page = match (frame.kind, is_base) {
-        (FrameKind::RowsBase, true) | (FrameKind::RowsDelta, false) => {
+        (FrameKind::RowsBase, true) | (FrameKind::RowsDelta | FrameKind::RowChanges, false) => {
             let rows = Rows {
                 size,
                 csn: frame.csn,
                 payload: frame.payload,
             };
             let gone = rows.parse(|_, _| ())?;
-            if is_base && gone > 0 {
-                return Err(wrong("a base page that empties slots", 0).into());
+            let is_of_changes = frame.kind == FrameKind::RowChanges;
+            if (is_base || is_of_changes) && gone > 0 {
+                return Err(wrong("a page that empties slots and may not", 0).into());
             }
-            Page::Rows(rows)
+            if is_of_changes {
+                Page::Changes(rows)
+            } else {
+                Page::Rows(rows)
+            }
         }
         (FrameKind::RowPiece, false) => Page::Piece(parse_piece(size, frame.csn, frame.payload)?),
         _ => return Err(wrong("another kind of page", 10).into()),

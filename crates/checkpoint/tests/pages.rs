@@ -363,3 +363,119 @@ fn an_older_state_in_a_newer_ones_place_is_not_taken() {
         }
     }
 }
+
+/// Puts a change behind a row.
+fn append(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str> {
+    if row.is_empty() {
+        return Err("an empty row");
+    }
+    into.clear();
+    into.extend_from_slice(row);
+    into.extend_from_slice(change);
+    Ok(())
+}
+
+type Found = BTreeMap<u16, (Csn, Option<Vec<u8>>)>;
+
+/// What is read of a chain, how that ended, and of which slots it is known.
+fn read_chain(
+    reader: &mut PageReader,
+    chain: &Chain,
+    wanted: impl Fn(u16) -> bool,
+) -> (Found, Result<(), String>, u64) {
+    let mut found = Found::new();
+    let read = reader.rows(&key(7, 9), chain, wanted, |slot, csn, row| {
+        let before = found.insert(slot, (csn, row.map(<[u8]>::to_vec)));
+        assert!(before.is_none(), "once");
+    });
+    let read = read.map_err(|error| error.to_string());
+    (found, read, reader.known())
+}
+
+/// Changes of rows are put over what older pages have, the oldest first; without those pages what newer ones say is known, and nothing else.
+#[test]
+fn changes_count_when_the_pages_below_them_can_be_read() {
+    let home = home();
+    let mut chunks = ChunkWriter::new().with_page_bytes(30);
+    let (base, delta, change) = (1, 2, 3);
+    let mut chain: Option<Chain> = None;
+    let csn = Csn;
+    for (number, kind) in [base, change, delta, change].into_iter().enumerate() {
+        let number = number as u64;
+        // An object each.
+        let ledger = Arc::new(Ledger::new(Epoch(3 + number as u32)));
+        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let extent = if kind == base {
+            Extent::Whole
+        } else {
+            Extent::Delta
+        };
+        chunks.begin(key(7, 9), extent, csn(10 * (number + 1)));
+        let at = csn(10 * number + 1);
+        match kind {
+            1 => {
+                for slot in [1, 2, 3, 4, 5] {
+                    let row = vec![b'a' + slot as u8; if slot == 5 { 70 } else { 3 }];
+                    chunks.row(slot, at, &row, &mut writer).unwrap();
+                }
+                assert!(chunks.change(6, at, b"no", &mut writer).is_err());
+            }
+            2 => {
+                chunks.row(2, at, b"new", &mut writer).unwrap();
+                chunks.gone(4).unwrap();
+            }
+            _ => {
+                if number == 1 {
+                    chunks.row(9, at, b"other", &mut writer).unwrap();
+                }
+                for slot in [1, 2, 5] {
+                    let change = format!("+{number}");
+                    chunks
+                        .change(slot, at, change.as_bytes(), &mut writer)
+                        .unwrap();
+                }
+            }
+        }
+        let pages = chunks.finish(&mut writer).unwrap();
+        match &mut chain {
+            None => chain = Chain::whole(pages),
+            Some(chain) => chain.push(pages),
+        }
+        rig::keep(writer.finish().unwrap());
+    }
+    let chain = chain.unwrap();
+    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let (found, read, known) = read_chain(&mut reader, &chain, |_| true);
+    read.unwrap();
+    assert_eq!(known, 0b10_0011_1110);
+    let row = |at: u64, row: &[u8]| (csn(at), Some(row.to_vec()));
+    let mut long = vec![b'f'; 70];
+    long.extend_from_slice(b"+1+3");
+    let expected = Found::from([
+        (1, row(31, b"bbb+1+3")),
+        (2, row(31, b"new+3")),
+        (3, row(1, b"ddd")),
+        (5, row(31, &long)),
+        (9, row(11, b"other")),
+    ]);
+    assert_eq!(found, expected);
+    // Who cannot put them over rows is told if he wants one.
+    let mut plain = PageReader::new(Arc::clone(&home));
+    let (found, read, _) = read_chain(&mut plain, &chain, |_| false);
+    read.unwrap();
+    assert_eq!(found.len(), 5);
+    let (_, read, _) = read_chain(&mut plain, &chain, |slot| slot == 1);
+    assert!(read.unwrap_err().contains("a change of a row"));
+    // Without the base page: those are known that newer pages have or empty.
+    let object = chain.base().object;
+    home.remove_object(object).unwrap();
+    // What was read is kept.
+    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let (found, read, known) = read_chain(&mut reader, &chain, |_| true);
+    assert!(read.unwrap_err().contains(&object.to_string()));
+    assert_eq!(known, 0b10_0001_0100);
+    for slot in [2, 9] {
+        assert_eq!(found.get(&slot), expected.get(&slot));
+    }
+    assert_eq!(found.len(), 2);
+}

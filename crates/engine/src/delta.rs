@@ -85,6 +85,16 @@ pub fn columns(delta: &[u8]) -> Result<impl Iterator<Item = Result<usize, RowErr
     }))
 }
 
+/// Puts what `delta` makes of a row in `into`: [`logstead_checkpoint::Merge`] for rows. Trusts neither.
+pub(crate) fn put_over(row: &[u8], delta: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str> {
+    let mut builder = RowBuilder::new();
+    let row = RowRef::parse(row).map_err(RowError::what)?;
+    let made = apply(row, delta, &mut builder).map_err(RowError::what)?;
+    into.clear();
+    into.extend_from_slice(made);
+    Ok(())
+}
+
 /// One column that a delta changes.
 struct Changed<'d> {
     column: usize,

@@ -8,7 +8,8 @@
 //! ([`crate::pending`]): at least the rows that the tail has touched.
 //!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
-//! damaged is told by object, offset and chunk, and not served; other chunks are.
+//! damaged is told by object, offset and chunk, and not served; other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
+//! damaged page, or an older one, could tell what they are count as rows that are absent.
 //!
 //! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when they were evicted, or, if that was not in this life, a
 //! guess from its pages' compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
@@ -27,6 +28,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::checkpoint::{Newest, Pages, Stored};
+use crate::delta;
 use crate::engine::Engine;
 use crate::evict::{InLoad, Room};
 use crate::fault::{Loader, Needs, Wanted};
@@ -47,8 +49,12 @@ const LEAF_BYTES: u64 = 16 << 10;
 pub(crate) struct Filled {
     /// With those that were wanted.
     pub(crate) slots: UnsharedSlots,
-    /// All the slots that have a row in the checkpoint.
+    /// All the slots that have a row in the checkpoint, of those that are known.
     pub(crate) saved: SlotSet,
+    /// Those of which is known what they are: all, unless something is damaged.
+    pub(crate) known: SlotSet,
+    /// What is damaged.
+    pub(crate) damage: Option<CheckpointError>,
 }
 
 /// Why a chunk's pages are not what they should be.
@@ -73,6 +79,8 @@ pub(crate) fn read_chunk(
     let mut filled = Filled {
         slots: UnsharedSlots::new(memory),
         saved: SlotSet::default(),
+        known: SlotSet::ALL,
+        damage: None,
     };
     // A chunk without pages had no rows.
     let Some(chain) = chain else {
@@ -97,7 +105,18 @@ pub(crate) fn read_chunk(
             Err(_) => wrong = Some((slot, "it is no row")),
         }
     });
-    read.map_err(Unreadable::Page)?;
+    match read {
+        Ok(()) => {}
+        Err(damage @ CheckpointError::Damaged(_)) => {
+            filled.known = SlotSet::of_bits(reader.known());
+            filled.saved = filled.saved.both(&filled.known);
+            for slot in SlotSet::ALL.minus(&filled.known).iter() {
+                filled.slots.replace(slot, Csn::ZERO, None);
+            }
+            filled.damage = Some(damage);
+        }
+        Err(error) => return Err(Unreadable::Page(error)),
+    }
     match wrong {
         Some((slot, why)) => Err(Unreadable::Row(slot, why)),
         None => Ok(filled),
@@ -165,7 +184,7 @@ impl ChunkLoader {
 
     /// A reader for [`ChunkLoader::load_chunk`], which reads ahead what is read in order.
     pub(crate) fn reader(&self) -> PageReader {
-        PageReader::new(Arc::clone(&self.home))
+        PageReader::new(Arc::clone(&self.home)).merging(delta::put_over)
     }
 
     /// Brings all rows of a chunk, those that are not there.
@@ -248,7 +267,20 @@ impl ChunkLoader {
                 known,
                 waits,
             };
-            match self.read(&stored, rows, number, &asked, reader) {
+            let mut read = self.read(&stored, rows, number, &asked, reader);
+            if let Ok((filled, _)) = &mut read
+                && let Some(damage) = filled.damage.take()
+            {
+                let unknown = rows.unknown(number, &filled.known);
+                let needed = needs.needed.both(absence.slots());
+                if tail.is_some() || !needed.both(&unknown).is_empty() {
+                    read = Err(damage.into());
+                } else {
+                    wanted = wanted.minus(&unknown);
+                    filled.saved = filled.saved.union(&unknown);
+                }
+            }
+            match read {
                 Ok((filled, _))
                     if chunk
                         .saved_before()
@@ -329,6 +361,9 @@ impl ChunkLoader {
             let (chain, csn) = (chain.as_ref(), stored.csn);
             let mut filled = read_chunk(reader, &key, chain, wanted, csn, self.memory, goes_on)
                 .map_err(|why| unreadable(why, &key, chain))?;
+            if filled.damage.is_some() {
+                return Ok((filled, allowed));
+            }
             if fits && let Some(tail) = tail {
                 tail.apply(&mut filled.slots)
                     .map_err(|why| unfit(&why, &key, chain))?;

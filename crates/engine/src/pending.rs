@@ -261,6 +261,17 @@ impl Tail {
         &self.touched
     }
 
+    /// The slots of rows that it changes, of which it does not have all.
+    pub(crate) fn changed(&self) -> SlotSet {
+        let mut changed = SlotSet::NONE;
+        for (_, record) in self.records() {
+            if matches!(record, Record::Update { .. }) {
+                changed.insert(slot_of(record.rid()));
+            }
+        }
+        changed
+    }
+
     /// Its records, those of a row in CSN order.
     pub(crate) fn records(&self) -> impl Iterator<Item = (Csn, Record<'_>)> {
         let mut rest = &self.bytes[..];

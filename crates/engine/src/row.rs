@@ -32,6 +32,10 @@ impl RowError {
     pub(crate) const fn new(what: &'static str) -> RowError {
         RowError(what)
     }
+
+    pub(crate) fn what(self) -> &'static str {
+        self.0
+    }
 }
 
 impl fmt::Display for RowError {

@@ -254,6 +254,20 @@ impl Rows {
         brought
     }
 
+    /// The slots that may have a row in the checkpoint, of a chunk of which the others, `known`, can be read alone.
+    pub(crate) fn unknown(&self, number: u64, known: &SlotSet) -> SlotSet {
+        let end = match self.past {
+            Some(_) => self.rid_end(),
+            None => self.fresh_from.load(Ordering::Relaxed),
+        };
+        let end = end.saturating_sub(number * CHUNK_SLOTS as u64);
+        let mut unknown = SlotSet::NONE;
+        for slot in 0..end.min(CHUNK_SLOTS as u64) {
+            unknown.insert(slot as usize);
+        }
+        unknown.minus(known)
+    }
+
     /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`.
     pub(crate) fn tail_is_written(&self, number: u64, chunk: &Chunk, present: &SlotSet) {
         self.tails.written(number, || chunk.learn_saved(present));

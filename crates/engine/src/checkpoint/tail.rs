@@ -5,15 +5,21 @@
 //! nobody has changed anything in it below that CSN. Who brings it in meanwhile has the same rows, from the pages before with the same tail, and what he
 //! changes is newer.
 //!
+//! A damaged page costs its own rows. What the log says of others is written; so is what it has changed of these, as changes that count when the page is whole again
+//! ([`logstead_checkpoint::ChunkWriter::change`]), for their rows must not be served as they were before. Until then who wants them is told of the damage, and so
+//! is the log of the server, once by each start that has a tail there.
+//!
 //! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is room.
 
-use logstead_checkpoint::{Chain, Extent, PageKey};
+use logstead_checkpoint::{Chain, CheckpointError as PagesError, Extent, PageKey};
+use logstead_wal::Record;
 
 use super::CheckpointError;
 use super::take::{Change, Checkpoint};
 use crate::load::{Filled, read_chunk, unfit, unreadable};
 use crate::pending::Tail;
-use crate::version::SlotSet;
+use crate::table::Table;
+use crate::version::{CHUNK_SLOTS, SlotSet};
 
 /// Older rows that are aside at a time take no more than this, but for a single one.
 const ASIDE_BYTES_MAX: u64 = logstead_checkpoint::PAGE_BYTES as u64;
@@ -32,6 +38,7 @@ impl Checkpoint {
     pub(super) fn write_tail(
         &mut self,
         table_at: usize,
+        table: &Table,
         number: u64,
         key: PageKey,
         tail: &Tail,
@@ -45,6 +52,9 @@ impl Checkpoint {
         };
         self.pages.begin(key.clone(), extent, self.csn);
         let mut present = SlotSet::NONE;
+        // Changed by the log, of older rows that cannot be read.
+        let mut lost = SlotSet::NONE;
+        let mut damage = None;
         let mut left = *tail.touched();
         while !left.is_empty() {
             let mut some = left;
@@ -54,8 +64,15 @@ impl Checkpoint {
                     None => some = first_half(&some),
                 }
             };
-            let Filled { mut slots, saved } = older;
-            tail.apply_to(&mut slots, &some)
+            let Filled {
+                mut slots,
+                saved,
+                known,
+                damage: found,
+            } = older;
+            damage = found.or(damage);
+            lost = lost.union(&tail.changed().both(&some).minus(&known));
+            tail.apply_to(&mut slots, &some.minus(&lost))
                 .map_err(|why| unfit(&why, &key, chain.as_ref()))?;
             let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
             for slot in some.iter() {
@@ -63,14 +80,32 @@ impl Checkpoint {
                     self.pages.row(slot as u16, csn, row, writer)?;
                     self.report.rows += 1;
                     present.insert(slot);
-                } else if saved.contains(slot) {
+                } else if lost.contains(slot) {
+                    present.insert(slot);
+                } else if saved.contains(slot) || !known.contains(slot) {
                     self.pages.gone(slot as u16)?;
                 }
             }
             left = left.minus(&some);
             if left.is_empty() {
-                present = present.union(&saved.minus(tail.touched()));
+                let others = saved.union(&table.rows.unknown(number, &known));
+                present = present.union(&others.minus(tail.touched()));
             }
+        }
+        if !lost.is_empty() {
+            // Folded, they are in the order of their slots.
+            for (csn, record) in tail.records() {
+                let slot = (record.rid().0 % CHUNK_SLOTS as u64) as usize;
+                if let Record::Update { delta, .. } = record
+                    && lost.contains(slot)
+                {
+                    let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
+                    self.pages.change(slot as u16, csn, delta, writer)?;
+                }
+            }
+        }
+        if let Some(damage) = damage {
+            self.tell(&key, &damage, lost.len());
         }
         let chain = if present.is_empty() {
             None
@@ -86,6 +121,16 @@ impl Checkpoint {
             chain,
         });
         Ok(true)
+    }
+
+    /// Tells that something is damaged that the log has changed.
+    fn tell(&self, key: &PageKey, damage: &PagesError, lost: usize) {
+        tracing::error!(
+            "{damage}: rows of {key} that are there alone cannot be read, {lost} of which the log has changed since; what it says of the others of that chunk is kept"
+        );
+        let mut stats = self.engine.inner().checkpoints.stats.lock();
+        stats.damaged_chunks += 1;
+        stats.last_damage = Some(damage.to_string());
     }
 
     /// Some rows of a chunk as the checkpoint before has them; `None` if several of them are too much to be aside together.

@@ -20,6 +20,7 @@ use super::older::{OlderRows, missing};
 use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
 use super::{CheckpointError, CheckpointReport};
+use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
 use crate::snapshots::Snapshots;
@@ -144,7 +145,9 @@ impl Engine {
             named,
         } = std::mem::take(&mut base.buffers);
         let writer = ObjectWriter::new(base.home(), base.ledger(), pace).with_buffer(object);
-        let reader = PageReader::new(base.home()).of_single_pages();
+        let reader = PageReader::new(base.home())
+            .of_single_pages()
+            .merging(delta::put_over);
         Ok(Checkpoint {
             engine: self.clone(),
             report: CheckpointReport {
@@ -272,7 +275,7 @@ impl Checkpoint {
             }
             // If there is none any more, it has come in with its rows.
             if let Some(tail) = table.rows.tails.get(number) {
-                return self.write_tail(table_at, number, key, &tail, is_moved);
+                return self.write_tail(table_at, table, number, key, &tail, is_moved);
             }
         }
         let guard = Guard::pin();

@@ -140,7 +140,7 @@ impl<'c> StoredRows<'c> {
         StoredRows {
             record,
             directory: Directory::open(Arc::clone(home), record.root),
-            reader: PageReader::new(Arc::clone(home)),
+            reader: PageReader::new(Arc::clone(home)).merging(crate::delta::put_over),
         }
     }
 

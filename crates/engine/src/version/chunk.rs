@@ -143,6 +143,11 @@ impl SlotSet {
     /// All of them.
     pub(crate) const ALL: SlotSet = SlotSet(u64::MAX);
 
+    /// Those with a bit.
+    pub(crate) fn of_bits(bits: u64) -> SlotSet {
+        SlotSet(bits)
+    }
+
     /// One of them.
     pub(crate) fn one(slot: usize) -> SlotSet {
         SlotSet(1 << slot)

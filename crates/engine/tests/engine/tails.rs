@@ -1,13 +1,15 @@
 //! What the log behind the checkpoint says of absent chunks, where memory is small beside it: starts that need no more than the life before had, and
 //! first checkpoints that need no room for what the log has changed ([pending]).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logstead_engine::{FlushMode, Guard, LogHome, MemoryHome, Rid};
+use logstead_engine::{FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Txn, WriteError};
 
 use crate::eviction::{Place, of_bytes, open};
-use crate::world::commit;
+use crate::room::noise;
+use crate::world::{block_on, column, commit};
 
 const BUDGET: u64 = 16 << 20;
 const ROWS: u64 = 40_000;
@@ -133,4 +135,134 @@ fn a_first_checkpoint_needs_no_room_for_what_the_log_has_changed() {
     assert_balances(&place, balance);
     crash(place, &memory);
     assert_balances(&open(&home, BUDGET), balance);
+}
+
+/// What is read of a row.
+fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
+    let mut txn = place.begin();
+    loop {
+        let absent = {
+            let guard = Guard::pin();
+            match txn.read(&place.table, Rid(rid), &guard) {
+                Ok(row) => return Ok(row.map(|row| column(&row, 1))),
+                Err(absent) => absent,
+            }
+        };
+        block_on(absent.wait(&mut txn))?;
+    }
+}
+
+/// One write in a transaction of its own.
+fn write<T>(place: &Place, mut write: impl FnMut(&mut Txn) -> Result<T, WriteError>) -> T {
+    let mut txn = place.begin();
+    let written = place.write(&mut txn, &mut write).expect("written");
+    commit(txn);
+    place.collect();
+    written
+}
+
+fn update(place: &Place, rid: u64, balance: i64) {
+    let mut txn = place.begin();
+    place.update(&mut txn, rid, balance).expect("updates");
+    commit(txn);
+    place.collect();
+}
+
+fn delete(place: &Place, rid: u64) {
+    let mut txn = place.begin();
+    place.delete(&mut txn, rid);
+    commit(txn);
+    place.collect();
+}
+
+/// A damaged page costs the rows that are there alone. What the log says of others in its chunk is in the next checkpoint, and so are all other chunks; what it has changed
+/// of lost ones counts when the page is whole again.
+#[test]
+fn a_damaged_page_under_a_tail_costs_its_own_rows() {
+    const NEW: i64 = 9_000;
+    // The chunk is full, or has slots that were never used.
+    for count in [2 * CHUNK, 40] {
+        let (memory, home) = home();
+        let place = open(&home, u64::MAX);
+        let mut txn = place.begin();
+        for rid in 0..count {
+            let put = txn.insert(&place.table, &noise(rid as i64, 1000));
+            assert_eq!(put.expect("inserts"), Rid(rid));
+        }
+        commit(txn);
+        place.collect();
+        place.checkpoint();
+        let objects = home.objects().expect("listed");
+        let largest = objects.iter().max_by_key(|info| info.size_bytes);
+        let largest = largest.expect("some");
+        let mut whole = vec![0; largest.size_bytes as usize];
+        home.read_object(largest.id, 0, &mut whole).expect("read");
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 8] ^= 0x10;
+        let crash_with = |place: Place, bytes: &[u8]| {
+            crash(place, &memory);
+            home.remove_object(largest.id).expect("removed");
+            home.put_object(largest.id, bytes).expect("stored");
+            open(&home, u64::MAX)
+        };
+        // The log: changed, deleted, deleted and used again, new.
+        update(&place, 3, NEW);
+        delete(&place, 6);
+        delete(&place, 4);
+        let new = noise(NEW, 1000);
+        let again = write(&place, |txn| txn.insert(&place.table, &new)).0;
+        let added = write(&place, |txn| txn.insert(&place.table, &new)).0;
+        let last = write(&place, |txn| txn.insert(&place.table, &new)).0;
+        assert!(again < CHUNK && added < CHUNK && last == count);
+        delete(&place, 8);
+        let mut expected: BTreeMap<u64, Option<i64>> =
+            (0..count).map(|rid| (rid, Some(rid as i64))).collect();
+        expected.extend([(3, Some(NEW)), (8, None)]);
+        expected.extend([again, added, last].map(|rid| (rid, Some(NEW + 3))));
+
+        let mut place = crash_with(place, &damaged);
+        assert!(place.engine.chunk_counts().with_tails > 0);
+        let is_lost = |place: &Place, rid: u64| match look(place, rid) {
+            Err(FaultError::Damaged(what)) => {
+                what.contains("chunk 0") && what.contains(&largest.id.to_string())
+            }
+            _ => false,
+        };
+        assert!(is_lost(&place, 3) && is_lost(&place, 10));
+        place.checkpoint();
+        let stats = place.engine.checkpoint_stats();
+        assert_eq!(stats.damaged_chunks, 1, "{stats:?}");
+        let told = stats.last_damage.expect("told");
+        assert!(told.contains("chunk 0"), "{told}");
+        for life in 0..3 {
+            assert_eq!(place.engine.chunk_counts().with_tails, 0);
+            for rid in [again, added, last] {
+                assert_eq!(look(&place, rid), Ok(Some(NEW + life)), "row {rid}");
+            }
+            assert!(is_lost(&place, 3) && is_lost(&place, 10), "life {life}");
+            if life == 0 {
+                assert_eq!(look(&place, 8), Ok(None));
+            }
+            // What can be read can be written, and is in the next checkpoint.
+            for rid in [again, added, last] {
+                update(&place, rid, NEW + life + 1);
+            }
+            let one_more = write(&place, |txn| txn.insert(&place.table, &new)).0;
+            expected.insert(one_more, Some(NEW));
+            place.checkpoint();
+            place.engine.evict_all();
+            assert_eq!(look(&place, one_more), Ok(Some(NEW)));
+            assert!(is_lost(&place, 3) && is_lost(&place, 10), "life {life}");
+            place = crash_with(place, &damaged);
+        }
+        // Whole again.
+        let place = crash_with(place, &whole);
+        assert!(expected.len() as u64 > count + 1);
+        for (rid, expected) in expected {
+            assert_eq!(look(&place, rid), Ok(expected), "row {rid} of {count}");
+        }
+        place.checkpoint();
+        let stats = place.engine.checkpoint_stats();
+        assert_eq!(stats.damaged_chunks, 0, "{stats:?}");
+    }
 }
