@@ -1,7 +1,7 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
-use super::Binder;
 use super::names::{name_span, schema_and_name};
+use super::{Binder, Clause};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
@@ -17,9 +17,6 @@ impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
         let at = self.at(name_span(&function.name));
         let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
-        if function.over.is_some() {
-            return Err(SqlError::unsupported(format!("window function {name} (OVER)")).at(at));
-        }
         if !function.within_group.is_empty() {
             return Err(SqlError::unsupported(format!(
                 "ordered-set aggregate {name} (WITHIN GROUP)"
@@ -32,6 +29,9 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         }
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        if function.over.is_some() || (system && func::is_window_function(&name)) {
+            return self.window_function(function, schema.as_deref(), &name, at);
+        }
         let list = match &function.args {
             FunctionArguments::None => return self.keyword_function(&name, at),
             FunctionArguments::Subquery(query) if name == "array" => {
@@ -251,6 +251,13 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let frame = self.frame()?;
+        if frame.clause == Clause::Filter {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate functions are not allowed in FILTER",
+            )
+            .at(at));
+        }
         if frame.in_aggregate {
             return Err(SqlError::new(
                 SqlState::GROUPING_ERROR,
@@ -377,7 +384,9 @@ impl Binder<'_> {
             }
         }
         let filter = match &function.filter {
-            Some(filter) => Some(self.condition_of(filter, "FILTER")?),
+            Some(filter) => {
+                Some(self.in_clause(Clause::Filter, |b| b.condition_of(filter, "FILTER"))?)
+            }
             None => None,
         };
         Ok(AggregateCall {

@@ -34,6 +34,7 @@ mod types;
 pub(crate) mod updatable;
 mod view;
 mod viewdef;
+mod window;
 mod with;
 
 pub(crate) use coerce::and;
@@ -132,6 +133,12 @@ pub(crate) enum Clause {
     Check,
     IndexExpression,
     IndexPredicate,
+    Filter,
+    WindowPartition,
+    WindowOrder,
+    FrameRows,
+    FrameRange,
+    FrameGroups,
 }
 
 impl Clause {
@@ -156,13 +163,39 @@ impl Clause {
             Clause::Check => "check constraints",
             Clause::IndexExpression => "index expressions",
             Clause::IndexPredicate => "index predicates",
+            Clause::Filter => "FILTER",
+            Clause::WindowPartition => "window PARTITION BY",
+            Clause::WindowOrder => "window ORDER BY",
+            Clause::FrameRows => "window ROWS",
+            Clause::FrameRange => "window RANGE",
+            Clause::FrameGroups => "window GROUPS",
         }
     }
 
     fn allows_aggregates(self) -> bool {
         matches!(
             self,
-            Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn
+            Clause::Select
+                | Clause::Having
+                | Clause::OrderBy
+                | Clause::DistinctOn
+                | Clause::WindowPartition
+                | Clause::WindowOrder
+        )
+    }
+
+    fn allows_windows(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
+    }
+
+    fn is_of_window(self) -> bool {
+        matches!(
+            self,
+            Clause::WindowPartition
+                | Clause::WindowOrder
+                | Clause::FrameRows
+                | Clause::FrameRange
+                | Clause::FrameGroups
         )
     }
 
@@ -180,6 +213,12 @@ pub(crate) struct Frame {
     pub(crate) in_aggregate: bool,
     /// Aggregates found, with the identity of each result.
     pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
+    /// Inside the arguments of a call over a window.
+    pub(crate) in_window: bool,
+    /// Calls over windows, whose windows are bound after everything else.
+    pub(crate) windows: Vec<window::Pending>,
+    /// Names that the WINDOW clause defines.
+    pub(crate) window_names: Vec<String>,
     /// Set-returning calls of the select list, with the identity of each result.
     pub(crate) sets: Vec<(ColId, Expr)>,
     /// Column references outside aggregates, with their places: for errors about grouping.
@@ -195,6 +234,9 @@ impl Frame {
             clause: Clause::Select,
             in_aggregate: false,
             aggregates: Vec::new(),
+            in_window: false,
+            windows: Vec::new(),
+            window_names: Vec::new(),
             sets: Vec::new(),
             references: Vec::new(),
             ctes: Vec::new(),

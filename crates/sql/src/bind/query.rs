@@ -2,7 +2,9 @@
 
 use super::ColId;
 use crate::expr::Expr;
-use crate::plan::{AggregateCall, JoinKind, LockWait, OutputColumn, SortKey};
+use crate::plan::{
+    AggregateCall, JoinKind, LockWait, OutputColumn, SortKey, WindowCall, WindowFrame,
+};
 use logstead_engine::RowLock;
 
 /// FROM as a tree. Inner joins are flattened into the block's list and conditions; what is left is outer joins.
@@ -38,7 +40,9 @@ pub(crate) struct RowMark {
 pub(crate) struct Select {
     pub(crate) from: FromList,
     pub(crate) grouping: Option<Grouping>,
-    /// Set-returning calls, computed after grouping.
+    /// Windows, computed after grouping.
+    pub(crate) windows: Vec<BoundWindow>,
+    /// Set-returning calls, computed after grouping and windows.
     pub(crate) sets: Vec<(ColId, Expr)>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) distinct: Distinct,
@@ -56,6 +60,14 @@ pub(crate) struct Grouping {
     pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
     /// Over keys and aggregates.
     pub(crate) having: Vec<Expr>,
+}
+
+/// A window with what is computed over it, each call with its identity. Over the FROM row or the grouped one.
+pub(crate) struct BoundWindow {
+    pub(crate) partition: Vec<Expr>,
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) frame: WindowFrame,
+    pub(crate) calls: Vec<(ColId, WindowCall)>,
 }
 
 /// A select list item with its identity.

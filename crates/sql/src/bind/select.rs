@@ -5,6 +5,7 @@ use super::names::{fold_ident, output_name, schema_and_name};
 use super::operator::strip;
 use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
+use super::window::window_names;
 use super::{Binder, Clause, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -70,6 +71,7 @@ impl Binder<'_> {
         };
 
         self.frame()?.clause = Clause::Select;
+        self.frame()?.window_names = window_names(&select.named_window);
         self.select_list(&select.projection, &mut block.outputs)?;
         let plain = tail.order_by.is_none() && select.distinct.is_none();
         if settle || !plain {
@@ -112,6 +114,8 @@ impl Binder<'_> {
         let group_keys = self.group_by(&select.group_by, &block.outputs)?;
         block.distinct = self.distinct(select.distinct.as_ref(), &mut order, &block.outputs)?;
 
+        let limits = self.limits_apart(tail)?;
+        block.windows = self.windows(&select.named_window)?;
         block.sets = std::mem::take(&mut self.frame()?.sets);
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
         if group_keys.is_some() || having.is_some() || !aggregates.is_empty() {
@@ -133,6 +137,9 @@ impl Binder<'_> {
             for (_, call) in &mut block.sets {
                 self.regroup(call, &mut grouping, &rels)?;
             }
+            for window in &mut block.windows {
+                self.regroup_window(window, &mut grouping, &rels)?;
+            }
             if let Distinct::On(keys) = &mut block.distinct {
                 for key in keys {
                     self.regroup(key, &mut grouping, &rels)?;
@@ -141,11 +148,10 @@ impl Binder<'_> {
             grouping.having = having;
             block.grouping = Some(grouping);
         }
+        // What nothing is computed over only had to be right.
+        block.windows.retain(|window| !window.calls.is_empty());
         block.order = order;
-        let hidden = std::mem::take(&mut self.frame()?.ns);
-        let limits = self.limits(tail);
-        self.frame()?.ns = hidden;
-        (block.limit, block.offset) = limits?;
+        (block.limit, block.offset) = limits;
         if !tail.locks.is_empty() {
             block.locks = self.locks(tail.locks, &block, &rels)?;
         }
@@ -375,6 +381,7 @@ impl Binder<'_> {
                 for expr in exprs {
                     let at = b.at(expr.span());
                     let bound = b.group_expr(expr, outputs)?;
+                    b.refuse_own_windows(&bound, at)?;
                     if walk_has_own_aggregate(&bound, b) {
                         return Err(SqlError::new(
                             SqlState::GROUPING_ERROR,
@@ -487,6 +494,14 @@ impl Binder<'_> {
                 Ok(Distinct::On(keys))
             }
         }
+    }
+
+    /// LIMIT and OFFSET, which see nothing of the block.
+    fn limits_apart(&mut self, tail: &Tail<'_>) -> Result<(Option<Expr>, Option<Expr>)> {
+        let hidden = std::mem::take(&mut self.frame()?.ns);
+        let limits = self.limits(tail);
+        self.frame()?.ns = hidden;
+        limits
     }
 
     /// LIMIT and OFFSET.
@@ -643,6 +658,8 @@ fn check_locking(block: &Select, name: &str) -> Result<()> {
         "HAVING clause"
     } else if grouping.is_some() {
         "aggregate functions"
+    } else if !block.windows.is_empty() {
+        "window functions"
     } else if !block.sets.is_empty() {
         "set-returning functions in the target list"
     } else {
@@ -709,7 +726,7 @@ fn walk_has_own_aggregate(expr: &Expr, binder: &mut Binder<'_>) -> bool {
 }
 
 /// 42883 for types without an order.
-fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
+pub(super) fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
     if ty.oid == oid::RECORD || ty.oid == oid::VOID {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
@@ -742,8 +759,6 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
 fn refuse(select: &ast::Select) -> Result<()> {
     let what = if select.into.is_some() {
         "SELECT INTO"
-    } else if !select.named_window.is_empty() {
-        "WINDOW"
     } else if select.top.is_some() {
         "TOP"
     } else if select.qualify.is_some() {

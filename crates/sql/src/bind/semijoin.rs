@@ -183,6 +183,7 @@ impl Binder<'_> {
     fn simple(&self, block: &Select) -> bool {
         let plain = block.grouping.is_none()
             && block.sets.is_empty()
+            && block.windows.is_empty()
             && block.limit.is_none()
             && block.offset.is_none()
             && block.locks.is_none()

@@ -174,6 +174,7 @@ impl Binder<'_> {
     fn can_merge(&self, select: &Select) -> bool {
         let plain = |e: &Expr| matches!(e, Expr::Column(..));
         let picks = select.grouping.is_none()
+            && select.windows.is_empty()
             && select.sets.is_empty()
             && matches!(select.distinct, Distinct::No)
             && select.order.is_empty()

@@ -34,6 +34,7 @@ mod stored;
 mod stream;
 mod subquery;
 pub(crate) mod wait;
+mod window;
 mod write;
 
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
@@ -42,6 +43,7 @@ pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub(crate) use referential::validate;
+pub(crate) use stats::width;
 pub use stats::{NodeStats, children};
 pub use stored::StoredColumn;
 pub use write::Inserter;

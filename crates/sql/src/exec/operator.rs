@@ -19,6 +19,7 @@ use super::sort::SortState;
 use super::stats::NodeStats;
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
 use super::wait::Obstacle;
+use super::window::WindowState;
 use super::write::{DeleteState, InsertState, UpdateState};
 use crate::error::{Result, SqlError};
 use crate::plan::{Node, Plan};
@@ -68,6 +69,7 @@ enum Op {
     Hash(Box<HashJoinState>),
     Aggregate(Box<AggregateState>),
     Sort(Box<SortState>),
+    Window(Box<WindowState>),
     Limit(Box<LimitState>),
     Distinct(Box<DistinctState>),
     DistinctOn(Box<DistinctOnState>),
@@ -99,6 +101,7 @@ impl Running {
             }
             Node::Aggregate { input, .. } => Op::Aggregate(Box::new(AggregateState::new(input))),
             Node::Sort { input, .. } => Op::Sort(Box::new(SortState::new(input))),
+            Node::Window { input, window } => Op::Window(Box::new(WindowState::new(input, window))),
             Node::Limit { input, .. } => Op::Limit(Box::new(LimitState::new(input))),
             Node::Distinct(input) => Op::Distinct(Box::new(DistinctState::new(input))),
             Node::DistinctOn { input, .. } => Op::DistinctOn(Box::new(DistinctOnState::new(input))),
@@ -195,6 +198,9 @@ impl Running {
                 },
             ) => state.next(input, keys, aggregates, cx, out),
             (Op::Sort(state), Node::Sort { input, keys }) => state.next(input, keys, cx, out),
+            (Op::Window(state), Node::Window { input, window }) => {
+                state.next(input, window, cx, out)
+            }
             (
                 Op::Limit(state),
                 Node::Limit {
@@ -263,6 +269,7 @@ impl Running {
             (Op::Hash(state), Node::HashJoin { left, right, .. }) => state.rewind(left, right, cx),
             (Op::Aggregate(state), Node::Aggregate { input, .. }) => state.rewind(input, cx),
             (Op::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
+            (Op::Window(state), Node::Window { input, window }) => state.rewind(input, window, cx),
             (Op::Distinct(state), Node::Distinct(input)) => state.rewind(input, cx),
             (Op::DistinctOn(state), Node::DistinctOn { input, .. }) => state.rewind(input, cx),
             (Op::Set(state), Node::SetOp { left, right, .. }) => state.rewind(left, right, cx),
@@ -299,6 +306,7 @@ impl Running {
             Op::Hash(state) => (Some(&state.left), Some(&state.right)),
             Op::Aggregate(state) => (Some(&state.input), None),
             Op::Sort(state) => (Some(&state.input), None),
+            Op::Window(state) => (Some(&state.input), None),
             Op::Limit(state) => (Some(&state.input), None),
             Op::Distinct(state) => (Some(&state.input), None),
             Op::DistinctOn(state) => (Some(&state.input), None),

@@ -29,6 +29,7 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         | Node::Project { input, .. }
         | Node::Aggregate { input, .. }
         | Node::Sort { input, .. }
+        | Node::Window { input, .. }
         | Node::Limit { input, .. }
         | Node::Distinct(input)
         | Node::DistinctOn { input, .. }
@@ -96,6 +97,7 @@ pub(crate) fn width(plan: &Plan) -> usize {
         Node::Aggregate {
             keys, aggregates, ..
         } => keys.len() + aggregates.len(),
+        Node::Window { input, window } => width(input) + window.calls.len(),
         Node::SetOp { left, .. } => width(left),
         Node::With { body, .. } => width(body),
         Node::Insert(insert) => insert.returning.as_ref().map_or(0, Vec::len),

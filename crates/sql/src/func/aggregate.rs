@@ -40,14 +40,14 @@ fn count(_: &[SqlType]) -> State {
 fn sum_int(_: &[SqlType]) -> State {
     Box::new(SumInt {
         sum: 0,
-        any: false,
+        count: 0,
         wide: false,
     })
 }
 fn sum_wide(_: &[SqlType]) -> State {
     Box::new(SumInt {
         sum: 0,
-        any: false,
+        count: 0,
         wide: true,
     })
 }
@@ -56,6 +56,7 @@ fn avg_int(_: &[SqlType]) -> State {
         count: 0,
         sum: Numeric::ZERO,
         squares: None,
+        scales: Scales::default(),
         what: What::Avg,
     })
 }
@@ -72,7 +73,11 @@ fn sum_float4(_: &[SqlType]) -> State {
     }))
 }
 fn sum_numeric(_: &[SqlType]) -> State {
-    Box::new(SumNumeric(None))
+    Box::new(SumNumeric {
+        sum: None,
+        count: 0,
+        scales: Scales::default(),
+    })
 }
 fn sum_interval(_: &[SqlType]) -> State {
     Box::new(SumInterval {
@@ -103,15 +108,17 @@ fn max(t: &[SqlType]) -> State {
     })
 }
 fn bool_and(_: &[SqlType]) -> State {
-    Box::new(Fold {
-        acc: Datum::Null,
-        f: |x, y| Ok(Datum::Bool(x.as_bool()? && y.as_bool()?)),
+    Box::new(Truths {
+        count: 0,
+        trues: 0,
+        all: true,
     })
 }
 fn bool_or(_: &[SqlType]) -> State {
-    Box::new(Fold {
-        acc: Datum::Null,
-        f: |x, y| Ok(Datum::Bool(x.as_bool()? || y.as_bool()?)),
+    Box::new(Truths {
+        count: 0,
+        trues: 0,
+        all: false,
     })
 }
 fn bit_and(_: &[SqlType]) -> State {
@@ -153,6 +160,7 @@ fn moments(what: What) -> State {
         count: 0,
         sum: Numeric::ZERO,
         squares: Some(Numeric::ZERO),
+        scales: Scales::default(),
         what,
     })
 }
@@ -274,7 +282,11 @@ impl AggregateState for Count {
         self.0 += 1;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn remove(&mut self, _: &[Datum]) -> Result<bool> {
+        self.0 -= 1;
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
         Ok(Datum::Int8(self.0))
     }
 }
@@ -282,7 +294,7 @@ impl AggregateState for Count {
 /// Sum of integers: to bigint, or to numeric for bigint input.
 struct SumInt {
     sum: i128,
-    any: bool,
+    count: i64,
     wide: bool,
 }
 
@@ -291,11 +303,17 @@ impl AggregateState for SumInt {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_integer()?;
         // 2^64 rows of the largest bigint still fit.
         self.sum += i128::from(v);
-        self.any = true;
+        self.count += 1;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
-        if !self.any {
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_integer()?;
+        self.sum -= i128::from(v);
+        self.count -= 1;
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
+        if self.count == 0 {
             return Ok(Datum::Null);
         }
         if self.wide {
@@ -321,7 +339,7 @@ impl AggregateState for SumFloat {
         self.sum = super::numbers::checked(self.sum + v, self.sum.is_finite() && v.is_finite())?;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn value(&self) -> Result<Datum> {
         Ok(if self.any {
             Datum::Float8(self.sum)
         } else {
@@ -339,7 +357,7 @@ impl AggregateState for SumFloat4 {
             super::numbers::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn value(&self) -> Result<Datum> {
         Ok(if self.0.any {
             Datum::Float4(self.0.sum as f32)
         } else {
@@ -348,19 +366,76 @@ impl AggregateState for SumFloat4 {
     }
 }
 
-struct SumNumeric(Option<Numeric>);
+/// The most digits after the point of what is in a state, which a sum has too: when the last value with so many goes, the sum
+/// cannot say how many the others have. As PostgreSQL keeps them.
+#[derive(Default)]
+struct Scales {
+    max: u32,
+    count: i64,
+}
+
+impl Scales {
+    fn add(&mut self, v: &Numeric) {
+        let scale = v.scale().unwrap_or(0);
+        match scale.cmp(&self.max) {
+            Ordering::Greater => (self.max, self.count) = (scale, 1),
+            Ordering::Equal => self.count += 1,
+            Ordering::Less => {}
+        }
+    }
+
+    /// Takes a value out of `count` that are in; false if the sum without it is not known.
+    fn remove(&mut self, v: &Numeric, count: i64) -> bool {
+        if !v.is_finite() {
+            return false;
+        }
+        if v.scale().unwrap_or(0) == self.max {
+            if self.count > 1 || self.max == 0 {
+                self.count -= 1;
+            } else if count == 1 {
+                *self = Scales::default();
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+struct SumNumeric {
+    sum: Option<Numeric>,
+    count: i64,
+    scales: Scales,
+}
 
 impl AggregateState for SumNumeric {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_numeric()?;
-        self.0 = Some(match &self.0 {
+        self.sum = Some(match &self.sum {
             Some(sum) => sum.add(v)?,
             None => v.clone(),
         });
+        self.count += 1;
+        self.scales.add(v);
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
-        Ok(self.0.take().map_or(Datum::Null, Datum::numeric))
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_numeric()?;
+        let Some(sum) = self.sum.as_ref().filter(|sum| sum.is_finite()) else {
+            return Ok(false);
+        };
+        if !self.scales.remove(v, self.count) {
+            return Ok(false);
+        }
+        self.count -= 1;
+        self.sum = match self.count {
+            0 => None,
+            _ => Some(sum.sub(v)?),
+        };
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
+        Ok(self.sum.clone().map_or(Datum::Null, Datum::numeric))
     }
 }
 
@@ -377,7 +452,24 @@ impl AggregateState for SumInterval {
         self.count += 1;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_interval()?;
+        let (Some(months), Some(days), Some(micros)) = (
+            self.sum.months.checked_sub(v.months),
+            self.sum.days.checked_sub(v.days),
+            self.sum.micros.checked_sub(v.micros),
+        ) else {
+            return Ok(false);
+        };
+        self.sum = Interval {
+            months,
+            days,
+            micros,
+        };
+        self.count -= 1;
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
         if self.count == 0 {
             return Ok(Datum::Null);
         }
@@ -400,16 +492,46 @@ struct Extreme {
 impl AggregateState for Extreme {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?;
-        if self.best.is_null() || compare_as(self.ty, v, &self.best) == self.keep {
+        // Of equal values, which may print differently, the last.
+        if self.best.is_null() || compare_as(self.ty, &self.best, v) != self.keep {
             self.best = v.clone();
         }
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
-        Ok(std::mem::take(&mut self.best))
+    fn value(&self) -> Result<Datum> {
+        Ok(self.best.clone())
     }
     fn size_bytes(&self) -> usize {
         size_bytes(&self.best)
+    }
+}
+
+/// bool_and (`all`) and bool_or.
+struct Truths {
+    count: i64,
+    trues: i64,
+    all: bool,
+}
+
+impl AggregateState for Truths {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_bool()?;
+        self.count += 1;
+        self.trues += i64::from(v);
+        Ok(())
+    }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let v = args.first().ok_or_else(|| bad_args(args))?.as_bool()?;
+        self.count -= 1;
+        self.trues -= i64::from(v);
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
+        Ok(match (self.count, self.all) {
+            (0, _) => Datum::Null,
+            (count, true) => Datum::Bool(self.trues == count),
+            (_, false) => Datum::Bool(self.trues > 0),
+        })
     }
 }
 
@@ -429,8 +551,8 @@ impl AggregateState for Fold {
         };
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
-        Ok(std::mem::take(&mut self.acc))
+    fn value(&self) -> Result<Datum> {
+        Ok(self.acc.clone())
     }
 }
 
@@ -465,6 +587,9 @@ impl AggregateState for StringAgg {
         }
         Ok(())
     }
+    fn value(&self) -> Result<Datum> {
+        Ok(self.0.clone().map_or(Datum::Null, Datum::text))
+    }
     fn finish(&mut self) -> Result<Datum> {
         Ok(self.0.take().map_or(Datum::Null, Datum::text))
     }
@@ -494,6 +619,12 @@ impl AggregateState for ByteaAgg {
         }
         Ok(())
     }
+    fn value(&self) -> Result<Datum> {
+        Ok(match &self.0 {
+            Some(bytes) => Datum::Bytea(bytes.as_slice().into()),
+            None => Datum::Null,
+        })
+    }
     fn finish(&mut self) -> Result<Datum> {
         Ok(self
             .0
@@ -517,6 +648,12 @@ impl AggregateState for ArrayAgg {
         self.bytes += size_bytes(v);
         self.items.push(v.clone());
         Ok(())
+    }
+    fn value(&self) -> Result<Datum> {
+        if self.items.is_empty() {
+            return Ok(Datum::Null);
+        }
+        Ok(Datum::array(self.element, self.items.clone()))
     }
     fn finish(&mut self) -> Result<Datum> {
         if self.items.is_empty() {
@@ -543,6 +680,7 @@ struct Moments {
     count: i64,
     sum: Numeric,
     squares: Option<Numeric>,
+    scales: Scales,
     what: What,
 }
 
@@ -560,10 +698,28 @@ impl AggregateState for Moments {
         if let Some(s) = &self.squares {
             self.squares = Some(s.add(&v.mul(&v)?)?);
         }
+        self.scales.add(&v);
         self.count += 1;
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let v = as_numeric(args.first().ok_or_else(|| bad_args(args))?)?;
+        if !self.sum.is_finite() || !self.scales.remove(&v, self.count) {
+            return Ok(false);
+        }
+        self.count -= 1;
+        if self.count == 0 {
+            self.sum = Numeric::ZERO;
+            self.squares = self.squares.as_ref().map(|_| Numeric::ZERO);
+            return Ok(true);
+        }
+        self.sum = self.sum.sub(&v)?;
+        if let Some(s) = &self.squares {
+            self.squares = Some(s.sub(&v.mul(&v)?)?);
+        }
+        Ok(true)
+    }
+    fn value(&self) -> Result<Datum> {
         let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
         if self.count == 0 || (sample && self.count == 1) {
             return Ok(Datum::Null);
@@ -624,7 +780,7 @@ impl AggregateState for FloatMoments {
         }
         Ok(())
     }
-    fn finish(&mut self) -> Result<Datum> {
+    fn value(&self) -> Result<Datum> {
         let sample = matches!(self.what, What::VarSamp | What::StddevSamp);
         if self.n == 0.0 || (sample && self.n <= 1.0) {
             return Ok(Datum::Null);

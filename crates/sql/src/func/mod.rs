@@ -25,6 +25,7 @@ mod table_functions;
 mod table_operator_functions;
 mod table_operators;
 mod typmod;
+mod window;
 
 pub use aggregate::AGGREGATES;
 pub use cast::{apply_cast, find_cast};
@@ -36,10 +37,11 @@ pub use registry::{
 };
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
-    is_aggregate, operator_class, resolve_aggregate, resolve_function, resolve_operator,
-    type_cast_call,
+    is_aggregate, is_window_function, operator_class, resolve_aggregate, resolve_function,
+    resolve_operator, resolve_window_function, type_cast_call,
 };
 pub use typmod::coerce_typmod;
+pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType};
@@ -253,8 +255,17 @@ pub struct Aggregate {
 pub trait AggregateState {
     /// Takes one row's arguments.
     fn add(&mut self, args: &[Datum]) -> Result<()>;
+    /// Takes back the row that was added first of those that are in, exactly: false if it cannot, and the state is
+    /// good for nothing more.
+    fn remove(&mut self, _args: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
+    /// The result so far.
+    fn value(&self) -> Result<Datum>;
     /// The result; the state is done.
-    fn finish(&mut self) -> Result<Datum>;
+    fn finish(&mut self) -> Result<Datum> {
+        self.value()
+    }
     /// Bytes held, roughly, for the memory limit.
     fn size_bytes(&self) -> usize {
         std::mem::size_of_val(self)

@@ -159,6 +159,10 @@ pub fn name_of(oid: Oid) -> Option<&'static str> {
     function_by_oid(oid)
         .map(|f| f.name)
         .or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))
+        .or_else(|| {
+            let mut own = super::WINDOW_FUNCTIONS.iter();
+            own.find(|w| w.oid == oid).map(|w| w.name)
+        })
 }
 
 /// The schema a function is in: `pg_catalog` or `information_schema`.

@@ -4,7 +4,7 @@
 //! (implicitly, see [`super::find_cast`]). Polymorphic arguments are bound here; nothing else knows of them.
 
 use super::registry::{self, Operator};
-use super::{Aggregate, Cast, CastContext, Function, find_cast};
+use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
 use crate::value::info::{self, by_oid, format_type_bare};
 use crate::value::{Oid, SqlType, oid};
@@ -511,6 +511,32 @@ pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggrega
         args: types,
         result,
     })
+}
+
+/// True if some function of windows has this name.
+pub fn is_window_function(name: &str) -> bool {
+    WINDOW_FUNCTIONS
+        .iter()
+        .any(|function| function.name == name)
+}
+
+/// Chooses the function for a call over a window, with the types of its arguments and of its result.
+pub fn resolve_window_function(
+    name: &str,
+    args: &[SqlType],
+) -> Result<(&'static WindowFunction, Vec<SqlType>, SqlType)> {
+    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let candidates: Vec<Candidate<&'static WindowFunction>> = WINDOW_FUNCTIONS
+        .iter()
+        .filter(|f| f.name == name && f.args.len() == args.len())
+        .map(|f| Candidate {
+            what: f,
+            types: f.args.to_vec(),
+        })
+        .collect();
+    let chosen = choose(candidates, &input).map_err(|f| no_function(name, args, &f))?;
+    let (types, result) = bind_types(&chosen.types, chosen.what.result, args)?;
+    Ok((chosen.what, types, result))
 }
 
 /// The type that values of all these types are brought to (UNION, CASE, VALUES, ARRAY, IN).

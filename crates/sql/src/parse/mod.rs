@@ -17,6 +17,7 @@ mod position;
 mod rewrite;
 mod sequence_options;
 mod views;
+mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use kind::{

@@ -141,6 +141,9 @@ pub(super) fn rewrite(
     let mut is_symmetric: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
+        if is_word(tokens.get(at), "exclude") && super::windows::exclusion(&mut tokens, at) {
+            continue;
+        }
         let Token::Word(word) = &tokens[at].token else {
             if tokens[at].token == Token::AtDashAt && !is_symmetric.contains(&at) {
                 return Err(SqlError::unsupported("operator @-@"));
@@ -154,6 +157,9 @@ pub(super) fn rewrite(
         }
         match word.keyword {
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
+            Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
+                super::windows::literal_offsets(&mut tokens, at);
+            }
             Keyword::CONCURRENTLY if words(&tokens, 0, &["drop", "index"]) && at == 2 => {
                 notes.concurrently = true;
                 tokens.remove(at);

@@ -11,6 +11,9 @@ pub(crate) const EQUAL: f64 = 0.005;
 /// Share of rows on one side of a value.
 pub(crate) const RANGE: f64 = 1.0 / 3.0;
 
+/// Taking a row through a window.
+pub(crate) const WINDOW: f64 = 0.02;
+
 /// Reading a whole table.
 pub(crate) fn seq_scan(rows: f64) -> f64 {
     1.0 + rows * 0.02

@@ -1,7 +1,10 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's layout.
 
 use super::explain_expr::{Names, expr_text, qualified};
-use super::{AggregateCall, JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey};
+use super::{
+    AggregateCall, JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, WindowCall,
+    WindowFunction,
+};
 use crate::catalog::IndexKey;
 use crate::exec::{NodeStats, children};
 use crate::expr::{Expr, Subquery};
@@ -323,14 +326,18 @@ impl Explainer<'_> {
                     self.line(indent, "Group Key", &text.join(", "));
                 }
             }
-            Node::Sort { keys, .. } => {
-                let text: Vec<String> = keys.iter().map(|k| sort_key(k, &input, outer)).collect();
+            Node::Sort { keys, input: below } => {
+                let text: Vec<String> = keys
+                    .iter()
+                    .map(|k| sort_key(k, below, &input, outer))
+                    .collect();
                 self.line(indent, "Sort Key", &text.join(", "));
             }
             Node::DistinctOn { keys, .. } => {
                 let text: Vec<String> = keys.iter().map(|k| print(k, subplans)).collect();
                 self.line(indent, "Distinct Key", &text.join(", "));
             }
+            Node::Window { window, .. } => window.exprs(&mut |e| collect_subplans(e, subplans)),
             Node::ProjectSet { exprs, .. } | Node::Project { exprs, .. } => {
                 exprs.iter().for_each(|e| collect_subplans(e, subplans));
             }
@@ -411,6 +418,13 @@ impl Explainer<'_> {
                 keys.chain(aggregates.iter().map(|a| aggregate_text(a, &names)))
                     .collect()
             }
+            Node::Window { input, window } => {
+                let mut names = self.names(input);
+                let calls = window.calls.iter().map(|call| window_text(call, &names));
+                let calls: Names = calls.collect();
+                names.extend(calls);
+                names
+            }
             Node::NestedLoop {
                 left, right, kind, ..
             }
@@ -486,6 +500,7 @@ fn title(plan: &Plan) -> String {
             }
         }
         Node::Sort { .. } => "Sort".to_owned(),
+        Node::Window { .. } => "WindowAgg".to_owned(),
         Node::Limit { .. } => "Limit".to_owned(),
         Node::Distinct(_) => "HashAggregate".to_owned(),
         Node::DistinctOn { .. } => "Unique".to_owned(),
@@ -529,9 +544,10 @@ fn startup(plan: &Plan) -> f64 {
         Node::Sort { input, .. } | Node::Aggregate { input, .. } => input.cost,
         Node::Distinct(input) => input.cost,
         Node::HashJoin { right, .. } => right.cost,
-        Node::Filter { input, .. } | Node::Project { input, .. } | Node::Limit { input, .. } => {
-            startup(input)
-        }
+        Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Window { input, .. }
+        | Node::Limit { input, .. } => startup(input),
         _ => 0.0,
     }
 }
@@ -588,8 +604,12 @@ fn range_text(
     }
 }
 
-fn sort_key(key: &SortKey, input: &Names, outer: &[Names]) -> String {
+fn sort_key(key: &SortKey, below: &Plan, input: &Names, outer: &[Names]) -> String {
     let mut text = expr_text(&key.expr, input, outer);
+    // As PostgreSQL prints what is computed below.
+    if is_computed(&key.expr, below) {
+        text = format!("({text})");
+    }
     if key.desc {
         text.push_str(" DESC");
     }
@@ -603,6 +623,36 @@ fn sort_key(key: &SortKey, input: &Names, outer: &[Names]) -> String {
     text
 }
 
+/// Whether an expression over a node's row is more than a column of a relation.
+fn is_computed(expr: &Expr, below: &Plan) -> bool {
+    let &Expr::Column(index, _) = expr else {
+        return !matches!(expr, Expr::Outer { .. });
+    };
+    let column = |index| Expr::Column(index, expr.ty());
+    match &below.node {
+        Node::Project { input, exprs } | Node::ProjectSet { input, exprs } => {
+            exprs.get(index).is_some_and(|e| is_computed(e, input))
+        }
+        Node::Aggregate { input, keys, .. } => {
+            keys.get(index).is_none_or(|key| is_computed(key, input))
+        }
+        Node::Window { input, .. } => {
+            index >= crate::exec::width(input) || is_computed(expr, input)
+        }
+        Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } => {
+            is_computed(expr, input)
+        }
+        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+            let width = crate::exec::width(left);
+            match index.checked_sub(width) {
+                None => is_computed(expr, left),
+                Some(index) => is_computed(&column(index), right),
+            }
+        }
+        _ => false,
+    }
+}
+
 fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
     let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
     let args = if args.is_empty() {
@@ -612,4 +662,16 @@ fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
     };
     let distinct = if call.distinct { "DISTINCT " } else { "" };
     format!("{}({distinct}{args})", call.aggregate.name)
+}
+
+fn window_text(call: &WindowCall, input: &Names) -> String {
+    let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
+    let args = match call.function {
+        WindowFunction::Aggregate(_) if args.is_empty() => "*".to_owned(),
+        _ => args.join(", "),
+    };
+    let filter = call.filter.as_ref().map_or_else(String::new, |filter| {
+        format!(" FILTER (WHERE {})", expr_text(filter, input, &[]))
+    });
+    format!("{}({args}){filter} OVER (?)", call.function.name())
 }

@@ -15,12 +15,16 @@ mod scan;
 mod select;
 mod statement;
 pub(crate) mod walk;
+pub(crate) mod window;
 
 pub use explain::{ExplainOptions, explain};
 pub(crate) use layout::Layout;
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
 pub use statement::{Command, PlanContext, Planned, plan_statement};
+pub use window::{
+    FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,
+};
 
 use crate::catalog::{IndexDef, Relation, VirtualTable};
 use crate::expr::Expr;
@@ -154,6 +158,13 @@ pub enum Node {
         keys: Vec<Expr>,
         /// Aggregates over the input row.
         aggregates: Vec<AggregateCall>,
+    },
+    /// Window functions over input sorted by partition and order. Output: the input's columns, then one per call.
+    Window {
+        /// Input.
+        input: Box<Plan>,
+        /// The window and its calls.
+        window: Box<Window>,
     },
     /// Sorts by keys over the input row; `limit` rows suffice when set (top-n).
     Sort {

@@ -3,7 +3,7 @@
 use super::build::{self, filter, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
-use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk};
+use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk, window};
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::bind::{Binder, ColId, Source};
 use crate::error::{Result, SqlError};
@@ -15,6 +15,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     let Select {
         from,
         grouping,
+        mut windows,
         sets,
         outputs,
         distinct,
@@ -48,16 +49,31 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         other => other,
     };
 
+    if !windows.is_empty() {
+        window::arrange(
+            &mut windows,
+            sort_exprs(&order, &grouping, &distinct, &outputs),
+        );
+    }
     let set_ids: Vec<ColId> = sets.iter().map(|(id, _)| *id).collect();
-    let wish = wish(
-        &grouping,
-        &sets,
-        &distinct,
-        &order,
-        &outputs,
-        limit_expr.as_ref(),
-        offset.as_ref(),
-    );
+    let wish = if windows.is_empty() {
+        wish(
+            &grouping,
+            &sets,
+            &distinct,
+            &order,
+            &outputs,
+            limit_expr.as_ref(),
+            offset.as_ref(),
+        )
+    } else if grouping.is_none() {
+        Wish {
+            order: window::wanted(&windows),
+            limit: None,
+        }
+    } else {
+        Wish::default()
+    };
     let extreme = extreme_wish(binder, &from, grouping.as_ref());
     let mut recheck = None;
     if locks.is_some() {
@@ -99,12 +115,16 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     if let Some(grouping) = grouping {
         planned = aggregate(planned, grouping, binder)?;
     }
+    let windowed = !windows.is_empty();
+    if windowed {
+        planned = window::windows(binder, planned, windows, &order, &outputs)?;
+    }
     if !sets.is_empty() {
         planned = project_sets(planned, sets)?;
     }
 
     // Sort below the projection when the keys are there already; else the projection computes them.
-    let ordered = planned.ordered && !wish.order.is_empty() && set_ids.is_empty();
+    let ordered = planned.ordered && (windowed || !wish.order.is_empty()) && set_ids.is_empty();
     let columns: Vec<OutputColumn> = outputs.iter().map(|o| o.column.clone()).collect();
     let keys_below = order.iter().all(|k| below(&k.expr, &outputs));
     let on_below = match &distinct {
@@ -275,6 +295,35 @@ fn below(expr: &Expr, outputs: &[Output]) -> bool {
             .any(|o| o.id == *id && !matches!(o.expr, Expr::Column(..))),
         _ => false,
     }
+}
+
+/// What ORDER BY, GROUP BY and DISTINCT sort by, in the order in which PostgreSQL comes to it.
+fn sort_exprs(
+    order: &[SortKey],
+    grouping: &Option<Grouping>,
+    distinct: &Distinct,
+    outputs: &[Output],
+) -> Vec<Expr> {
+    let mut exprs: Vec<Expr> = order.iter().map(|key| key.expr.clone()).collect();
+    for expr in &mut exprs {
+        if let Expr::Column(id, _) = expr
+            && let Some(output) = outputs.iter().find(|o| o.id == *id)
+        {
+            *expr = output.expr.clone();
+        }
+    }
+    exprs.extend(
+        grouping
+            .iter()
+            .flat_map(|g| &g.keys)
+            .map(|(_, key)| key.clone()),
+    );
+    match distinct {
+        Distinct::No => {}
+        Distinct::All => exprs.extend(outputs.iter().map(|o| o.expr.clone())),
+        Distinct::On(keys) => exprs.extend(keys.iter().cloned()),
+    }
+    exprs
 }
 
 /// The order and number of rows that FROM should give, where nothing in between changes them.

@@ -195,6 +195,10 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             keys.iter().for_each(|k| f(&k.expr, depth));
             plan_exprs(input, depth, f);
         }
+        Node::Window { input, window } => {
+            window.exprs(&mut |e| f(e, depth));
+            plan_exprs(input, depth, f);
+        }
         Node::Limit {
             input,
             limit,
@@ -295,6 +299,10 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
         }
         Node::Sort { input, keys } => {
             keys.iter_mut().for_each(|k| f(&mut k.expr, depth));
+            plan_exprs_mut(input, depth, f);
+        }
+        Node::Window { input, window } => {
+            window.exprs_mut(&mut |e| f(e, depth));
             plan_exprs_mut(input, depth, f);
         }
         Node::Limit {

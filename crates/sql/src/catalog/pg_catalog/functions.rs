@@ -134,6 +134,22 @@ fn all_procs() -> Vec<Vec<Datum>> {
             }));
         }
     }
+    for w in func::WINDOW_FUNCTIONS {
+        if seen.insert(w.oid) {
+            rows.push(proc_row(&ProcRow {
+                oid: w.oid,
+                schema: 11,
+                name: w.name,
+                args: w.args.to_vec(),
+                result: w.result,
+                variadic: 0,
+                kind: 'w',
+                strict: !w.args.is_empty(),
+                set: false,
+                volatility: 'i',
+            }));
+        }
+    }
     for (function, name, result) in IO_FUNCTIONS {
         if seen.insert(*function) {
             let args = io_arguments(name);
@@ -190,6 +206,10 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
     if let Some(a) = func::AGGREGATES.iter().find(|a| a.oid == function) {
         let arguments: Vec<String> = a.args.iter().map(|a| name(*a)).collect();
         return Some((arguments.join(", "), name(a.result)));
+    }
+    if let Some(w) = func::WINDOW_FUNCTIONS.iter().find(|w| w.oid == function) {
+        let arguments: Vec<String> = w.args.iter().map(|a| name(*a)).collect();
+        return Some((arguments.join(", "), name(w.result)));
     }
     let (_, io, result) = IO_FUNCTIONS.iter().find(|f| f.0 == function)?;
     let arguments: Vec<String> = io_arguments(io).into_iter().map(name).collect();
