@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What checkpoints, restarts and too little memory cost, Logstead and (where it says so) PostgreSQL 15 side by side.
 
-    checkpoints   TPC-B-like transactions with `checkpoint_interval` 0 and 2 s, alternating: throughput and latencies
+    checkpoints   TPC-B-like transactions with `checkpoint_interval` 0 and 2 s, alternating: throughput, latencies, and processor time of the server per
+                  transaction, which says more than throughput on a machine that does other things too
     recovery      kill -9, start, first query, full speed, over the log's tail and over the size of the data
     memory        YCSB-like rows of 1,000 bytes, zipfian, read-only and half updates, over data:memory from 0.5 to 10, beside PostgreSQL
     space         bytes on disk per byte of rows while every row is updated over and over
@@ -68,26 +69,47 @@ def tpcb(server: Server, seconds: int, script: str = "tpcb-like") -> dict:
     return {"tps": found["tps"], **{which: spread[which] / 1e6 for which in ("p50", "p99", "p99.9", "max")}}
 
 
+def cpu_s(server: Server) -> dict[str, float]:
+    """Processor time of the server's threads so far, by their names without numbers."""
+    spent: dict[str, float] = {}
+    for thread in Path(f"/proc/{server.process.pid}/task").iterdir():
+        try:
+            head, _, rest = (thread / "stat").read_text().rpartition(")")
+        except OSError:  # It has ended.
+            continue
+        name = head.partition("(")[2].rstrip("0123456789- ")
+        ticks = sum(int(field) for field in rest.split()[11:13])
+        spent[name] = spent.get(name, 0.0) + ticks / os.sysconf("SC_CLK_TCK")
+    return spent
+
+
 def checkpoints(options, root: Path) -> list[dict]:
     """With and without."""
     server = LogsteadServer(root / "logstead")
     done = []
     server.start()
+    # Each start would measure anew which way of writing the log is the quickest, and may come to another answer.
+    way = server.execute("SHOW logstead.write_way")[0][0]
     server.run("pgbench", "-i", "-q", "-s", options.scale, timeout_s=3600)
     server.execute("CHECKPOINT")
     for repetition in range(options.repeat):
         for interval in ("0", "2s") if repetition % 2 == 0 else ("2s", "0"):
             server.stop(timeout_s=120)
-            server.start(["--checkpoint-interval", interval], timeout_s=START_S)
+            server.start(["--checkpoint-interval", interval, "--write-way", way], timeout_s=START_S)
             tpcb(server, 2)
-            done.append({"interval": interval, **tpcb(server, options.seconds)})
+            before = cpu_s(server)
+            done.append({"interval": interval, "write way": way, **tpcb(server, options.seconds)})
+            spent = {name: spent - before.get(name, 0.0) for name, spent in cpu_s(server).items()}
+            done[-1]["cpu us"] = sum(spent.values()) * 1e6 / (done[-1]["tps"] * options.seconds)
+            done[-1]["checkpoints' part of a core"] = spent.get("checkpoints", 0.0) / options.seconds
             if interval != "0":
                 done[-1]["last checkpoint"] = row(server, "SELECT * FROM logstead_checkpoints")
             say(json.dumps(done[-1]))
     server.stop(timeout_s=120)
     for interval in ("0", "2s"):
         same = [one for one in done if one["interval"] == interval]
-        print(f"interval {interval:3}", {which: round(statistics.median(one[which] for one in same), 2) for which in ("tps", "p50", "p99", "p99.9")})
+        whiches = ("tps", "p50", "p99", "p99.9", "cpu us", "checkpoints' part of a core")
+        print(f"interval {interval:3}", {which: round(statistics.median(one[which] for one in same), 3) for which in whiches})
     return done
 
 
