@@ -42,10 +42,67 @@ def test_views_survive(private_server):
 def test_what_is_not_committed_is_gone(private_server):
     private_server.start()
     private_server.execute(*SETUP)
-    with private_server.connect() as connection:
-        connection.execute("CREATE VIEW half AS SELECT id FROM t")
-        connection.execute("DROP VIEW v CASCADE")
-        assert connection.execute("SELECT count(*) FROM half").fetchone() == (2,)
-        private_server.kill()
+    connection = private_server.connect()
+    connection.execute("CREATE VIEW half AS SELECT id FROM t")
+    connection.execute("DROP VIEW v CASCADE")
+    assert connection.execute("SELECT count(*) FROM half").fetchone() == (2,)
+    private_server.kill()
+    connection.close()
     private_server.start()
     check(private_server)
+
+
+MATERIALIZED = [
+    "CREATE TABLE t (id int PRIMARY KEY, a int)",
+    "INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 100) g",
+    "CREATE MATERIALIZED VIEW m AS SELECT a, count(*) AS n FROM t GROUP BY a",
+    "CREATE UNIQUE INDEX ON m (a)",
+    "CREATE MATERIALIZED VIEW empty AS SELECT id FROM t WITH NO DATA",
+    "DELETE FROM t WHERE id > 50",
+    "REFRESH MATERIALIZED VIEW CONCURRENTLY m",
+    "DELETE FROM t",
+]
+
+
+def test_materialized_views_survive(private_server):
+    private_server.start()
+    private_server.execute(*MATERIALIZED)
+    for _ in range(2):
+        private_server.kill()
+        private_server.start()
+        assert private_server.execute("SELECT sum(n), count(*) FROM m") == [(50, 10)]
+        assert private_server.execute("SELECT n FROM m WHERE a = 3") == [(5,)]
+        assert private_server.execute("SELECT relname, relispopulated FROM pg_class WHERE relkind = 'm' ORDER BY 1") == [
+            ("empty", False),
+            ("m", True),
+        ]
+        private_server.execute("CHECKPOINT")
+    private_server.execute("REFRESH MATERIALIZED VIEW m")
+    private_server.kill()
+    private_server.start()
+    assert private_server.execute("SELECT count(*) FROM m") == [(0,)]
+
+
+def test_pg_dump_brings_views_back(private_server):
+    private_server.start()
+    private_server.execute(
+        *SETUP,
+        "CREATE VIEW checked AS SELECT id, b FROM t WHERE id > 1 WITH CASCADED CHECK OPTION",
+        "CREATE MATERIALIZED VIEW kept AS SELECT k, doubled FROM v",
+        "CREATE UNIQUE INDEX kept_k ON kept (k)",
+    )
+    dump = private_server.run("pg_dump").stdout
+    private_server.execute("DROP TABLE t CASCADE")
+    private_server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", stdin=dump)
+    check_names = "SELECT relname, relkind, reloptions FROM pg_class WHERE relname IN ('checked', 'kept', 'v') ORDER BY 1"
+    assert private_server.execute(check_names) == [
+        ("checked", "v", ["check_option=cascaded"]),
+        ("kept", "m", None),
+        ("v", "v", None),
+    ]
+    assert private_server.execute("SELECT total FROM on_v") == [(60,)]
+    assert private_server.execute("SELECT * FROM kept ORDER BY k") == [(1, 20), (2, 40)]
+    # What is dumped again is the same.
+    again = private_server.run("pg_dump").stdout
+    without = lambda text: [line for line in text.splitlines() if not line.startswith("\\")]  # noqa: E731
+    assert without(again) == without(dump)

@@ -39,6 +39,10 @@ impl Binder<'_> {
                 format!("cannot change sequence \"{}\"", relation.name),
             )
             .at(at)),
+            RelationKind::Materialized(..) => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot change materialized view \"{}\"", relation.name),
+            )),
             RelationKind::View(view) => {
                 let view = Arc::clone(view);
                 self.target_through(&relation, &view, verb)

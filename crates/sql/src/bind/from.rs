@@ -449,7 +449,17 @@ impl Binder<'_> {
         frozen: Option<&ViewSource>,
     ) -> Result<usize> {
         let source = match &relation.kind {
-            RelationKind::Table => Source::Table(relation.clone()),
+            RelationKind::Materialized(_, false) if self.recorded.is_none() => {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!(
+                        "materialized view \"{}\" has not been populated",
+                        relation.name
+                    ),
+                )
+                .hint("Use the REFRESH MATERIALIZED VIEW command."));
+            }
+            RelationKind::Table | RelationKind::Materialized(..) => Source::Table(relation.clone()),
             RelationKind::View(_) => {
                 return Err(SqlError::internal("a view is no plain FROM item"));
             }

@@ -48,7 +48,7 @@ pub use standalone::{
 pub(crate) use typed::explicit;
 pub use types::sql_type;
 pub use updatable::{check_option_allowed, updatable_columns};
-pub use view::{ViewQuery, bind_view_query, view_column_type};
+pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
 use crate::catalog::Relation;

@@ -71,6 +71,17 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
     })
 }
 
+/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked.
+pub fn plan_view(
+    relation: &Relation,
+    view: &Arc<View>,
+    cx: &PlanContext<'_>,
+) -> Result<(Plan, Vec<Arc<Relation>>)> {
+    let mut binder = Binder::new(cx, "");
+    let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
+    Ok((plan, binder.tables_read))
+}
+
 /// A stored text's places mean nothing to the client.
 fn without_position(mut error: SqlError) -> SqlError {
     error.fields_mut().position = None;

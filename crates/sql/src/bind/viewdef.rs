@@ -539,7 +539,7 @@ impl Definer<'_, '_> {
     fn names(&self, from: &[ast::TableWithJoins]) -> Vec<Shown> {
         let mut aliases = Vec::new();
         for table in from {
-            self.aliases(table, &mut aliases);
+            aliases_of(table, &mut aliases);
         }
         let mut aliases = aliases.into_iter();
         let mut items: Vec<Shown> = Vec::new();
@@ -606,34 +606,6 @@ impl Definer<'_, '_> {
             // A subquery's column may come from a table; the item is none.
             Source::Plan(_) if is_view && item.is_relation() => Some(found),
             _ => None,
-        }
-    }
-
-    /// The aliases of the named items of FROM, in the order in which the binder has them.
-    fn aliases<'t>(
-        &self,
-        table: &'t ast::TableWithJoins,
-        out: &mut Vec<Option<&'t ast::TableAlias>>,
-    ) {
-        let factors =
-            std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation));
-        for factor in factors {
-            match factor {
-                TableFactor::NestedJoin {
-                    table_with_joins,
-                    alias,
-                } => {
-                    self.aliases(table_with_joins, out);
-                    if let Some(alias) = alias {
-                        out.push(Some(alias));
-                    }
-                }
-                TableFactor::Table { alias, .. }
-                | TableFactor::Derived { alias, .. }
-                | TableFactor::Function { alias, .. }
-                | TableFactor::UNNEST { alias, .. } => out.push(alias.as_ref()),
-                _ => out.push(None),
-            }
         }
     }
 
@@ -913,5 +885,28 @@ fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConst
         | J::RightOuter(c)
         | J::FullOuter(c) => Some(c),
         _ => None,
+    }
+}
+
+/// The aliases of the named items of FROM, in the order in which the binder has them.
+fn aliases_of<'t>(table: &'t ast::TableWithJoins, out: &mut Vec<Option<&'t ast::TableAlias>>) {
+    let factors = std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation));
+    for factor in factors {
+        match factor {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                aliases_of(table_with_joins, out);
+                if let Some(alias) = alias {
+                    out.push(Some(alias));
+                }
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => out.push(alias.as_ref()),
+            _ => out.push(None),
+        }
     }
 }

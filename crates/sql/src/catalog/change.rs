@@ -116,5 +116,5 @@ fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Ar
 
 /// True for relations that have a table in the engine.
 pub(crate) fn is_stored(relation: &Relation) -> bool {
-    matches!(relation.kind, RelationKind::Table | RelationKind::View(_))
+    relation.has_rows() || matches!(relation.kind, RelationKind::View(_))
 }

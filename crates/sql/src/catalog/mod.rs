@@ -162,6 +162,8 @@ pub enum RelationKind {
     Sequence(SequenceDef),
     /// View. Its storage is empty for ever: it is what is locked when the view is read, replaced or dropped.
     View(Arc<View>),
+    /// Materialized view: a view that keeps its rows, and whether it has been filled.
+    Materialized(Arc<View>, bool),
     /// System relation computed from the catalog.
     Virtual(&'static VirtualTable),
 }
@@ -390,6 +392,22 @@ impl Catalog {
 }
 
 impl Relation {
+    /// The query behind it, if it is a view of either kind.
+    pub fn view(&self) -> Option<&Arc<View>> {
+        match &self.kind {
+            RelationKind::View(view) | RelationKind::Materialized(view, _) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// Has it rows of its own?
+    pub fn has_rows(&self) -> bool {
+        matches!(
+            self.kind,
+            RelationKind::Table | RelationKind::Materialized(..)
+        )
+    }
+
     /// The relation of a system table.
     pub fn of_virtual(table: &'static VirtualTable) -> Relation {
         let column = |(name, ty): &(&str, Oid)| Column {

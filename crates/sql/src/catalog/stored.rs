@@ -533,6 +533,15 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
             w.list(&relation.columns, write_column);
             w.list(options, |w, o| w.bytes(o.as_bytes()));
         }
+        RelationKind::Materialized(view, populated) => {
+            w.u8(b'm');
+            w.u32(relation.storage.get());
+            w.u16(relation.schema_version);
+            w.u8(u8::from(*populated));
+            write_view(&mut w, view);
+            w.list(&relation.columns, write_column);
+            w.list(options, |w, o| w.bytes(o.as_bytes()));
+        }
         RelationKind::Table | RelationKind::Virtual(_) => {
             w.u8(b'r');
             w.u32(relation.storage.get());
@@ -638,6 +647,17 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let options = r.list(Reader::str)?;
             let kind = RelationKind::View(std::sync::Arc::new(view));
             StoredRelation::Relation(relation(kind, storage, columns, Vec::new(), 0), options)
+        }
+        b'm' => {
+            let storage = TableId(r.u32()?);
+            let version = r.u16()?;
+            let populated = r.bool()?;
+            let view = std::sync::Arc::new(read_view(&mut r)?);
+            let columns = r.list(read_column)?;
+            let options = r.list(Reader::str)?;
+            let kind = RelationKind::Materialized(view, populated);
+            let relation = relation(kind, storage, columns, Vec::new(), version);
+            StoredRelation::Relation(relation, options)
         }
         b'i' => {
             let storage = IndexId(r.u32()?);

@@ -1,6 +1,6 @@
 //! The text of a view: `pg_get_viewdef`, `pg_views`, `information_schema.views`.
 
-use super::{Catalog, Relation, RelationKind, print_query};
+use super::{Catalog, Relation, print_query};
 use crate::error::Result;
 use crate::func::Context;
 use crate::plan::PlanContext;
@@ -31,7 +31,7 @@ pub(super) fn text(
     pretty: bool,
     session: &dyn Context,
 ) -> Result<Option<String>> {
-    let RelationKind::View(view) = &relation.kind else {
+    let Some(view) = relation.view() else {
         return Ok(None);
     };
     let path = session.search_path();

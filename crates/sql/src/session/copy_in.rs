@@ -281,6 +281,9 @@ impl Session {
                         "To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
                     ));
                 }
+                RelationKind::Materialized(..) => {
+                    return Err(wrong_kind("copy to materialized view", &relation));
+                }
                 RelationKind::Virtual(_) => {
                     return Err(wrong_kind("copy to system relation", &relation));
                 }

@@ -77,10 +77,18 @@ impl Session {
                         format!("cannot copy from sequence \"{}\"", relation.name),
                     ));
                 }
-                if matches!(relation.kind, RelationKind::View(_)) {
+                if relation.view().is_some() {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
-                        format!("cannot copy from view \"{}\"", relation.name),
+                        format!(
+                            "cannot copy from {} \"{}\"",
+                            if relation.has_rows() {
+                                "materialized view"
+                            } else {
+                                "view"
+                            },
+                            relation.name
+                        ),
                     )
                     .hint("Try the COPY (SELECT ...) TO variant."));
                 }

@@ -87,7 +87,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 _ => Err(wrong_kind(&name, "a table")),
             };
         }
-        RelationKind::View(_) => {
+        RelationKind::View(_) | RelationKind::Materialized(..) => {
             return super::alter_view::as_table(oid, &alter.operations, cx)
                 .await
                 .map(|()| tag);

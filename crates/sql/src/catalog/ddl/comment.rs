@@ -109,7 +109,8 @@ fn target(
         CommentObject::Table
         | CommentObject::Index
         | CommentObject::Sequence
-        | CommentObject::View => {
+        | CommentObject::View
+        | CommentObject::MaterializedView => {
             let (schema, plain) = calls::name_parts(name)?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
@@ -117,6 +118,7 @@ fn target(
                 None => CommentObject::Index,
                 Some(RelationKind::Sequence(_)) => CommentObject::Sequence,
                 Some(RelationKind::View(_)) => CommentObject::View,
+                Some(RelationKind::Materialized(..)) => CommentObject::MaterializedView,
                 Some(_) => CommentObject::Table,
             };
             if actual != *kind {
@@ -124,6 +126,7 @@ fn target(
                     CommentObject::Index => "an index",
                     CommentObject::Sequence => "a sequence",
                     CommentObject::View => "a view",
+                    CommentObject::MaterializedView => "a materialized view",
                     _ => "a table",
                 };
                 return Err(wrong_kind(&plain, what));

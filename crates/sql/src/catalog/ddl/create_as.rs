@@ -121,7 +121,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     Ok(format!("SELECT {rows}"))
 }
 
-async fn fill(
+pub(super) async fn fill(
     cx: &mut DdlContext<'_>,
     plan: plan::Plan,
     catalog: &Arc<crate::catalog::Catalog>,

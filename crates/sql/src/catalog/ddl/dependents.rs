@@ -4,7 +4,7 @@
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
 use super::{DdlContext, foreign};
-use crate::catalog::{Catalog, RelationKind};
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use logstead_engine::TableLock;
@@ -67,7 +67,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
     };
     let mut found: Vec<(Oid, Object)> = Vec::new();
     for other in catalog.relations.values() {
-        if let RelationKind::View(view) = &other.kind
+        if let Some(view) = other.view()
             && view.reads(relation, column)
         {
             found.push((view.rule, Object::Relation(other.oid)));

@@ -102,7 +102,7 @@ pub(super) async fn execute(
     }
     for oid in targets {
         match kind {
-            ObjectType::View => drop_view(oid, cx).await?,
+            ObjectType::View | ObjectType::MaterializedView => drop_view(oid, cx).await?,
             ObjectType::Table => drop_table(oid, cascade, &dropping, cx).await?,
             ObjectType::Sequence => drop_sequence(oid, cascade, &dropping, cx).await?,
             _ => drop_index(oid, cascade, cx).await?,
@@ -177,6 +177,7 @@ fn find(
         Some(RelationKind::Table) => ObjectType::Table,
         Some(RelationKind::Sequence(_)) => ObjectType::Sequence,
         Some(RelationKind::View(_)) => ObjectType::View,
+        Some(RelationKind::Materialized(..)) => ObjectType::MaterializedView,
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
     };
     if found == kind {
@@ -199,6 +200,7 @@ pub(super) fn word_of(kind: &RelationKind) -> Option<&'static str> {
         RelationKind::Table => Some("table"),
         RelationKind::Sequence(_) => Some("sequence"),
         RelationKind::View(_) => Some("view"),
+        RelationKind::Materialized(..) => Some("materialized view"),
         RelationKind::Virtual(_) => None,
     }
 }
@@ -496,7 +498,9 @@ async fn drop_schemas(
                 RelationKind::Sequence(_) => {
                     drop_sequence(relation.oid, true, &dropping, cx).await?
                 }
-                RelationKind::View(_) => drop_view(relation.oid, cx).await?,
+                RelationKind::View(_) | RelationKind::Materialized(..) => {
+                    drop_view(relation.oid, cx).await?;
+                }
                 _ => drop_table(relation.oid, true, &dropping, cx).await?,
             }
         }

@@ -278,7 +278,10 @@ async fn referenced_table(
     match catalog.relations.get(&oid).map(|r| &r.kind) {
         Some(RelationKind::Table) => {}
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
-        Some(RelationKind::Sequence(_) | RelationKind::View(_)) | None => return Err(not_table()),
+        Some(
+            RelationKind::Sequence(_) | RelationKind::View(_) | RelationKind::Materialized(..),
+        )
+        | None => return Err(not_table()),
     }
     if oid == child {
         return relation(cx, oid);

@@ -221,7 +221,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         );
     };
     match table.kind {
-        RelationKind::Table => {}
+        RelationKind::Table | RelationKind::Materialized(..) => {}
         RelationKind::Virtual(_) => return Err(system_relation(&name)),
         RelationKind::Sequence(_) => {
             return Err(SqlError::new(
@@ -399,7 +399,9 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
             match catalog.relations.get(&oid).map(|r| &r.kind) {
-                Some(RelationKind::Table) => reindex(oid, None, cx).await,
+                Some(RelationKind::Table | RelationKind::Materialized(..)) => {
+                    reindex(oid, None, cx).await
+                }
                 Some(RelationKind::Virtual(_)) => Ok(()),
                 _ => Err(wrong_kind(&plain, "a table or materialized view")),
             }

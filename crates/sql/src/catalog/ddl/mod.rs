@@ -21,6 +21,7 @@ mod drop;
 mod expressions;
 mod foreign;
 mod index;
+mod materialized;
 mod names;
 mod objects;
 mod rewrite;
@@ -104,15 +105,17 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let StatementKind::View(command) = &parsed.kind {
         match &**command {
             ViewCommand::Create(create) if create.materialized => {
-                return Err(SqlError::unsupported(command.tag()));
+                return materialized::create(create, cx).await;
             }
             ViewCommand::Create(create) => view::create(create, cx).await?,
             ViewCommand::Alter(alter) => {
                 alter_view::execute(&alter.alter, alter.materialized, cx).await?;
             }
-            ViewCommand::Refresh { .. } => {
-                return Err(SqlError::unsupported(command.tag()));
-            }
+            ViewCommand::Refresh {
+                name,
+                concurrently,
+                data,
+            } => materialized::refresh(name, *concurrently, *data, cx).await?,
         }
         return Ok(command.tag().to_owned());
     }

@@ -325,7 +325,11 @@ pub(super) fn refuse_readers(
 ) -> Result<()> {
     let catalog = cx.catalog()?;
     let readers = catalog.relations.values().filter_map(|r| match &r.kind {
-        RelationKind::View(view) if view.reads(table.oid, Some(position)) => Some((view.rule, r)),
+        RelationKind::View(view) | RelationKind::Materialized(view, _)
+            if view.reads(table.oid, Some(position)) =>
+        {
+            Some((view.rule, r))
+        }
         _ => None,
     });
     let Some((_, first)) = readers.min_by_key(|(rule, _)| *rule) else {

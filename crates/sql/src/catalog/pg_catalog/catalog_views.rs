@@ -44,7 +44,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         classid OID, objid OID, objsubid INT2, virtualtransaction TEXT, pid INT4, mode TEXT, granted BOOL,
         fastpath BOOL, waitstart TIMESTAMPTZ,
     }
-    12038 pg_matviews = none {
+    12038 pg_matviews = super::views::pg_matviews {
         schemaname NAME, matviewname NAME, matviewowner NAME, tablespace NAME, hasindexes BOOL, ispopulated BOOL,
         definition TEXT,
     }

@@ -63,27 +63,26 @@ pub(super) fn kind_code(relation: &Relation) -> char {
     match relation.kind {
         RelationKind::Sequence(_) => 'S',
         RelationKind::View(_) => 'v',
+        RelationKind::Materialized(..) => 'm',
         RelationKind::Table | RelationKind::Virtual(_) => 'r',
     }
 }
 
 /// `pg_rewrite`: the rule that makes a view of a relation; the query itself is not shown.
 pub(super) fn pg_rewrite(cx: &VirtualContext<'_>) -> Rows {
-    let rows = ordered(cx.catalog)
-        .into_iter()
-        .filter_map(|relation| match &relation.kind {
-            RelationKind::View(view) => Some(row![
-                Id(view.rule),
-                "_RETURN",
-                Id(relation.oid),
-                Ch('1'),
-                Ch('O'),
-                true,
-                "<>",
-                "<>",
-            ]),
-            _ => None,
-        });
+    let rows = ordered(cx.catalog).into_iter().filter_map(|relation| {
+        let view = relation.view()?;
+        Some(row![
+            Id(view.rule),
+            "_RETURN",
+            Id(relation.oid),
+            Ch('1'),
+            Ch('O'),
+            true,
+            "<>",
+            "<>",
+        ])
+    });
     Ok(rows.collect())
 }
 
@@ -100,6 +99,7 @@ struct ClassRow<'a> {
     has_triggers: bool,
     rows: f32,
     options: Option<&'a Vec<String>>,
+    populated: bool,
 }
 
 fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
@@ -125,13 +125,13 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Ch(c.kind),
         columns,
         checks,
-        c.kind == 'v',
+        matches!(c.kind, 'v' | 'm'),
         c.has_triggers,
         false,
         false,
         false,
-        true,
-        Ch(if c.kind == 'r' && c.oid >= 16_384 {
+        c.populated,
+        Ch(if matches!(c.kind, 'r' | 'm') && c.oid >= 16_384 {
             'd'
         } else {
             'n'
@@ -168,6 +168,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             has_triggers: false,
             rows: -1.0,
             options: None,
+            populated: true,
         }));
     }
     for relation in ordered(cx.catalog) {
@@ -199,6 +200,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 _ => -1.0,
             },
             options: cx.catalog.notes.options.get(&relation.oid),
+            populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -214,6 +216,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 has_triggers: false,
                 rows: -1.0,
                 options: cx.catalog.notes.options.get(&index.oid),
+                populated: true,
             }));
         }
     }
@@ -625,7 +628,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 ));
             }
         }
-        if let RelationKind::View(view) = &relation.kind {
+        if let Some(view) = relation.view() {
             let mut on = |oid, sub, kind| {
                 let row = dependency(PG_REWRITE, view.rule, 0, PG_CLASS, oid, sub, kind);
                 if !rows.contains(&row) {

@@ -15,7 +15,7 @@ fn stored_tables<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Rel
     ordered(cx.catalog)
         .into_iter()
         .map(|r| &**r)
-        .filter(|r| matches!(r.kind, RelationKind::Table))
+        .filter(|r| r.has_rows())
 }
 
 /// `pg_tables`
@@ -23,7 +23,8 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
     let system = super::tables()
         .filter(|t| !is_view(t))
         .map(|t| row![t.schema, t.name, OWNER_NAME, Nil, true, false, false, false]);
-    let user = stored_tables(cx).map(|t| {
+    let tables = stored_tables(cx).filter(|t| matches!(t.kind, RelationKind::Table));
+    let user = tables.map(|t| {
         row![
             &t.schema_name,
             &t.name,
@@ -49,6 +50,27 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
         if matches!(r.kind, RelationKind::View(_)) {
             let definition = viewdef::text(&catalog, r, false, cx.session)?;
             rows.push(row![&r.schema_name, &r.name, OWNER_NAME, definition]);
+        }
+    }
+    Ok(rows)
+}
+
+/// `pg_matviews`
+pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows: Vec<Vec<Datum>> = Vec::new();
+    let catalog = Arc::new(cx.catalog.clone());
+    for r in ordered(&catalog) {
+        if let RelationKind::Materialized(_, populated) = &r.kind {
+            let definition = viewdef::text(&catalog, r, false, cx.session)?;
+            rows.push(row![
+                &r.schema_name,
+                &r.name,
+                OWNER_NAME,
+                Nil,
+                !r.indexes.is_empty(),
+                *populated,
+                definition
+            ]);
         }
     }
     Ok(rows)
