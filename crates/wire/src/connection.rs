@@ -180,11 +180,16 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             }
             if dry {
                 match wait_for_input(link, session).await? {
-                    Some(reason) => {
+                    Waited::Ends(reason) => {
                         link.error(&reason);
                         return Ok(Goodbye);
                     }
-                    None => continue,
+                    Waited::Received => continue,
+                    Waited::Notified => {
+                        tell_notifications(link, session);
+                        due = true;
+                        continue;
+                    }
                 }
             }
         }
@@ -319,7 +324,15 @@ fn ready(link: &mut Link, session: &mut Session) {
     for (name, value) in session.take_changed_settings() {
         link.parameter_status(name, &value);
     }
+    tell_notifications(link, session);
     encode::ready_for_query(link.output(), session.status());
+}
+
+/// What the session has been notified of, if it is outside a transaction.
+fn tell_notifications(link: &mut Link, session: &mut Session) {
+    for n in session.take_notifications() {
+        encode::notification_response(link.output(), n.pid, &n.channel, &n.payload);
+    }
 }
 
 /// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on.
@@ -336,11 +349,18 @@ async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>,
     Ok(None)
 }
 
-/// Waits until bytes arrive. `Some` when the session is to end instead: shutdown or an idle timeout.
-async fn wait_for_input(
-    link: &mut Link,
-    session: &mut Session,
-) -> Result<Option<SqlError>, ConnectionLost> {
+/// What came while nothing was asked.
+enum Waited {
+    /// Bytes.
+    Received,
+    /// A notification.
+    Notified,
+    /// Shutdown or an idle timeout: the session is to end.
+    Ends(SqlError),
+}
+
+/// Waits until bytes arrive, or something else happens.
+async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited, ConnectionLost> {
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let limit = session.idle_limit();
@@ -348,11 +368,15 @@ async fn wait_for_input(
         let mut receive = pin!(link.receive());
         std::future::poll_fn(|cx| {
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
-                return Poll::Ready(received.map(|()| None));
+                return Poll::Ready(received.map(|()| Waited::Received));
             }
             signals.register(cx.waker());
             if signals.must_end(in_transaction) {
-                return Poll::Ready(Ok(Some(logstead_sql::session::shutting_down())));
+                let reason = logstead_sql::session::shutting_down();
+                return Poll::Ready(Ok(Waited::Ends(reason)));
+            }
+            if !in_transaction && signals.has_notifications() {
+                return Poll::Ready(Ok(Waited::Notified));
             }
             Poll::Pending
         })
@@ -362,7 +386,7 @@ async fn wait_for_input(
         None => received.await,
         Some((limit, error)) => match tokio::time::timeout(limit, received).await {
             Ok(received) => received,
-            Err(_) => Ok(Some(error)),
+            Err(_) => Ok(Waited::Ends(error)),
         },
     }
 }

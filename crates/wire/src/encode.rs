@@ -70,6 +70,15 @@ pub fn ready_for_query(out: &mut Vec<u8>, status: u8) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5, status]);
 }
 
+/// NotificationResponse.
+pub fn notification_response(out: &mut Vec<u8>, pid: i32, channel: &str, payload: &str) {
+    let at = begin(out, b'A');
+    out.extend_from_slice(&pid.to_be_bytes());
+    put_str(out, channel);
+    put_str(out, payload);
+    end(out, at);
+}
+
 /// CommandComplete.
 pub fn command_complete(out: &mut Vec<u8>, tag: &dyn Display) {
     let at = begin(out, b'C');

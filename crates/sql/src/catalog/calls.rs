@@ -188,8 +188,6 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "pg_tablespace_location" => text(""),
         "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
         "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
-        // Nobody holds an advisory lock: there are none to release.
-        "pg_advisory_unlock" | "pg_advisory_unlock_shared" => Datum::Bool(false),
         "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {
             Some(columns) => {
                 let at = int_arg(args, 1).and_then(|n| usize::try_from(n - 1).ok());

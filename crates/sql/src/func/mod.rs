@@ -141,6 +141,14 @@ pub trait Context {
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
+    /// Advisory locks of all sessions: pg_locks.
+    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
+        Vec::new()
+    }
+    /// pg_listening_channels().
+    fn listening_channels(&self) -> Vec<std::sync::Arc<str>> {
+        Vec::new()
+    }
     /// The session's cursors: pg_cursors.
     fn cursors(&self) -> Vec<CursorRow> {
         Vec::new()
@@ -158,6 +166,20 @@ pub enum RestorePointRequest {
     Create(String),
     /// Drop that of this name.
     Drop(String),
+}
+
+/// A row of `pg_locks` about an advisory lock.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_locks")]
+pub struct AdvisoryLockRow {
+    pub database: Oid,
+    pub class: u32,
+    pub object: u32,
+    /// `objsubid`
+    pub kind: i16,
+    pub pid: i32,
+    pub mode: &'static str,
+    pub granted: bool,
 }
 
 /// A row of `pg_cursors`; the time in microseconds since 2000-01-01 UTC.

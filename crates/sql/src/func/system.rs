@@ -217,11 +217,6 @@ pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
     }
 }
 
-/// `txid`-less placeholders of advisory locks that a single statement may ask to drop
-pub(super) fn nothing(_: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Null)
-}
-
 /// `pg_is_in_recovery`
 pub(super) fn no(_: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bool(false))

@@ -1,10 +1,12 @@
 //! What functions, planning and output see of a session.
 
+use super::advisory::{Advisor, Holdings};
 use super::instance::Instance;
+use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
-use crate::func::{Context, CursorRow, RestorePointRequest};
+use crate::func::{AdvisoryLockRow, Context, CursorRow, RestorePointRequest};
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -33,6 +35,12 @@ pub struct SessionContext {
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
     /// What `pg_cursors` shows.
     pub(super) cursors: RefCell<Vec<CursorRow>>,
+    /// Advisory locks.
+    pub(super) advisory: RefCell<Holdings>,
+    /// Notifications that the transaction has asked for, and what the session listens to.
+    pub(super) asked: RefCell<Asked>,
+    /// Savepoints that stand.
+    pub(super) level: Cell<usize>,
     /// What `logstead.as_of_point` shows.
     pub(super) as_of_point: RefCell<String>,
     /// The running transaction may not write.
@@ -69,6 +77,9 @@ impl SessionContext {
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
             cursors: RefCell::default(),
+            advisory: RefCell::default(),
+            asked: RefCell::default(),
+            level: Cell::new(0),
             as_of_point: RefCell::default(),
             read_only: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
@@ -150,6 +161,14 @@ impl Context for SessionContext {
 
     fn backend_pid(&self) -> i32 {
         self.pid
+    }
+
+    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
+        self.instance.advisory.rows()
+    }
+
+    fn listening_channels(&self) -> Vec<Arc<str>> {
+        self.asked.borrow().listening()
     }
 
     fn cursors(&self) -> Vec<CursorRow> {
@@ -248,6 +267,28 @@ impl Context for SessionContext {
     }
 
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
+            let mut holdings = self.advisory.borrow_mut();
+            let advisor = Advisor {
+                locks: &self.instance.advisory,
+                holdings: &mut holdings,
+                database: self.catalog.borrow().database,
+                pid: self.pid,
+                level: self.level.get(),
+            };
+            if let Some(value) = advisor.call(name, args)? {
+                return Ok(value);
+            }
+        }
+        if let ("pg_notify", [channel, payload]) = (name, args) {
+            let text = |value: &Datum| match value {
+                Datum::Text(text) => Arc::clone(text),
+                _ => Arc::from(""),
+            };
+            let mut asked = self.asked.borrow_mut();
+            asked.notify(&text(channel), &text(payload), self.level.get())?;
+            return Ok(Datum::text(""));
+        }
         calls::catalog_call(
             name,
             args,

@@ -648,6 +648,9 @@ impl Session {
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
         }
+        if context.advisory.borrow().has_work() {
+            self.wait_for_advisory_locks().await?;
+        }
         for row in collected.into_rows() {
             cursor.rows.push(row);
         }

@@ -1,7 +1,9 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
+use super::advisory::AdvisoryLocks;
 use super::cache::Caches;
 use super::checkpoint::CheckpointRequests;
+use super::notify::Channels;
 use super::signals::Signals;
 use super::statement::Statement;
 use crate::catalog::{Catalog, CatalogStore};
@@ -29,6 +31,8 @@ pub struct Instance {
     /// More sessions than this are refused.
     pub connections_max: usize,
     pub(super) checkpoints: Arc<CheckpointRequests>,
+    pub(super) advisory: AdvisoryLocks,
+    pub(super) channels: Channels,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
@@ -56,6 +60,8 @@ impl Instance {
             settings: Arc::new(settings),
             connections_max,
             checkpoints: Arc::default(),
+            advisory: AdvisoryLocks::default(),
+            channels: Channels::default(),
             sessions: Mutex::default(),
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.

@@ -10,6 +10,7 @@
 //!   the transaction's dependencies (T10).
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
 
+mod advisory;
 mod cache;
 mod checkpoint;
 mod client;
@@ -21,6 +22,7 @@ mod cursor;
 mod explain;
 mod instance;
 mod lifted;
+mod notify;
 mod owed;
 mod past;
 mod portal;
@@ -36,6 +38,7 @@ mod utility;
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use instance::{Instance, WorkerSessions};
+pub use notify::Notification;
 pub use portal::BindRequest;
 pub use signals::{Signals, shutting_down};
 
@@ -342,6 +345,7 @@ impl Session {
             .statement_time
             .set(self.worker.instance.env.clock.now_micros_since_2000());
         self.signals.begin_statement();
+        self.context.level.set(self.savepoints.len());
     }
 
     /// A simple query: all statements of `text`. Errors of statements are answered here; `Err` means the session ends.
@@ -645,6 +649,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.unlisten_all();
+        self.forget_advisory_locks();
+        // Nothing if its transaction has ended as it should.
+        self.transaction_over(false);
         self.worker.instance.forget(self.context.pid);
     }
 }

@@ -182,6 +182,7 @@ impl Session {
         self.context.restore_points.borrow_mut().clear();
         self.settle_suspended().await?;
         self.show_cursors();
+        self.context.advisory.borrow_mut().begin_statement();
         let in_block = !self.savepoints.is_empty();
         let open = self.transaction()?;
         open.txn.begin_statement();
@@ -242,6 +243,11 @@ impl Session {
                 guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
             if !context.restore_points.borrow().is_empty() {
                 self.do_restore_points().await?;
+            }
+            if context.advisory.borrow().has_work() {
+                for text in self.wait_for_advisory_locks().await? {
+                    self.warn(client, SqlState::new(b"01000"), &text);
+                }
             }
             match progress {
                 Progress::Done { rows } if plan.command == Command::Select => {

@@ -236,6 +236,8 @@ impl Session {
                 self.portals.clear();
                 self.suspended = 0;
                 self.cursors.clear();
+                self.unlisten_all();
+                self.forget_advisory_locks();
                 self.statements.clear();
                 self.context.settings.borrow_mut().reset_all();
                 self.context.sequences.borrow_mut().discard();

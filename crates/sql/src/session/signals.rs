@@ -2,10 +2,11 @@
 //!
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (traps T13).
 
+use super::notify::Mailbox;
 use crate::error::SqlError;
 use crate::exec::{Cancel, CancelReason};
 use logstead_types::SqlState;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
 
@@ -18,6 +19,7 @@ pub struct Signals {
     cancel: Cancel,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
+    mailbox: Mutex<Mailbox>,
 }
 
 impl Signals {
@@ -44,6 +46,21 @@ impl Signals {
         if let Some(waker) = self.waker.lock().as_ref() {
             waker.wake_by_ref();
         }
+    }
+
+    /// Notifications that wait for the client.
+    pub(super) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock()
+    }
+
+    /// Does a notification wait for the client?
+    pub fn has_notifications(&self) -> bool {
+        !self.mailbox.lock().is_empty()
+    }
+
+    /// Something was put into the mailbox.
+    pub(super) fn notified(&self) {
+        self.wake();
     }
 
     /// What statements look at.

@@ -6,6 +6,7 @@
 
 use super::Session;
 use super::client::Client;
+use super::instance::Waiting;
 use super::past::{Reading, read_write};
 use super::run::{Limits, guarded};
 use crate::catalog::ddl::DdlState;
@@ -178,10 +179,17 @@ impl Session {
 
     /// Commits what is open and leaves the block. An error means that it was rolled back.
     pub(super) async fn commit(&mut self) -> Result<()> {
-        if let Err(error) = self.hold_cursors().await {
-            self.rollback();
-            return Err(error);
-        }
+        let announcement = match self.hold_cursors().await {
+            Ok(()) => self.announcement(),
+            Err(error) => Err(error),
+        };
+        let announcement = match announcement {
+            Ok(announcement) => announcement,
+            Err(error) => {
+                self.rollback();
+                return Err(error);
+            }
+        };
         self.cursors.end_unheld();
         self.portals.clear();
         self.suspended = 0;
@@ -190,7 +198,7 @@ impl Session {
         let Some(mut open) = self.open.take() else {
             self.context.settings.borrow_mut().commit();
             self.context.refresh_style();
-            self.cursors.committed();
+            self.transaction_over(true);
             return Ok(());
         };
         let judged = self.judge_deferred(&mut open).await;
@@ -202,26 +210,75 @@ impl Session {
         self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
             open.txn.abort();
-            self.cursors.rolled_back();
+            self.transaction_over(false);
             self.context.settings.borrow_mut().rollback();
             self.context.refresh_style();
             return Err(error);
         }
-        match open.txn.precommit().await {
+        let worker = Rc::clone(&self.worker);
+        let mut place = None;
+        let receipt = match announcement {
+            None => open.txn.precommit().await,
+            Some(announcement) => {
+                // Places are taken in the order of CSNs.
+                let turn = worker.instance.channels.turn().await;
+                let receipt = open.txn.precommit().await;
+                if receipt.is_ok() {
+                    place = Some(announcement.take_place(&worker.instance.channels, &turn));
+                }
+                receipt
+            }
+        };
+        match receipt {
             Ok(receipt) => {
                 self.owed.committed(&receipt, synchronous);
-                self.cursors.committed();
+                self.transaction_over(true);
+                if let Some(place) = place {
+                    // Meanwhile the worker has nothing of this session to do but flush.
+                    let was_working = self.working.take().is_some();
+                    {
+                        let _count = Waiting::new(&worker);
+                        let engine = &worker.instance.engine;
+                        super::notify::deliver(place, engine, receipt.waits_for).await;
+                    }
+                    if was_working {
+                        self.begin_request();
+                    }
+                }
                 self.context.settings.borrow_mut().commit();
                 self.context.refresh_style();
                 Ok(())
             }
             Err(error) => {
-                self.cursors.rolled_back();
+                self.transaction_over(false);
                 self.context.settings.borrow_mut().rollback();
                 self.context.refresh_style();
                 Err(commit_error(error))
             }
         }
+    }
+
+    /// What a session has of its transaction goes, or becomes the session's.
+    pub(super) fn transaction_over(&mut self, committed: bool) {
+        if committed {
+            self.cursors.committed();
+            self.listen_from_now();
+        } else {
+            self.cursors.rolled_back();
+            self.context.asked.borrow_mut().rolled_back();
+        }
+        let locks = &self.worker.instance.advisory;
+        let mut holdings = self.context.advisory.borrow_mut();
+        holdings.end_transaction(locks, self.context.pid, None);
+    }
+
+    /// The same since the savepoint in front of which `index` others stand.
+    fn part_rolled_back(&mut self, index: usize) {
+        self.cursors.rolled_back_to(index);
+        self.context.asked.borrow_mut().rolled_back_to(index);
+        let locks = &self.worker.instance.advisory;
+        let mut holdings = self.context.advisory.borrow_mut();
+        holdings.end_transaction(locks, self.context.pid, Some(index));
     }
 
     /// What COMMIT has still to judge, before the transaction draws its CSN.
@@ -243,7 +300,7 @@ impl Session {
 
     /// Rolls everything back and leaves the block.
     pub(super) fn rollback(&mut self) {
-        self.cursors.rolled_back();
+        self.transaction_over(false);
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
@@ -279,10 +336,10 @@ impl Session {
                 self.portals.clear();
                 self.suspended = 0;
                 if self.savepoints.is_empty() {
-                    self.cursors.rolled_back();
+                    self.transaction_over(false);
                     self.abort_open();
                 } else {
-                    self.cursors.rolled_back_to(self.savepoints.len() - 1);
+                    self.part_rolled_back(self.savepoints.len() - 1);
                     // The rest of the block survives behind the savepoint; locks since then are free at once.
                     self.undo_to(self.savepoints.len() - 1);
                 }
@@ -387,7 +444,7 @@ impl Session {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
-                self.cursors.rolled_back_to(index);
+                self.part_rolled_back(index);
                 self.undo_to(index);
                 self.savepoints.truncate(index + 1);
                 if let Some(savepoint) = self.savepoints.last() {
@@ -429,6 +486,8 @@ impl Session {
                     open.txn.release(id);
                 }
                 self.cursors.released(index);
+                self.context.advisory.borrow_mut().released(index);
+                self.context.asked.borrow_mut().released(index);
                 self.context.settings.borrow_mut().release(index);
                 self.savepoints.truncate(index);
                 Ok("RELEASE")

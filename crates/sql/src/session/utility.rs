@@ -61,12 +61,7 @@ impl Session {
                     .await
             }
             StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
-            // Nobody can send a notification, so listening for one is trivially right; sending one would be a lie.
-            StatementKind::Notify => match &*parsed.statement {
-                ast::Statement::UNLISTEN { .. } => Ok(Reply::tag("UNLISTEN")),
-                ast::Statement::LISTEN { .. } => Err(SqlError::unsupported("LISTEN")),
-                _ => Err(SqlError::unsupported("NOTIFY")),
-            },
+            StatementKind::Notify => self.notification_command(&parsed.statement),
             StatementKind::Checkpoint => {
                 self.refuse_in_past("CHECKPOINT")?;
                 self.checkpoint().await

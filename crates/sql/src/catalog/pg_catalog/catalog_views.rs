@@ -39,7 +39,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12043 pg_indexes = super::views::pg_indexes {
         schemaname NAME, tablename NAME, indexname NAME, tablespace NAME, indexdef TEXT,
     }
-    12073 pg_locks = none {
+    12073 pg_locks = super::shared::pg_locks {
         locktype TEXT, database OID, relation OID, page INT4, tuple INT2, virtualxid TEXT, transactionid XID,
         classid OID, objid OID, objsubid INT2, virtualtransaction TEXT, pid INT4, mode TEXT, granted BOOL,
         fastpath BOOL, waitstart TIMESTAMPTZ,

@@ -342,6 +342,31 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
     ])
 }
 
+/// `pg_locks`: advisory locks only
+pub(super) fn pg_locks(cx: &VirtualContext<'_>) -> Rows {
+    let rows = cx.session.advisory_locks().into_iter().map(|lock| {
+        row![
+            "advisory",
+            Id(lock.database),
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Id(lock.class),
+            Id(lock.object),
+            lock.kind,
+            Nil,
+            lock.pid,
+            lock.mode,
+            lock.granted,
+            false,
+            Nil
+        ]
+    });
+    Ok(rows.collect())
+}
+
 /// `pg_cursors`
 pub(super) fn pg_cursors(cx: &VirtualContext<'_>) -> Rows {
     let rows = cx.session.cursors().into_iter().map(|c| {

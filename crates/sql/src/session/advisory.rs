@@ -1,0 +1,569 @@
+//! Advisory locks: locks of numbers that mean something to applications only.
+//!
+//! Owns: who holds and who waits for each of them ([`AdvisoryLocks`], one table per server), and what a session holds
+//! ([`Holdings`]). A lock is asked for inside an expression, which cannot wait: what is not free at once is waited for
+//! when the statement has run, before any of its rows leaves ([`Session::wait_for_advisory_locks`]).
+//!
+//! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets the
+//! lock, and nobody overtakes who waits, unless he has that very lock already. Locks of a session are counted and last until
+//! as many unlocks; those of a transaction until it ends or rolls back to a savepoint before.
+//!
+//! Invariants:
+//! - Every wait stands in its lock's queue; whoever gives something back hands on to the head of the queue under the table's
+//!   mutex, so no wake-up is lost (T13).
+//! - Waits in a circle are found by the one who closes it, who fails with 40P01 and has left the queue then. Circles that
+//!   pass through a row or table lock are not seen: `lock_timeout` ends those.
+
+use super::Session;
+use super::run::guarded;
+use crate::error::{Result, SqlError};
+use crate::func::AdvisoryLockRow;
+use crate::value::{Datum, Oid};
+use logstead_types::SqlState;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// What is locked: a database's number, as `pg_locks` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    database: Oid,
+    class: u32,
+    object: u32,
+    /// 1: one bigint; 2: two integers.
+    kind: i16,
+}
+
+impl Key {
+    /// The key that a function's arguments name.
+    fn of(database: Oid, args: &[Datum]) -> Result<Key> {
+        match args {
+            [Datum::Int8(key)] => {
+                let bits = key.cast_unsigned();
+                Ok(Key {
+                    database,
+                    class: (bits >> 32) as u32,
+                    object: bits as u32,
+                    kind: 1,
+                })
+            }
+            [Datum::Int4(class), Datum::Int4(object)] => Ok(Key {
+                database,
+                class: class.cast_unsigned(),
+                object: object.cast_unsigned(),
+                kind: 2,
+            }),
+            _ => Err(SqlError::internal("an advisory lock's key has other types")),
+        }
+    }
+}
+
+/// How it is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mode {
+    Shared,
+    Exclusive,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Shared => "ShareLock",
+            Mode::Exclusive => "ExclusiveLock",
+        }
+    }
+}
+
+fn conflict(a: Mode, b: Mode) -> bool {
+    a == Mode::Exclusive || b == Mode::Exclusive
+}
+
+/// All advisory locks of a server.
+#[derive(Default)]
+pub(super) struct AdvisoryLocks(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    locks: BTreeMap<Key, Lock>,
+    next_ticket: u64,
+}
+
+#[derive(Default)]
+struct Lock {
+    /// How often each session holds it, by process number and mode.
+    holders: BTreeMap<(i32, Mode), usize>,
+    waiters: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    ticket: u64,
+    pid: i32,
+    mode: Mode,
+    waker: Option<Waker>,
+}
+
+impl Lock {
+    fn held_against(&self, pid: i32, mode: Mode) -> impl Iterator<Item = i32> + '_ {
+        let holders = self.holders.keys();
+        holders
+            .filter(move |(holder, held)| *holder != pid && conflict(*held, mode))
+            .map(|(holder, _)| *holder)
+    }
+
+    /// Is it free for a newcomer?
+    fn is_free(&self, pid: i32, mode: Mode) -> bool {
+        self.holders.contains_key(&(pid, mode))
+            || (self.held_against(pid, mode).next().is_none()
+                && !self
+                    .waiters
+                    .iter()
+                    .any(|w| w.pid != pid && conflict(w.mode, mode)))
+    }
+
+    fn hold(&mut self, pid: i32, mode: Mode) {
+        *self.holders.entry((pid, mode)).or_default() += 1;
+    }
+
+    /// Gives it to those at the head of the queue that it is free for.
+    fn hand_on(&mut self) {
+        while let Some(first) = self.waiters.front()
+            && self.held_against(first.pid, first.mode).next().is_none()
+            && let Some(first) = self.waiters.pop_front()
+        {
+            self.hold(first.pid, first.mode);
+            if let Some(waker) = first.waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl Table {
+    fn hand_on(&mut self, key: Key) {
+        if let Some(lock) = self.locks.get_mut(&key) {
+            lock.hand_on();
+            if lock.holders.is_empty() && lock.waiters.is_empty() {
+                self.locks.remove(&key);
+            }
+        }
+    }
+
+    /// Whom a session waits for: it waits for one lock at most.
+    fn waits_for(&self, pid: i32) -> Vec<i32> {
+        for lock in self.locks.values() {
+            if let Some(at) = lock.waiters.iter().position(|w| w.pid == pid)
+                && let Some(waiter) = lock.waiters.get(at)
+            {
+                let ahead = lock.waiters.iter().take(at);
+                let ahead = ahead
+                    .filter(|w| conflict(w.mode, waiter.mode))
+                    .map(|w| w.pid);
+                return lock.held_against(pid, waiter.mode).chain(ahead).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    fn waits_in_a_circle(&self, pid: i32) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = self.waits_for(pid);
+        while let Some(other) = next.pop() {
+            if other == pid {
+                return true;
+            }
+            if seen.insert(other) {
+                next.extend(self.waits_for(other));
+            }
+        }
+        false
+    }
+}
+
+impl AdvisoryLocks {
+    /// Takes a lock if it is free.
+    fn take(&self, key: Key, pid: i32, mode: Mode) -> bool {
+        let mut table = self.0.lock();
+        if let Some(lock) = table.locks.get(&key)
+            && !lock.is_free(pid, mode)
+        {
+            return false;
+        }
+        table.locks.entry(key).or_default().hold(pid, mode);
+        true
+    }
+
+    /// Stands in line for a lock; 40P01 if those before wait for this session.
+    fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
+        let mut table = self.0.lock();
+        let ticket = table.next_ticket;
+        table.next_ticket += 1;
+        let lock = table.locks.entry(key).or_default();
+        lock.waiters.push_back(Waiter {
+            ticket,
+            pid,
+            mode,
+            waker: None,
+        });
+        lock.hand_on();
+        let circle = table.waits_in_a_circle(pid);
+        drop(table);
+        let wait = Wait {
+            locks: self,
+            key,
+            pid,
+            mode,
+            ticket,
+            taken: false,
+        };
+        if circle {
+            return Err(
+                SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+                    .hint("See server log for query details."),
+            );
+        }
+        Ok(wait)
+    }
+
+    /// Gives a lock back as often as `times` says.
+    fn give_back(&self, key: Key, pid: i32, mode: Mode, times: usize) {
+        let mut table = self.0.lock();
+        if let Some(lock) = table.locks.get_mut(&key)
+            && let Some(count) = lock.holders.get_mut(&(pid, mode))
+        {
+            *count = count.saturating_sub(times);
+            if *count == 0 {
+                lock.holders.remove(&(pid, mode));
+            }
+        }
+        table.hand_on(key);
+    }
+
+    /// `pg_locks`.
+    pub(super) fn rows(&self) -> Vec<AdvisoryLockRow> {
+        let table = self.0.lock();
+        let mut rows = Vec::new();
+        for (key, lock) in &table.locks {
+            let held = lock.holders.keys().map(|(pid, mode)| (*pid, *mode, true));
+            let waiting = lock.waiters.iter().map(|w| (w.pid, w.mode, false));
+            rows.extend(
+                held.chain(waiting)
+                    .map(|(pid, mode, granted)| AdvisoryLockRow {
+                        database: key.database,
+                        class: key.class,
+                        object: key.object,
+                        kind: key.kind,
+                        pid,
+                        mode: mode.name(),
+                        granted,
+                    }),
+            );
+        }
+        rows
+    }
+}
+
+/// A place in a lock's queue; dropped before the lock is had, it is given up.
+struct Wait<'l> {
+    locks: &'l AdvisoryLocks,
+    key: Key,
+    pid: i32,
+    mode: Mode,
+    ticket: u64,
+    taken: bool,
+}
+
+impl Future for Wait<'_> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let locks = self.locks;
+        let mut table = locks.0.lock();
+        let lock = table.locks.get_mut(&self.key);
+        let waiter = lock.and_then(|lock| {
+            let mut waiters = lock.waiters.iter_mut();
+            waiters.find(|w| w.ticket == self.ticket)
+        });
+        match waiter {
+            Some(waiter) => {
+                waiter.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            // Who leaves the queue otherwise is dropped.
+            None => {
+                drop(table);
+                self.taken = true;
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if self.taken {
+            return;
+        }
+        let mut table = self.locks.0.lock();
+        let lock = table.locks.get_mut(&self.key);
+        let left = lock.is_some_and(|lock| {
+            let waiting = lock.waiters.len();
+            lock.waiters.retain(|w| w.ticket != self.ticket);
+            lock.waiters.len() < waiting
+        });
+        if left {
+            table.hand_on(self.key);
+        } else {
+            // It came in the meantime.
+            drop(table);
+            self.locks.give_back(self.key, self.pid, self.mode, 1);
+        }
+    }
+}
+
+/// Locks of one session.
+#[derive(Default)]
+pub(super) struct Holdings {
+    /// How often the session holds each.
+    session: BTreeMap<(Key, Mode), usize>,
+    /// What its transaction holds, with the number of savepoints that stood then.
+    transaction: Vec<(Key, Mode, usize)>,
+    /// What the running statement has still to wait for; whether it is the transaction's.
+    wanted: Vec<(Key, Mode, bool)>,
+    /// What to warn of when the statement has run.
+    warnings: Vec<String>,
+}
+
+/// A session's part of the table, for the functions.
+pub(super) struct Advisor<'s> {
+    pub(super) locks: &'s AdvisoryLocks,
+    pub(super) holdings: &'s mut Holdings,
+    pub(super) database: Oid,
+    pub(super) pid: i32,
+    pub(super) level: usize,
+}
+
+impl Advisor<'_> {
+    /// pg_advisory_lock and its kin; `None` for any other function.
+    pub(super) fn call(mut self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
+        if name == "pg_advisory_unlock_all" {
+            self.unlock_all();
+            return Ok(Some(Datum::Text("".into())));
+        }
+        let (rest, tries) = match name.strip_prefix("pg_try_advisory_") {
+            Some(rest) => (rest, true),
+            None => match name.strip_prefix("pg_advisory_") {
+                Some(rest) => (rest, false),
+                None => return Ok(None),
+            },
+        };
+        let (rest, mode) = match rest.strip_suffix("_shared") {
+            Some(rest) => (rest, Mode::Shared),
+            None => (rest, Mode::Exclusive),
+        };
+        let key = Key::of(self.database, args)?;
+        if rest == "unlock" && !tries {
+            return Ok(Some(Datum::Bool(self.unlock(key, mode))));
+        }
+        let of_transaction = match rest {
+            "lock" => false,
+            "xact_lock" => true,
+            _ => return Ok(None),
+        };
+        let taken = self.locks.take(key, self.pid, mode);
+        if taken {
+            self.holdings
+                .note(key, mode, of_transaction.then_some(self.level));
+        } else if !tries {
+            self.holdings.wanted.push((key, mode, of_transaction));
+        }
+        Ok(Some(match tries {
+            true => Datum::Bool(taken),
+            false => Datum::Text("".into()),
+        }))
+    }
+
+    fn unlock(&mut self, key: Key, mode: Mode) -> bool {
+        let Some(count) = self.holdings.session.get_mut(&(key, mode)) else {
+            let text = format!("you don't own a lock of type {}", mode.name());
+            self.holdings.warnings.push(text);
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.holdings.session.remove(&(key, mode));
+        }
+        self.locks.give_back(key, self.pid, mode, 1);
+        true
+    }
+
+    pub(super) fn unlock_all(&mut self) {
+        for ((key, mode), count) in std::mem::take(&mut self.holdings.session) {
+            self.locks.give_back(key, self.pid, mode, count);
+        }
+    }
+}
+
+impl Holdings {
+    fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
+        match level {
+            Some(level) => self.transaction.push((key, mode, level)),
+            None => *self.session.entry((key, mode)).or_default() += 1,
+        }
+    }
+
+    /// A statement begins: nothing of an earlier one is waited for.
+    pub(super) fn begin_statement(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// Gives back what the transaction has locked since the savepoint in front of which `index` others stand; everything
+    /// without one.
+    pub(super) fn end_transaction(
+        &mut self,
+        locks: &AdvisoryLocks,
+        pid: i32,
+        index: Option<usize>,
+    ) {
+        self.wanted.clear();
+        let stays = |level: usize| index.is_some_and(|index| level <= index);
+        self.transaction.retain(|(key, mode, level)| {
+            if !stays(*level) {
+                locks.give_back(*key, pid, *mode, 1);
+            }
+            stays(*level)
+        });
+    }
+
+    pub(super) fn released(&mut self, index: usize) {
+        for (_, _, level) in &mut self.transaction {
+            *level = (*level).min(index);
+        }
+    }
+
+    /// What is to be done when a statement has run?
+    pub(super) fn has_work(&self) -> bool {
+        !self.wanted.is_empty() || !self.warnings.is_empty()
+    }
+}
+
+impl Session {
+    /// The session gives back all that is its own, not its transaction's.
+    pub(super) fn forget_advisory_locks(&mut self) {
+        let mut holdings = self.context.advisory.borrow_mut();
+        for ((key, mode), count) in std::mem::take(&mut holdings.session) {
+            let locks = &self.worker.instance.advisory;
+            locks.give_back(key, self.context.pid, mode, count);
+        }
+    }
+
+    /// Waits for the locks that the statement has asked for; gives what is to be warned of.
+    pub(super) async fn wait_for_advisory_locks(&mut self) -> Result<Vec<String>> {
+        let (wanted, warnings) = {
+            let mut holdings = self.context.advisory.borrow_mut();
+            let wanted = std::mem::take(&mut holdings.wanted);
+            (wanted, std::mem::take(&mut holdings.warnings))
+        };
+        let instance = Arc::clone(&self.worker.instance);
+        let (pid, level) = (self.context.pid, self.savepoints.len());
+        for (key, mode, of_transaction) in wanted {
+            let limits = self.limits();
+            let signals = Arc::clone(&self.signals);
+            // Its own later request may have been granted meanwhile.
+            if !instance.advisory.take(key, pid, mode) {
+                let wait = instance.advisory.queue(key, pid, mode)?;
+                // While it waits the worker has nothing of this session to do.
+                let was_working = self.working.take().is_some();
+                let waited = guarded(&signals, limits, wait).await;
+                if was_working {
+                    self.begin_request();
+                }
+                waited?;
+            }
+            let mut holdings = self.context.advisory.borrow_mut();
+            holdings.note(key, mode, of_transaction.then_some(level));
+        }
+        Ok(warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_poll::polled;
+
+    /// Polls once, with a waker that does nothing.
+    mod futures_poll {
+        use super::super::Wait;
+        use std::future::Future;
+        use std::pin::Pin;
+        use std::task::{Context, Waker};
+
+        pub(super) fn polled(wait: &mut Wait<'_>) -> bool {
+            let mut cx = Context::from_waker(Waker::noop());
+            Pin::new(wait).poll(&mut cx).is_ready()
+        }
+    }
+
+    const KEY: Key = Key {
+        database: 5,
+        class: 0,
+        object: 1,
+        kind: 1,
+    };
+    const OTHER: Key = Key { object: 2, ..KEY };
+
+    #[test]
+    fn who_waited_longest_gets_it_and_nobody_overtakes() {
+        let locks = AdvisoryLocks::default();
+        assert!(locks.take(KEY, 1, Mode::Shared));
+        assert!(locks.take(KEY, 2, Mode::Shared));
+        assert!(!locks.take(KEY, 3, Mode::Exclusive));
+        let mut writer = locks.queue(KEY, 3, Mode::Exclusive).unwrap();
+        assert!(!polled(&mut writer));
+        // A reader does not pass the writer who waits, but has again what it has.
+        assert!(!locks.take(KEY, 4, Mode::Shared));
+        assert!(locks.take(KEY, 1, Mode::Shared));
+        let mut reader = locks.queue(KEY, 4, Mode::Shared).unwrap();
+        locks.give_back(KEY, 1, Mode::Shared, 2);
+        assert!(!polled(&mut writer));
+        locks.give_back(KEY, 2, Mode::Shared, 1);
+        assert!(polled(&mut writer) && !polled(&mut reader));
+        locks.give_back(KEY, 3, Mode::Exclusive, 1);
+        assert!(polled(&mut reader));
+        locks.give_back(KEY, 4, Mode::Shared, 1);
+        assert!(locks.0.lock().locks.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn who_gives_up_leaves_the_queue_and_what_he_was_given() {
+        let locks = AdvisoryLocks::default();
+        assert!(locks.take(KEY, 1, Mode::Exclusive));
+        let gives_up = locks.queue(KEY, 2, Mode::Exclusive).unwrap();
+        let mut waits = locks.queue(KEY, 3, Mode::Exclusive).unwrap();
+        let granted_unseen = locks.queue(KEY, 4, Mode::Exclusive).unwrap();
+        drop(gives_up);
+        locks.give_back(KEY, 1, Mode::Exclusive, 1);
+        assert!(polled(&mut waits));
+        locks.give_back(KEY, 3, Mode::Exclusive, 1);
+        drop(granted_unseen);
+        assert!(locks.take(KEY, 5, Mode::Exclusive));
+    }
+
+    #[test]
+    fn a_circle_is_found_by_who_closes_it() {
+        let locks = AdvisoryLocks::default();
+        assert!(locks.take(KEY, 1, Mode::Exclusive));
+        assert!(locks.take(OTHER, 2, Mode::Exclusive));
+        let mut first = locks.queue(OTHER, 1, Mode::Exclusive).unwrap();
+        let second = locks.queue(KEY, 2, Mode::Shared);
+        assert_eq!(second.err().unwrap().code(), SqlState::DEADLOCK_DETECTED);
+        // The victim is in nobody's way.
+        locks.give_back(OTHER, 2, Mode::Exclusive, 1);
+        assert!(polled(&mut first));
+        locks.give_back(KEY, 1, Mode::Exclusive, 1);
+        assert!(locks.take(KEY, 3, Mode::Exclusive));
+    }
+}
