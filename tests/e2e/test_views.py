@@ -1,4 +1,6 @@
-"""Views outlive the server, are undone with their transaction, and are shown to psql."""
+"""Views outlive the server, are undone with their transaction, go through pg_dump, and are read in the past."""
+
+import pytest
 
 SETUP = [
     "CREATE TABLE t (id int PRIMARY KEY, a int, b text)",
@@ -106,3 +108,24 @@ def test_pg_dump_brings_views_back(private_server):
     again = private_server.run("pg_dump").stdout
     without = lambda text: [line for line in text.splitlines() if not line.startswith("\\")]  # noqa: E731
     assert without(again) == without(dump)
+
+
+@pytest.mark.logstead_only
+def test_views_are_read_in_the_past(private_server):
+    """A view as it was, over its table as it was, though neither is there any more."""
+    private_server.start(("--checkpoint-interval", "100ms"))
+    private_server.execute(
+        *SETUP,
+        "CREATE MATERIALIZED VIEW kept AS SELECT k FROM v",
+        "SELECT logstead_create_restore_point('then')",
+        "INSERT INTO t VALUES (3, 30, 'z')",
+        "CREATE OR REPLACE VIEW v (k, doubled) AS SELECT id, 0 FROM t",
+        "REFRESH MATERIALIZED VIEW kept",
+    )
+    assert private_server.execute("SELECT total FROM on_v") == [(0,)]
+    private_server.execute("DROP TABLE t CASCADE")
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET logstead.as_of = 'then'")
+        assert connection.execute("SELECT * FROM v ORDER BY k").fetchall() == [(1, 20), (2, 40)]
+        assert connection.execute("SELECT total FROM on_v").fetchone() == (60,)
+        assert connection.execute("SELECT k FROM kept ORDER BY k").fetchall() == [(1,), (2,)]
