@@ -65,8 +65,29 @@ impl Guard {
     }
 
     /// Has `what` done when all that this thread has retired before is free.
+    ///
+    /// The collector's bags are taken in their order, but by any thread, and one that has taken a bag may be in the middle of it while another takes the next. It
+    /// is pinned meanwhile: what is deferred once more, after the bags before have been taken, is not done before it is through.
     pub(crate) fn defer(&self, what: impl FnOnce() + Send + 'static) {
-        self.0.defer(what);
+        self.0.defer(move || {
+            let again = crossbeam_epoch::pin();
+            again.defer(what);
+            // This thread may have nothing more to do with the collector.
+            again.flush();
+        });
+    }
+
+    /// Waits until all that this thread has retired is free. Whoever holds a guard meanwhile, a test beside this one perhaps, is waited for.
+    #[cfg(test)]
+    pub(crate) fn wait_for_retired() {
+        let (tell, told) = std::sync::mpsc::channel();
+        Guard::pin().defer(move || {
+            let _heard = tell.send(());
+        });
+        while told.try_recv().is_err() {
+            Guard::pin().flush();
+            std::thread::yield_now();
+        }
     }
 
     /// Lets the collector advance past a guard that is held long, if no row is borrowed from it.

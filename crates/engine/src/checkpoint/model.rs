@@ -406,12 +406,6 @@ fn rows_that_come_and_go_are_what_was_committed() {
         let count = count.load(Ordering::Relaxed);
         assert!(count > 0, "nothing was evicted among others");
     }
-    for _ in 0..100_000 {
-        Guard::pin().flush();
-        if memory.used_bytes() == 0 {
-            return;
-        }
-        std::thread::yield_now();
-    }
-    panic!("{} bytes are not freed", memory.used_bytes());
+    Guard::wait_for_retired();
+    assert_eq!(memory.used_bytes(), 0, "everything is freed");
 }

@@ -35,7 +35,7 @@ use super::page_mark::{NO_LANE, PageMark};
 use super::{Fresh, Guard, Kind, Prune, Stamp, UnsharedSlots, Version, VersionRef, Writer, free};
 use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
-use crate::tree::interleave::point;
+use crate::tree::interleave::{is_scheduled, point};
 
 /// Slots of a chunk: the unit of checkpointing and eviction, and of pages.
 pub(crate) const CHUNK_SLOTS: usize = logstead_checkpoint::CHUNK_SLOTS as usize;
@@ -501,7 +501,9 @@ impl Chunk {
             }
             if state & EVICTING != 0 {
                 // Some slots are looked at, nothing more.
-                std::thread::yield_now();
+                if !is_scheduled() {
+                    std::thread::yield_now();
+                }
                 continue;
             }
             let writing = state & !CHANGED | WRITING;
@@ -728,6 +730,9 @@ impl Chunk {
             }
             spins += 1;
             point();
+            if is_scheduled() {
+                continue;
+            }
             if spins.is_multiple_of(64) {
                 std::thread::yield_now();
             } else {

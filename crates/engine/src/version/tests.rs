@@ -2,6 +2,8 @@
 //! account tells at the end whether everything was freed, and freed once.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
 
 use shuttle::scheduler::RandomScheduler;
 use shuttle::thread;
@@ -34,14 +36,51 @@ fn explore(test: fn(Arc<Chunk>)) {
         test(chunk);
         set_hook(None);
     });
-    for _ in 0..100_000 {
+    Guard::wait_for_retired();
+    assert_eq!(memory.used_bytes(), 0, "everything is freed");
+}
+
+/// Somebody has begun to free what was retired and is held up: what waits for that is not done by others meanwhile.
+#[test]
+fn what_is_deferred_waits_for_who_frees_what_was_retired_before() {
+    let (begun, has_begun) = channel::<()>();
+    let (go_on, may_go_on) = channel::<()>();
+    let is_free = Arc::new(AtomicBool::new(false));
+    {
+        // One guard, so that nobody takes either before both are there.
+        let guard = Guard::pin();
+        let is_free = Arc::clone(&is_free);
+        guard.0.defer(move || {
+            let _told = begun.send(());
+            // Also if the test is over.
+            let _told = may_go_on.recv();
+        });
+        guard.flush();
+        guard.defer(move || is_free.store(true, Ordering::SeqCst));
+        guard.flush();
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Whichever thread of this process it is that begins: this one must not.
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                Guard::pin().flush();
+                std::thread::yield_now();
+            }
+        });
+        has_begun.recv().expect("somebody begins");
+        let others = scope.spawn(|| (0..1_000).for_each(|_| Guard::pin().flush()));
+        let others = others.join();
+        let too_early = is_free.load(Ordering::SeqCst);
+        drop(go_on);
+        over.store(true, Ordering::SeqCst);
+        others.expect("ends");
+        assert!(!too_early);
+    });
+    while !is_free.load(Ordering::SeqCst) {
         Guard::pin().flush();
-        if memory.used_bytes() == 0 {
-            return;
-        }
         std::thread::yield_now();
     }
-    panic!("{} bytes are not freed", memory.used_bytes());
 }
 
 /// Fills a chunk that is absent.
