@@ -136,7 +136,8 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
         let RelationKind::View(view) = &r.kind else {
             continue;
         };
-        let definition = viewdef::text(&catalog, r, false, cx.session)?;
+        // A view that reads itself has no text; the others are shown all the same.
+        let definition = viewdef::text(&catalog, r, false, cx.session).unwrap_or_default();
         let columns = viewdef::updatable(&catalog, r, cx.session);
         let updatable = columns.is_some_and(|c| c.contains(&true));
         rows.push(row![

@@ -48,7 +48,8 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
     let catalog = Arc::new(cx.catalog.clone());
     for r in ordered(&catalog) {
         if matches!(r.kind, RelationKind::View(_)) {
-            let definition = viewdef::text(&catalog, r, false, cx.session)?;
+            // A view that reads itself has no text; the others are shown all the same.
+            let definition = viewdef::text(&catalog, r, false, cx.session).unwrap_or_default();
             rows.push(row![&r.schema_name, &r.name, OWNER_NAME, definition]);
         }
     }
@@ -61,7 +62,8 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
     let catalog = Arc::new(cx.catalog.clone());
     for r in ordered(&catalog) {
         if let RelationKind::Materialized(_, populated) = &r.kind {
-            let definition = viewdef::text(&catalog, r, false, cx.session)?;
+            // A view that reads itself has no text; the others are shown all the same.
+            let definition = viewdef::text(&catalog, r, false, cx.session).unwrap_or_default();
             rows.push(row![
                 &r.schema_name,
                 &r.name,
