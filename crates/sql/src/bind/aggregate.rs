@@ -77,7 +77,12 @@ impl Binder<'_> {
             }
             if self.follows_from_key(id, rel, grouping) {
                 let ty = self.info(id).ty;
+                let key = grouping.keys.len();
                 grouping.keys.push((id, Expr::Column(id, ty)));
+                // The keys that it follows from are in all sets.
+                if let Some(sets) = &mut grouping.sets {
+                    sets.iter_mut().for_each(|set| set.push(key));
+                }
                 continue;
             }
             let name = self.column_label(id, rel);
@@ -112,13 +117,16 @@ impl Binder<'_> {
         debug_assert!(id >= item.first, "a column belongs to its item");
         // A deferrable key may be there twice for a while.
         let mut keys = table.indexes.iter().filter(|i| i.primary && !i.deferrable);
+        let is_everywhere = |key: usize| match &grouping.sets {
+            Some(sets) => sets.iter().all(|set| set.contains(&key)),
+            None => true,
+        };
         keys.any(|index| {
             index.columns.iter().all(|column| {
                 let key = column.position().map(|position| item.first + position);
-                grouping
-                    .keys
-                    .iter()
-                    .any(|(_, e)| matches!(e, Expr::Column(k, _) if Some(*k) == key))
+                grouping.keys.iter().enumerate().any(|(i, (_, e))| {
+                    matches!(e, Expr::Column(k, _) if Some(*k) == key) && is_everywhere(i)
+                })
             })
         })
     }

@@ -54,7 +54,7 @@ impl Binder<'_> {
                 "row" => {
                     return Err(SqlError::unsupported("a row value outside of a comparison").at(at));
                 }
-                "grouping" => return Err(SqlError::unsupported("GROUPING").at(at)),
+                "grouping" => return self.grouping_call(list, at),
                 "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
                     return self.current_time(&name, list, at);
                 }

@@ -18,6 +18,7 @@ mod dml;
 mod expr;
 mod from;
 mod function;
+mod grouping;
 mod judged;
 mod literal;
 mod names;
@@ -213,6 +214,8 @@ pub(crate) struct Frame {
     pub(crate) in_aggregate: bool,
     /// Aggregates found, with the identity of each result.
     pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
+    /// GROUPING(...) found, with the identity of each result: the arguments and their places.
+    pub(crate) groupings: Vec<grouping::GroupingCall>,
     /// Inside the arguments of a call over a window.
     pub(crate) in_window: bool,
     /// Calls over windows, whose windows are bound after everything else.
@@ -234,6 +237,7 @@ impl Frame {
             clause: Clause::Select,
             in_aggregate: false,
             aggregates: Vec::new(),
+            groupings: Vec::new(),
             in_window: false,
             windows: Vec::new(),
             window_names: Vec::new(),

@@ -57,6 +57,10 @@ pub(crate) struct Select {
 pub(crate) struct Grouping {
     /// Group keys over the FROM row, each with its identity afterwards.
     pub(crate) keys: Vec<(ColId, Expr)>,
+    /// Grouping sets: which keys each has. Without, the one set is all keys.
+    pub(crate) sets: Option<Vec<Vec<usize>>>,
+    /// GROUPING(...): the keys that each asks about.
+    pub(crate) calls: Vec<(ColId, Vec<usize>)>,
     pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
     /// Over keys and aggregates.
     pub(crate) having: Vec<Expr>,

@@ -1,6 +1,7 @@
 //! SELECT: the clauses of one query block.
 
 use super::aggregate::same;
+use super::grouping::GroupBy;
 use super::names::{fold_ident, output_name, schema_and_name};
 use super::operator::strip;
 use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
@@ -111,16 +112,21 @@ impl Binder<'_> {
             }
             None => Vec::new(),
         };
-        let group_keys = self.group_by(&select.group_by, &block.outputs)?;
+        let groups = self.group_by(&select.group_by, &block.outputs)?;
         block.distinct = self.distinct(select.distinct.as_ref(), &mut order, &block.outputs)?;
 
         let limits = self.limits_apart(tail)?;
         block.windows = self.windows(&select.named_window)?;
         block.sets = std::mem::take(&mut self.frame()?.sets);
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
-        if group_keys.is_some() || having.is_some() || !aggregates.is_empty() {
+        let calls = std::mem::take(&mut self.frame()?.groupings);
+        if groups.is_some() || having.is_some() || !aggregates.is_empty() || !calls.is_empty() {
+            let GroupBy { keys, sets } = groups.unwrap_or_default();
+            let calls = self.grouping_calls(calls, &keys)?;
             let mut grouping = Grouping {
-                keys: group_keys.unwrap_or_default(),
+                keys,
+                sets,
+                calls,
                 aggregates,
                 having: Vec::new(),
             };
@@ -316,7 +322,7 @@ impl Binder<'_> {
         Ok(expr)
     }
 
-    fn output_by_position<'o>(
+    pub(super) fn output_by_position<'o>(
         &self,
         item: &Ast,
         outputs: &'o [Output],
@@ -351,88 +357,6 @@ impl Binder<'_> {
             .at(at)),
             _ => Ok(None),
         }
-    }
-
-    /// Group keys; `None` without GROUP BY.
-    fn group_by(
-        &mut self,
-        group_by: &ast::GroupByExpr,
-        outputs: &[Output],
-    ) -> Result<Option<Vec<(super::ColId, Expr)>>> {
-        let ast::GroupByExpr::Expressions(items, modifiers) = group_by else {
-            return Err(SqlError::unsupported("GROUP BY ALL"));
-        };
-        if !modifiers.is_empty() {
-            return Err(SqlError::unsupported("this form of GROUP BY"));
-        }
-        if items.is_empty() {
-            return Ok(None);
-        }
-        let mut keys: Vec<(super::ColId, Expr)> = Vec::new();
-        self.in_clause(Clause::GroupBy, |b| {
-            for item in items {
-                if matches!(item, Ast::Tuple(items) if items.is_empty()) {
-                    continue;
-                }
-                let exprs = match item {
-                    Ast::Tuple(items) => items.iter().collect(),
-                    other => vec![other],
-                };
-                for expr in exprs {
-                    let at = b.at(expr.span());
-                    let bound = b.group_expr(expr, outputs)?;
-                    b.refuse_own_windows(&bound, at)?;
-                    if walk_has_own_aggregate(&bound, b) {
-                        return Err(SqlError::new(
-                            SqlState::GROUPING_ERROR,
-                            "aggregate functions are not allowed in GROUP BY",
-                        )
-                        .at(at));
-                    }
-                    sortable(bound.ty(), at)?;
-                    if keys.iter().any(|(_, key)| same(key, &bound)) {
-                        continue;
-                    }
-                    let id = match &bound {
-                        Expr::Column(id, _) => *id,
-                        other => b.computed("", other.ty()),
-                    };
-                    keys.push((id, bound));
-                }
-            }
-            Ok(())
-        })?;
-        Ok(Some(keys))
-    }
-
-    fn group_expr(&mut self, item: &Ast, outputs: &[Output]) -> Result<Expr> {
-        if let Some(output) = self.output_by_position(item, outputs, "GROUP BY")? {
-            return Ok(output.expr.clone());
-        }
-        if let Ast::Identifier(ident) = item {
-            // A column of FROM comes before an output of the same name; of this query only, not of enclosing ones.
-            let name = fold_ident(ident);
-            let top = self.frames.len().saturating_sub(1);
-            let outer: Vec<Frame> = self.frames.drain(..top).collect();
-            let column = self.find_column(&name, self.at(ident.span));
-            self.frames.splice(0..0, outer);
-            if let Some(column) = column? {
-                return Ok(column);
-            }
-            let mut hits = outputs.iter().filter(|o| o.column.name == name);
-            if let Some(first) = hits.next() {
-                if hits.any(|other| !same(&other.expr, &first.expr)) {
-                    return Err(SqlError::new(
-                        SqlState::AMBIGUOUS_COLUMN,
-                        format!("GROUP BY \"{name}\" is ambiguous"),
-                    )
-                    .at(self.at(ident.span)));
-                }
-                return Ok(first.expr.clone());
-            }
-        }
-        let expr = self.expr(item)?;
-        self.settle(expr)
     }
 
     fn distinct(
@@ -712,17 +636,6 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
         Expr::Const(Datum::Bool(true), _) => {}
         other => out.push(other),
     }
-}
-
-fn walk_has_own_aggregate(expr: &Expr, binder: &mut Binder<'_>) -> bool {
-    let Ok(frame) = binder.frame() else {
-        return false;
-    };
-    let ids: Vec<usize> = frame.aggregates.iter().map(|(id, _)| *id).collect();
-    crate::plan::walk::any(
-        expr,
-        &|e| matches!(e, Expr::Column(id, _) if ids.contains(id)),
-    )
 }
 
 /// 42883 for types without an order.

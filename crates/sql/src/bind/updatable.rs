@@ -213,6 +213,11 @@ impl Binder<'_> {
                 "Views that return aggregate functions are not automatically updatable.",
             )));
         }
+        if !frame.windows.is_empty() {
+            return Ok(Err(refuse(
+                "Views that return window functions are not automatically updatable.",
+            )));
+        }
         if !frame.sets.is_empty() {
             return Ok(Err(refuse(
                 "Views that return set-returning functions are not automatically updatable.",

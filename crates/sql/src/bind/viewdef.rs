@@ -462,6 +462,11 @@ impl Definer<'_, '_> {
         }
         if let ast::GroupByExpr::Expressions(items, _) = &mut shown.group_by {
             for item in items {
+                if super::grouping::marked(item).is_some() {
+                    return Err(SqlError::unsupported(
+                        "the definition of a view with grouping sets",
+                    ));
+                }
                 *item = self.key(item, &list, true)?;
             }
         }

@@ -12,7 +12,7 @@ use super::{Binder, Clause, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
-use crate::parse::EXPRESSION_MARK;
+use crate::parse::carried;
 use crate::plan::{
     FrameBound, FrameExclusion, FrameUnits, SortKey, WindowCall, WindowFrame, WindowFunction, walk,
 };
@@ -53,16 +53,15 @@ pub(crate) fn window_names(windows: &[ast::NamedWindowDefinition]) -> Vec<String
 
 /// What stands in the place of a window's name: the name, and what the tree has no place for.
 fn marked(ident: &ast::Ident) -> (Option<String>, FrameExclusion) {
-    let Some(rest) = ident.value.strip_prefix(EXPRESSION_MARK) else {
+    let Some((name, kind)) = carried(ident) else {
         return (Some(fold_ident(ident)), FrameExclusion::NoOthers);
     };
-    let exclude = match rest.chars().next() {
-        Some('1') => FrameExclusion::CurrentRow,
-        Some('2') => FrameExclusion::Group,
-        Some('3') => FrameExclusion::Ties,
+    let exclude = match kind {
+        '1' => FrameExclusion::CurrentRow,
+        '2' => FrameExclusion::Group,
+        '3' => FrameExclusion::Ties,
         _ => FrameExclusion::NoOthers,
     };
-    let name = rest.get(1..).filter(|name| !name.is_empty());
     (name.map(str::to_owned), exclude)
 }
 

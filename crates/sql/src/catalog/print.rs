@@ -3,6 +3,7 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use super::text::{fold, quote_ident, quote_literal};
+use crate::parse::{EXCLUSIONS, carried};
 use crate::value::format_type;
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 
@@ -476,9 +477,18 @@ impl Printer {
 
     fn window(&self, spec: &ast::WindowSpec) -> String {
         let mut parts = Vec::new();
-        if let Some(name) = &spec.window_name {
-            parts.push(quote_ident(&fold(name)));
-        }
+        let named = spec.window_name.as_ref();
+        let excluded = match named.map(|name| (name, carried(name))) {
+            Some((_, Some((name, kind)))) => {
+                parts.extend(name.map(quote_ident));
+                EXCLUSIONS.iter().find(|(known, _)| *known == kind)
+            }
+            Some((name, None)) => {
+                parts.push(quote_ident(&fold(name)));
+                None
+            }
+            None => None,
+        };
         if !spec.partition_by.is_empty() {
             let keys = spec.partition_by.iter();
             let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
@@ -504,6 +514,12 @@ impl Printer {
                 Some(end) => format!("{} BETWEEN {start} AND {}", frame.units, bound(end)),
                 None => format!("{} {start}", frame.units),
             });
+        }
+        // NO OTHERS is what a frame says that says nothing.
+        if let Some((kind, words)) = excluded
+            && *kind != '0'
+        {
+            parts.push(format!("EXCLUDE {words}"));
         }
         parts.join(" ")
     }

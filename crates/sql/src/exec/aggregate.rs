@@ -12,7 +12,7 @@ use super::sort::{Sorter, write_key};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::AggregateState as State;
-use crate::plan::{AggregateCall, Plan};
+use crate::plan::{AggregateCall, GroupingSets, Plan};
 use crate::value::{Datum, SqlType, key};
 use logstead_engine::Absent;
 use smallvec::SmallVec;
@@ -23,12 +23,17 @@ pub(crate) struct AggregateState {
     batch: Batch,
     /// The next row of the batch to be taken; its group, once that is known; and how many calls have taken it.
     row: usize,
+    /// The keys of that row, once they are known, and the grouping set that takes it next.
+    values: Option<SmallVec<[Datum; 4]>>,
+    set: usize,
     group: Option<usize>,
     taken: usize,
     /// Of the keys, and of each call.
     evaluations: Vec<Evaluation>,
     groups: KeyTable,
     keys: Rows,
+    /// With grouping sets: the set of each group.
+    sets: Vec<u16>,
     /// Of group g and call c at `g * calls + c`.
     cells: Vec<Cell>,
     aggregated: bool,
@@ -64,11 +69,14 @@ impl AggregateState {
             input: Running::new(input),
             batch: Batch::default(),
             row: 0,
+            values: None,
+            set: 0,
             group: None,
             taken: 0,
             evaluations: Vec::new(),
             groups: KeyTable::default(),
             keys: Rows::default(),
+            sets: Vec::new(),
             cells: Vec::new(),
             aggregated: false,
             held: Held::default(),
@@ -83,12 +91,17 @@ impl AggregateState {
         input: &'a Plan,
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
+        sets: Option<&'a GroupingSets>,
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        out.start(keys.len() + calls.len());
+        out.start(keys.len() + calls.len() + sets.map_or(0, |sets| sets.calls.len()));
         if !self.aggregated {
-            if keys.is_empty() && self.groups.len() == 0 {
+            if let Some(sets) = sets {
+                if self.groups.len() == 0 {
+                    self.open_empty_sets(keys, calls, sets);
+                }
+            } else if keys.is_empty() && self.groups.len() == 0 {
                 self.groups.insert(&[]);
                 self.open_group(calls);
             }
@@ -99,7 +112,7 @@ impl AggregateState {
                     if cx.take_owed() {
                         return Ok(Step::Yield);
                     }
-                    if let Err(absent) = self.take(keys, calls, cx)? {
+                    if let Err(absent) = self.take(keys, calls, sets, cx)? {
                         return Ok(Step::Wait(absent.into()));
                     }
                 }
@@ -129,6 +142,16 @@ impl AggregateState {
             {
                 out.push(cell.finish()?);
             }
+            if let Some(sets) = sets {
+                let set = self.sets.get(self.at).map_or(0, |set| usize::from(*set));
+                let has = sets.sets.get(set).map_or(&[][..], Vec::as_slice);
+                for asked in &sets.calls {
+                    let bits = asked
+                        .iter()
+                        .fold(0, |bits, key| bits << 1 | i32::from(!has.contains(key)));
+                    out.push(Datum::Int4(bits));
+                }
+            }
             out.end_row();
             self.at += 1;
         }
@@ -139,8 +162,96 @@ impl AggregateState {
         })
     }
 
-    /// Adds the next row of the batch to its group; or says what is absent, and is called again for the same row.
+    /// The groups that are there without any row: those of sets without keys.
+    fn open_empty_sets(&mut self, keys: &[Expr], calls: &[AggregateCall], sets: &GroupingSets) {
+        let empty = |set: &(usize, &Vec<usize>)| set.1.is_empty();
+        for (number, _) in sets.sets.iter().enumerate().filter(empty) {
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            self.groups.insert(&number.to_be_bytes());
+            self.keys.push(&vec![Datum::Null; keys.len()]);
+            self.sets.push(number);
+            self.open_group(calls);
+        }
+    }
+
+    /// The group of the row whose keys are `values` in the grouping set that takes it next, which has the keys `set`.
+    fn group_in_set(
+        &mut self,
+        values: &[Datum],
+        keys: &[Expr],
+        calls: &[AggregateCall],
+        set: &[usize],
+    ) -> usize {
+        // There are fewer than 65,536 of them.
+        let number = u16::try_from(self.set).unwrap_or(u16::MAX);
+        let key = &mut self.scratch.key;
+        key.clear();
+        key.extend_from_slice(&number.to_be_bytes());
+        for &part in set {
+            if let (Some(expr), Some(datum)) = (keys.get(part), values.get(part)) {
+                key::encode_key(expr.ty().oid, datum, false, false, key);
+            }
+        }
+        let (group, new) = self.groups.insert(&self.scratch.key);
+        if new {
+            let mut row = vec![Datum::Null; keys.len()];
+            for &part in set {
+                if let (Some(to), Some(from)) = (row.get_mut(part), values.get(part)) {
+                    to.clone_from(from);
+                }
+            }
+            self.keys.push(&row);
+            self.sets.push(number);
+            self.open_group(calls);
+        }
+        group
+    }
+
+    /// Adds the next row of the batch to its groups; or says what is absent, and is called again for the same row.
     fn take<'a>(
+        &mut self,
+        keys: &'a [Expr],
+        calls: &'a [AggregateCall],
+        sets: Option<&'a GroupingSets>,
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<(), Absent>> {
+        let Some(sets) = sets else {
+            return self.take_once(keys, calls, cx);
+        };
+        let values = match self.values.take() {
+            Some(values) => values,
+            None => {
+                let row = self.batch.row(self.row);
+                let evaluate = |cx: &mut Cx<'a>| {
+                    let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(keys.len());
+                    for expr in keys {
+                        values.push(eval_in(expr, row, cx)?);
+                    }
+                    Ok(values)
+                };
+                match self.evaluations[0].of(keys, cx, evaluate)? {
+                    Ok(values) => values,
+                    Err(absent) => return Ok(Err(absent)),
+                }
+            }
+        };
+        while let Some(set) = sets.sets.get(self.set) {
+            let group = match self.group {
+                Some(group) => group,
+                None => self.group_in_set(&values, keys, calls, set),
+            };
+            if let Err(absent) = self.take_into(group, calls, cx)? {
+                self.values = Some(values);
+                return Ok(Err(absent));
+            }
+            self.set += 1;
+        }
+        (self.row, self.set) = (self.row + 1, 0);
+        Ok(Ok(()))
+    }
+
+    /// Adds the row to its group where there is but one set of keys.
+    fn take_once<'a>(
         &mut self,
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
@@ -174,6 +285,20 @@ impl AggregateState {
                 group
             }
         };
+        if let Err(absent) = self.take_into(group, calls, cx)? {
+            return Ok(Err(absent));
+        }
+        self.row += 1;
+        Ok(Ok(()))
+    }
+
+    /// Gives the row to the calls of a group that have not taken it yet.
+    fn take_into<'a>(
+        &mut self,
+        group: usize,
+        calls: &'a [AggregateCall],
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<(), Absent>> {
         self.group = Some(group);
         let row = self.batch.row(self.row);
         let cells = self
@@ -192,7 +317,7 @@ impl AggregateState {
             }
             self.taken += 1;
         }
-        (self.row, self.group, self.taken) = (self.row + 1, None, 0);
+        (self.group, self.taken) = (None, 0);
         Ok(Ok(()))
     }
 
@@ -212,7 +337,9 @@ impl AggregateState {
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
-        (self.row, self.group, self.taken) = (0, None, 0);
+        (self.row, self.set, self.group, self.taken) = (0, 0, None, 0);
+        self.values = None;
+        self.sets.clear();
         self.evaluations.iter_mut().for_each(Evaluation::reset);
         self.groups.clear();
         self.keys = Rows::default();

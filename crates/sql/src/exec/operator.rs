@@ -195,8 +195,9 @@ impl Running {
                     input,
                     keys,
                     aggregates,
+                    sets,
                 },
-            ) => state.next(input, keys, aggregates, cx, out),
+            ) => state.next(input, keys, aggregates, sets.as_deref(), cx, out),
             (Op::Sort(state), Node::Sort { input, keys }) => state.next(input, keys, cx, out),
             (Op::Window(state), Node::Window { input, window }) => {
                 state.next(input, window, cx, out)

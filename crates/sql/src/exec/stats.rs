@@ -95,8 +95,11 @@ pub(crate) fn width(plan: &Plan) -> usize {
             }
         }
         Node::Aggregate {
-            keys, aggregates, ..
-        } => keys.len() + aggregates.len(),
+            keys,
+            aggregates,
+            sets,
+            ..
+        } => keys.len() + aggregates.len() + sets.as_ref().map_or(0, |sets| sets.calls.len()),
         Node::Window { input, window } => width(input) + window.calls.len(),
         Node::SetOp { left, .. } => width(left),
         Node::With { body, .. } => width(body),

@@ -37,7 +37,9 @@ impl GroupingWord {
 
     fn token(self) -> Token {
         let mut all = GroupingWord::ALL.iter();
-        let word = all.find(|(word, _)| *word == self).map_or("", |(_, word)| word);
+        let word = all
+            .find(|(word, _)| *word == self)
+            .map_or("", |(_, word)| word);
         Token::Word(Word {
             value: format!("{EXPRESSION_MARK}{word}"),
             quote_style: Some('"'),
@@ -90,7 +92,10 @@ fn element(tokens: &mut Vec<TokenWithSpan>, at: usize) -> usize {
             }
         }
     }
-    for (word, name) in [(GroupingWord::Rollup, "rollup"), (GroupingWord::Cube, "cube")] {
+    for (word, name) in [
+        (GroupingWord::Rollup, "rollup"),
+        (GroupingWord::Cube, "cube"),
+    ] {
         if is_word(tokens.get(at), name) && is(tokens, at + 1, Token::LParen) {
             tokens[at].token = word.token();
         }

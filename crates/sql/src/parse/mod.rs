@@ -10,6 +10,7 @@ mod comment;
 pub(crate) mod constraints;
 mod create_as;
 mod cursor;
+mod grouping;
 mod index_commands;
 mod kind;
 mod locking;
@@ -20,6 +21,7 @@ mod views;
 mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
+pub(crate) use grouping::GroupingWord;
 pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
 };
@@ -27,6 +29,7 @@ pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
+pub(crate) use windows::{EXCLUSIONS, carried};
 
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;

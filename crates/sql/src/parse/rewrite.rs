@@ -156,6 +156,9 @@ pub(super) fn rewrite(
             continue;
         }
         match word.keyword {
+            Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
+                super::grouping::group_by(&mut tokens, at + 2);
+            }
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
             Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
                 super::windows::literal_offsets(&mut tokens, at);

@@ -1,6 +1,7 @@
 //! Frames of windows: what the grammar library does not know of them.
 
 use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -40,6 +41,22 @@ fn parenthesise(tokens: &mut Vec<TokenWithSpan>, at: usize) {
             [around(Token::LParen), token, around(Token::RParen)],
         );
     }
+}
+
+/// What EXCLUDE says, as a window's name carries it, and in words.
+pub(crate) const EXCLUSIONS: [(char, &str); 4] = [
+    ('0', "NO OTHERS"),
+    ('1', "CURRENT ROW"),
+    ('2', "GROUP"),
+    ('3', "TIES"),
+];
+
+/// The name in a name that carries EXCLUDE, as it is folded, and what is excluded; `None` if it carries nothing.
+pub(crate) fn carried(ident: &ast::Ident) -> Option<(Option<&str>, char)> {
+    let rest = ident.value.strip_prefix(EXPRESSION_MARK)?;
+    let kind = rest.chars().next()?;
+    let name = rest.get(kind.len_utf8()..).filter(|name| !name.is_empty());
+    Some((name, kind))
 }
 
 /// Takes EXCLUDE at `at` out of a window's definition: it travels in the name of the window that it continues, which nobody

@@ -316,12 +316,29 @@ impl Explainer<'_> {
                 }
             }
             Node::Aggregate {
-                keys, aggregates, ..
+                keys,
+                aggregates,
+                sets,
+                ..
             } => {
                 for call in aggregates {
                     call.args.iter().for_each(|a| collect_subplans(a, subplans));
                 }
-                if !keys.is_empty() {
+                if let Some(sets) = sets {
+                    let text: Vec<String> = keys.iter().map(|k| print(k, subplans)).collect();
+                    // The largest first, as PostgreSQL has them; a set without keys needs no hash.
+                    for set in sets.sets.iter().rev() {
+                        let keys: Vec<&str> = set
+                            .iter()
+                            .filter_map(|key| text.get(*key))
+                            .map(String::as_str)
+                            .collect();
+                        match keys.is_empty() {
+                            true => self.line(indent, "Group Key", "()"),
+                            false => self.line(indent, "Hash Key", &keys.join(", ")),
+                        }
+                    }
+                } else if !keys.is_empty() {
                     let text: Vec<String> = keys.iter().map(|k| print(k, subplans)).collect();
                     self.line(indent, "Group Key", &text.join(", "));
                 }
@@ -412,10 +429,21 @@ impl Explainer<'_> {
                 input,
                 keys,
                 aggregates,
+                sets,
             } => {
                 let names = self.names(input);
-                let keys = keys.iter().map(|k| expr_text(k, &names, &[]));
-                keys.chain(aggregates.iter().map(|a| aggregate_text(a, &names)))
+                let keys: Names = keys.iter().map(|k| expr_text(k, &names, &[])).collect();
+                let calls = sets.iter().flat_map(|sets| &sets.calls).map(|asked| {
+                    let asked = asked.iter().filter_map(|key| keys.get(*key));
+                    let asked: Vec<&str> = asked.map(String::as_str).collect();
+                    format!("GROUPING({})", asked.join(", "))
+                });
+                let calls: Names = calls.collect();
+                let aggregates = aggregates.iter().map(|a| aggregate_text(a, &names));
+                keys.iter()
+                    .cloned()
+                    .chain(aggregates)
+                    .chain(calls)
                     .collect()
             }
             Node::Window { input, window } => {
@@ -492,6 +520,13 @@ fn title(plan: &Plan) -> String {
         Node::Filter { .. } | Node::Project { .. } => "Result".to_owned(),
         Node::NestedLoop { kind, .. } => format!("Nested Loop{}", join_words(*kind, false)),
         Node::HashJoin { kind, .. } => format!("Hash{}", join_words(*kind, true)),
+        Node::Aggregate {
+            sets: Some(sets), ..
+        } => match sets.sets.iter().filter(|set| set.is_empty()).count() {
+            0 => "HashAggregate".to_owned(),
+            empty if empty == sets.sets.len() => "Aggregate".to_owned(),
+            _ => "MixedAggregate".to_owned(),
+        },
         Node::Aggregate { keys, .. } => {
             if keys.is_empty() {
                 "Aggregate".to_owned()

@@ -158,6 +158,8 @@ pub enum Node {
         keys: Vec<Expr>,
         /// Aggregates over the input row.
         aggregates: Vec<AggregateCall>,
+        /// Grouping sets; without, the one set is all keys.
+        sets: Option<Box<GroupingSets>>,
     },
     /// Window functions over input sorted by partition and order. Output: the input's columns, then one per call.
     Window {
@@ -360,6 +362,16 @@ pub enum SetOpKind {
     Union,
     Intersect,
     Except,
+}
+
+/// GROUPING SETS: input rows are grouped by each set of keys; the other keys of its rows are NULL. A set without keys has one row
+/// at least. The calls of GROUPING are columns after the aggregates.
+#[derive(Clone)]
+pub struct GroupingSets {
+    /// The keys of each set.
+    pub sets: Vec<Vec<usize>>,
+    /// The keys that each GROUPING asks about, the last one's bit the least.
+    pub calls: Vec<Vec<usize>>,
 }
 
 /// One aggregate call.

@@ -3,7 +3,10 @@
 use super::build::{self, filter, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
-use super::{AggregateCall, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk, window};
+use super::{
+    AggregateCall, GroupingSets, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk,
+    window,
+};
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::bind::{Binder, ColId, Source};
 use crate::error::{Result, SqlError};
@@ -376,6 +379,9 @@ fn extreme_wish(
     grouping: Option<&Grouping>,
 ) -> Option<(Wish, Expr)> {
     let grouping = grouping?;
+    if grouping.sets.is_some() || !grouping.calls.is_empty() {
+        return None;
+    }
     let ([], [(_, call)], [From::Rel(rel)]) = (
         grouping.keys.as_slice(),
         grouping.aggregates.as_slice(),
@@ -428,6 +434,20 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         walk::call_exprs_mut(&mut call, &mut |e| walk::resolve_at(e, &layout, 0));
         aggregates.push(AggregateCall { ..call });
     }
+    let mut calls = Vec::with_capacity(grouping.calls.len());
+    for (id, asked) in grouping.calls {
+        columns.push(describe(binder, id));
+        ids.push(id);
+        calls.push(asked);
+    }
+    let one_set = || vec![(0..keys.len()).collect()];
+    let sets = match (grouping.sets, calls.is_empty()) {
+        (None, true) => None,
+        (sets, _) => Some(Box::new(GroupingSets {
+            sets: sets.unwrap_or_else(one_set),
+            calls,
+        })),
+    };
     let rows = if keys.is_empty() {
         1.0
     } else {
@@ -438,6 +458,7 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         input: Box::new(plan),
         keys,
         aggregates,
+        sets,
     };
     let layout = Layout::new(ids);
     let plan = filter(

@@ -180,6 +180,7 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             input,
             keys,
             aggregates,
+            ..
         } => {
             keys.iter().for_each(|e| f(e, depth));
             for call in aggregates {
@@ -290,6 +291,7 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             input,
             keys,
             aggregates,
+            ..
         } => {
             keys.iter_mut().for_each(|e| f(e, depth));
             for call in aggregates {

@@ -342,6 +342,7 @@ fn grouping_with_distinct_filter_and_order() {
         let types = vec![BIGINT; keys.len() + 4];
         plan(
             Node::Aggregate {
+                sets: None,
                 input: Box::new(input),
                 keys,
                 aggregates: calls(None),
