@@ -199,6 +199,11 @@ def test_when_the_setting_takes_effect(private_server):
             error = refused(connection, f"SELECT * {clause}", "0A000")
             assert "logstead.as_of" in error.diag.message_hint
     # A session may begin with it.
+    # Before the session had any transaction.
+    for value in ("now", "tomorrow"):
+        with private_server.connect(autocommit=True) as connection:
+            connection.execute(f"SET logstead.as_of = '{value}'")
+            assert total(connection) == 2
     with private_server.connect(autocommit=True, options="-c logstead.as_of=then") as connection:
         assert total(connection) == 1
     with private_server.connect(autocommit=True, options="-c logstead.as_of=never") as connection:

@@ -256,12 +256,6 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         if function.volatility == Volatility::Volatile {
             self.volatile = true;
-            if matches!(
-                function.name,
-                "nextval" | "setval" | "set_config" | "lo_create"
-            ) {
-                self.read_only = false;
-            }
         }
         if function.volatility == Volatility::Immutable
             && let Body::Pure(body) = function.body

@@ -161,6 +161,11 @@ impl Session {
         if points.iter().any(|point| is_name(&point.name)) {
             return Ok(Which::Named(value.to_owned()));
         }
+        if self.block == Block::None {
+            // 'now' and its kin ask for it, and a transaction has not begun.
+            let now = self.context.statement_time.get();
+            self.context.transaction_time.set(now);
+        }
         let time = datetime::parse_timestamptz(value, Some(&*self.context));
         let time = time.map_err(|_| {
             let why = "There is no restore point of that name, and it is no point in time.";
