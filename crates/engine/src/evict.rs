@@ -15,7 +15,10 @@
 //! - *What is granted is kept.* Its bytes are charged from that moment on, until who waited takes them (a transaction with its next write, a load
 //!   row by row) or ends. Nothing is granted twice.
 //! - *What cannot be is refused at once* (53200): more than the whole limit. A load never is: what was in memory fits again, so one
-//!   load at a time goes on without having been granted anything, if what it reads fits into what is left, the reserve included.
+//!   load at a time goes on without having been granted anything, if what it reads fits into what is left, the reserve included. It does so
+//!   without waiting while a wait is known to be in vain: a load was refused, and since then nothing was evicted, no checkpoint was published, and
+//!   what is used did not become less. So a statement that holds more than fits (a DELETE of everything) comes to its 53200 soon, and those who only read
+//!   do not wait behind each of its loads.
 //! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still to be freed, no load is
 //!   under way (what it brings can go), and no checkpoint can help: one that began after the want came has ended, or the last one
 //!   failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused, alone: the transaction that ends of it may be all the
@@ -411,6 +414,7 @@ fn run(engine: &Engine, always: bool) {
         }
         if found.bytes > 0 || room.pending.load(Ordering::SeqCst) > 0 {
             idle = 0;
+            room.has_evicted();
             free(room);
             continue;
         }

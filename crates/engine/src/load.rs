@@ -384,7 +384,7 @@ impl ChunkLoader {
     fn allow(&self, bytes: u64, least: u64, waits: bool) -> Result<Allowed<'_>, FaultError> {
         let granted = match self.room.take(bytes, false) {
             Some(charge) => Ok(charge),
-            None if !waits => Err(self.memory.exhausted()),
+            None if !waits || self.room.is_hopeless() => Err(self.memory.exhausted()),
             None => self
                 .room
                 .want_here(bytes.min(self.room.limit(false)), false),

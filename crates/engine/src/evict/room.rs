@@ -85,6 +85,8 @@ struct State {
     ended: u64,
     /// The last one failed, so nothing is known to come of the next.
     failing: bool,
+    /// What was used when one of the other line was refused; nothing could be evicted since, and no checkpoint was published.
+    hopeless_at: Option<u64>,
 }
 
 impl State {
@@ -324,13 +326,29 @@ impl Room {
                 want.state.lock().in_vain += 1;
             }
         }
+        let mut is_hopeless = false;
         for (at, wants) in state.wants.iter_mut().enumerate() {
             let hopeless = |want: &mut Arc<Want>| want.state.lock().in_vain > PATIENCE_ROUNDS;
             if let Some(want) = wants.pop_front_if(hopeless) {
                 want.settle(Err(self.memory.exhausted()));
+                is_hopeless |= !want.from_reserve;
             }
             self.waiting[at].store(wants.len(), Ordering::SeqCst);
         }
+        if is_hopeless {
+            state.hopeless_at = Some(self.memory.used_bytes());
+        }
+    }
+
+    /// Would a load wait in vain? One like it has just been refused, and there is no less in memory since.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        let at = self.state.lock().hopeless_at;
+        at.is_some_and(|at| self.memory.used_bytes() >= at)
+    }
+
+    /// Something was evicted.
+    pub(super) fn has_evicted(&self) {
+        self.state.lock().hopeless_at = None;
     }
 
     fn refuse_all(&self, state: &mut State) {
@@ -370,6 +388,9 @@ impl Room {
         state.ended = state.begun;
         state.failing = !is_published;
         state.saved = true;
+        if is_published {
+            state.hopeless_at = None;
+        }
         self.changed.notify_all();
     }
 

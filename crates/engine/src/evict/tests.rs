@@ -184,6 +184,41 @@ fn no_round_is_in_vain_while_something_is_loaded() {
 }
 
 #[test]
+fn loads_do_not_wait_for_what_has_just_been_in_vain() {
+    let mut place = Place::new(7000);
+    let refuse = |place: &Place| {
+        place.room.checkpoints_fail();
+        let want = place.want(100);
+        in_vain(&place.room, PATIENCE_ROUNDS + 1);
+        assert!(is_refused(&want));
+    };
+    assert!(!place.room.is_hopeless());
+    refuse(&place);
+    assert!(place.room.is_hopeless());
+    // What somebody gives back is hope, until it is used again.
+    place.used.force(6900);
+    assert!(!place.room.is_hopeless());
+    place.used.force(7100);
+    assert!(place.room.is_hopeless());
+    place.room.has_evicted();
+    assert!(!place.room.is_hopeless());
+    refuse(&place);
+    place.room.checkpoint_begins();
+    place.room.checkpoint_ends(false);
+    assert!(place.room.is_hopeless());
+    place.room.checkpoint_begins();
+    place.room.checkpoint_ends(true);
+    assert!(!place.room.is_hopeless(), "what it has may go now");
+    // Who may take from the reserve is refused for other reasons.
+    place.used.force(8000);
+    place.room.checkpoints_fail();
+    let want = place.room.want(100, true);
+    in_vain(&place.room, PATIENCE_ROUNDS + 1);
+    assert!(is_refused(&want));
+    assert!(!place.room.is_hopeless());
+}
+
+#[test]
 fn nobody_waits_longer_than_the_longest() {
     let place = Place::new(7000);
     let want = place.want(100);
