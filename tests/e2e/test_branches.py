@@ -144,6 +144,38 @@ def diverge(parent, branch, rows: list) -> None:
     assert [row[0] for row in values(branch) if row[0] < 100] == [row[0] for row in rows if row[0] >= 6]
 
 
+def test_a_list_of_pins_that_is_lost_is_not_an_empty_one(private_server):
+    private_server.start(OFTEN)
+    private_server.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
+    private_server.execute("SELECT logstead_create_restore_point('before')")
+    private_server.stop()
+    pins = private_server.data / "pins"
+    hidden = pins.rename(private_server.data.parent / "pins")
+    for command in (("fsck", str(private_server.data)), ("branch", "list", str(private_server.data))):
+        told = tool(*command, check=False)
+        assert told.returncode != 0 and "pins of restore points and branches are missing" in told.stdout + told.stderr, told
+    refused = tool("branch", "create", "trial", str(private_server.data), check=False)
+    assert refused.returncode != 0 and "are missing" in refused.stderr and not pins.exists(), refused
+    # The server goes on, and removes nothing.
+    private_server.start(OFTEN)
+    for _ in range(3):
+        private_server.execute("UPDATE t SET v = v || 'b'", "CHECKPOINT")
+    (error,) = private_server.execute("SELECT last_collection_error FROM logstead_checkpoints")[0]
+    assert "are missing" in error, error
+    with private_server.connect(autocommit=True) as connection, pytest.raises(psycopg.Error, match="are missing"):
+        connection.execute("SELECT logstead_create_restore_point('after')")
+    private_server.stop()
+    hidden.rename(pins)
+    private_server.start(OFTEN)
+    private_server.execute("UPDATE t SET v = v || 'b'", "CHECKPOINT")
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET logstead.as_of = 'before'")
+        assert connection.execute("SELECT * FROM t").fetchall() == [(1, "a")]
+    assert private_server.execute("SELECT last_collection_error FROM logstead_checkpoints") == [(None,)]
+    private_server.stop()
+    assert_clean(str(private_server.data))
+
+
 def test_a_branch_beside_its_parent(private_server, tmp_path):
     """Made with kill -9 in the middle, served beside the parent, restarted, branched again, and dropped."""
     private_server.start(OFTEN)

@@ -271,6 +271,7 @@ fn checkpoint(
     let record = Record {
         database,
         kept: Vec::new(),
+        has_pins: false,
         ..record
     };
     let bytes = record.encode(newest.object)?;

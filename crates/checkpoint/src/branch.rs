@@ -170,6 +170,7 @@ fn beginning(
         epoch,
         starts: Vec::new(),
         kept: Vec::new(),
+        has_pins: false,
         ..record.clone()
     };
     let object = ObjectId::new(epoch, 0);

@@ -107,6 +107,7 @@ pub fn fsck(
         named: BTreeSet::new(),
         report: Report::default(),
     };
+    let mut had_pins = false;
     if let Some(Checkpoint {
         object,
         crc,
@@ -117,6 +118,7 @@ pub fn fsck(
     {
         check.named.insert(*object);
         let record = check.record(database, *object, *crc)?;
+        had_pins = record.as_ref().is_some_and(|record| record.has_pins);
         for kept in record.iter().flat_map(|record| &record.kept) {
             check.named.insert(kept.object);
             if let Some(older) = check.record(database, kept.object, kept.crc)?
@@ -136,7 +138,7 @@ pub fn fsck(
             ));
         }
     }
-    match Pins::read(&**home) {
+    match Pins::read_of(&**home, had_pins) {
         Ok((pins, _)) => {
             for pin in pins.iter() {
                 let in_making = matches!(

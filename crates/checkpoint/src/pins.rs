@@ -10,6 +10,12 @@
 //! crc 89abcdef
 //! ```
 //!
+//! # Pins that are lost
+//!
+//! A home has no pins before the first is made, and keeps the list, if only an empty one, from then on. Each record says whether there was a list when it was published
+//! ([`Record::has_pins`]). So a list that is missing later is an error ([`PinsError::Lost`]), not a list of nothing: else the next collection would remove all that was
+//! pinned.
+//!
 //! # Why nothing is removed that is pinned (T8)
 //!
 //! Who pins does it in this order ([`pin_point`]): 1. choose a record that the manifest leads to; 2. add the pin; 3. read the manifest again: if it does not lead to the
@@ -269,6 +275,26 @@ impl Pins {
         }
     }
 
+    /// The same of a home of which it is known whether it `had` pins.
+    pub fn read_of(home: &dyn LogHome, had: bool) -> Result<(Pins, Option<Tag>), PinsError> {
+        match Pins::read(home)? {
+            (_, None) if had => Err(PinsError::Lost),
+            pins => Ok(pins),
+        }
+    }
+
+    /// Sees to it that a home that never had pins has a list of them. `had`: it is known that there was one.
+    pub fn begin(home: &dyn LogHome, had: bool) -> Result<(), PinsError> {
+        if Pins::read_of(home, had)?.1.is_some() {
+            return Ok(());
+        }
+        match home.put_if_absent(PINS, &Pins::default().encode()) {
+            // Somebody else was faster.
+            Ok(_) | Err(HomeError::Conflict(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Changes the pins of a home, durably: gives what `change` gave, or its error, which changes nothing. It is called again if somebody else was faster. After an error of
     /// the home the change may have been made or not; repeating it does no harm.
     pub fn change<T, E: From<PinsError>>(
@@ -339,6 +365,11 @@ pub enum PinsError {
         "the pins of restore points and branches are in format version {0}, and this server knows versions up to {FORMAT}: use a newer one"
     )]
     Newer(u64),
+    /// There were some, and nothing is there.
+    #[error(
+        "the pins of restore points and branches are missing: the newest checkpoint says that there were some"
+    )]
+    Lost,
     /// The home failed.
     #[error(transparent)]
     Home(#[from] HomeError),
@@ -368,16 +399,17 @@ impl Point {
 
 /// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by hand.
 pub fn points(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
-    let (pins, _) = Pins::read(home)?;
-    let mut points = led_to(home, manifest)?;
+    // In this order: a record says of what was there before it.
+    let (mut points, had_pins) = led_to(home, manifest)?;
+    let (pins, _) = Pins::read_of(home, had_pins)?;
     pins.name(&mut points);
     Ok(points)
 }
 
-/// The records that a manifest leads to: the newest, and what that keeps.
-fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
+/// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest was published.
+fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
     let Some(checkpoint) = &manifest.checkpoint else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     };
     let record = Record::read(home, manifest.database, checkpoint.object, checkpoint.crc)?;
     let newest = KeptRecord {
@@ -391,7 +423,7 @@ fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, Checkpo
         ..Point::unnamed(record)
     };
     let kept = record.kept.iter().copied();
-    Ok(kept.chain([newest]).map(point).collect())
+    Ok((kept.chain([newest]).map(point).collect(), record.has_pins))
 }
 
 /// Which point somebody means.
@@ -445,6 +477,7 @@ where
         };
         if chosen.names.iter().any(by_hand)
             || as_of_now(&manifest, |manifest| led_to(home, manifest))?
+                .0
                 .iter()
                 .any(|point| point.record == ours.record)
         {
@@ -510,6 +543,32 @@ mod tests {
             },
             ..point(name, 9)
         }
+    }
+
+    #[test]
+    fn what_is_missing_is_lost_if_it_was_there() {
+        let home = MemoryHome::new(1 << 16);
+        assert_eq!(
+            Pins::read_of(&home, false).unwrap(),
+            (Pins::default(), None)
+        );
+        for result in [
+            Pins::read_of(&home, true).map(drop),
+            Pins::begin(&home, true),
+        ] {
+            assert!(matches!(result, Err(PinsError::Lost)), "{result:?}");
+        }
+        assert!(home.get(PINS).unwrap().is_none(), "none are made up");
+        Pins::begin(&home, false).unwrap();
+        let (pins, tag) = Pins::read_of(&home, true).unwrap();
+        assert_eq!((pins, tag.is_some()), (Pins::default(), true));
+        Pins::change(&home, |pins| {
+            pins.put(point("a", 1));
+            Ok::<_, PinsError>(())
+        })
+        .unwrap();
+        Pins::begin(&home, false).unwrap();
+        assert!(Pins::read(&home).unwrap().0.point("a").is_some());
     }
 
     /// The format on storage: a change here is a change of docs/format.md and of its version.

@@ -109,6 +109,8 @@ pub struct Publisher<H> {
     sizes: BTreeMap<ObjectId, (u64, u64)>,
     /// The pins when they were last looked at.
     pins: Pins,
+    /// The home has, or had, a list of pins.
+    has_pins: bool,
     /// What this process reads.
     holds: Arc<Holds>,
     /// Records that were dropped or unpinned, and their checksums: what they name is to be looked at.
@@ -138,6 +140,7 @@ impl<H: Head> Publisher<H> {
                 record: Record::read(&*home, database, *object, *crc)?,
             }),
         };
+        let has_pins = newest.as_ref().is_some_and(|newest| newest.record.has_pins);
         let holds = Arc::new(Holds::default());
         if let Some(newest) = &newest {
             let kept = newest.record.kept.iter().map(|kept| kept.object);
@@ -153,6 +156,7 @@ impl<H: Head> Publisher<H> {
             names: BTreeMap::new(),
             sizes: BTreeMap::new(),
             pins: Pins::default(),
+            has_pins,
             dropped: BTreeMap::new(),
             garbage: BTreeSet::new(),
             has_listed: false,
@@ -247,6 +251,7 @@ impl<H: Head> Publisher<H> {
             objects,
             starts,
             kept,
+            has_pins: self.has_pins,
         };
         let object = stored.number_of_record()?;
         let bytes = record.encode(object)?;
@@ -480,9 +485,23 @@ impl<H: Head> Publisher<H> {
         Ok(names)
     }
 
+    /// Sees to it that the home has a list of pins, so that every record from now on says so.
+    pub fn begin_pins(&mut self) -> Result<(), CheckpointError> {
+        Pins::begin(&*self.home, self.has_pins)?;
+        self.has_pins = true;
+        Ok(())
+    }
+
+    /// Does the newest record say of pins what is known? If not, the next one does.
+    pub fn has_told_of_pins(&self) -> bool {
+        let newest = self.newest.as_ref();
+        newest.is_some_and(|newest| newest.record.has_pins == self.has_pins)
+    }
+
     /// Reads the pins. Those that are gone since they were last looked at hold nothing any more.
     pub fn look_at_pins(&mut self) -> Result<(), CheckpointError> {
-        let (pins, _) = Pins::read(&*self.home)?;
+        let (pins, tag) = Pins::read_of(&*self.home, self.has_pins)?;
+        self.has_pins |= tag.is_some();
         let before = std::mem::replace(&mut self.pins, pins);
         let record = |pin: &Pin| (pin.record.object, pin.record.crc);
         self.dropped.extend(before.iter().map(record));

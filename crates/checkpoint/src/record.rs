@@ -5,7 +5,8 @@
 //! format (3; 1 or 2 where chunks have 1,024 slots), epoch, i64 (little endian) microseconds since 2000-01-01 at which it was taken, number of roots (0 or 1) and the root's
 //! reference; number of tables and for each its number and the end of its row ids; number of objects and for each its number, size and live bytes; number of
 //! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32 checksum, CSN and i64 time;
-//! and, but for format 1, which has none, number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made.
+//! and, but for format 1, which has none, number of indexes and for each its table, its number and the u64 (little endian) that says how its keys are made;
+//! and last, in format 3 only and only if it is so, a 1: the home had a list of pins.
 //!
 //! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has at least one live byte and not more than its
 //! size; every page and node that the root leads to lies in one of the objects; the record's own object is in no list of its own.
@@ -97,6 +98,8 @@ pub struct Record {
     pub starts: Vec<Start>,
     /// Older records that are kept, oldest first.
     pub kept: Vec<KeptRecord>,
+    /// Its home had a list of pins: if that is missing, it is lost.
+    pub has_pins: bool,
 }
 
 fn key(database: DatabaseId, object: ObjectId) -> [u8; 16] {
@@ -161,6 +164,9 @@ impl Record {
             varint::put(u64::from(table.get()), out);
             varint::put(u64::from(index.get()), out);
             out.extend_from_slice(&keys.to_le_bytes());
+        }
+        if self.has_pins && format == FORMAT {
+            varint::put(1, out);
         }
         let mut encoder = Encoder::new();
         let key = key(self.database, object);
@@ -372,6 +378,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         objects: Vec::new(),
         starts: Vec::new(),
         kept: Vec::new(),
+        has_pins: false,
     };
     record.root = match from.number()? {
         0 => None,
@@ -423,6 +430,13 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
                 keys: u64_le(from)?,
             });
         }
+    }
+    if format == FORMAT && !from.is_empty() {
+        let at = from.at();
+        if from.number()? != 1 {
+            return Err(wrong("not what says that there are pins", at).into());
+        }
+        record.has_pins = true;
     }
     if !from.is_empty() {
         return Err(wrong("bytes behind the record", from.at()).into());

@@ -242,6 +242,7 @@ fn record() -> Record {
             csn: Csn(900),
             taken_at_micros: 77,
         }],
+        has_pins: false,
     }
 }
 
@@ -275,6 +276,31 @@ fn records_are_as_documented() {
     assert_eq!(Record::decode(&bytes, database, OBJECT).unwrap(), record());
     assert!(Record::decode(&bytes, DatabaseId(1), OBJECT).is_err());
     assert!(Record::decode(&bytes, database, ObjectId(7)).is_err());
+}
+
+#[test]
+fn a_record_says_whether_there_are_pins() {
+    let with = Record {
+        has_pins: true,
+        ..today(with_indexes())
+    };
+    let without = today(with_indexes());
+    for record in [&with, &without] {
+        let bytes = record.encode(OBJECT).unwrap();
+        assert_eq!(
+            Record::decode(&bytes, record.database, OBJECT).unwrap(),
+            *record
+        );
+    }
+    // Where it cannot be said nothing is said.
+    let old = Record {
+        has_pins: true,
+        ..record()
+    };
+    assert_eq!(
+        old.encode(OBJECT).unwrap(),
+        record().encode(OBJECT).unwrap()
+    );
 }
 
 /// A frame as a newer server would write it: its version, and every checksum right.

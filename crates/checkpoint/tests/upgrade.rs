@@ -304,6 +304,7 @@ impl World {
                         taken_at_micros: record.taken_at_micros,
                     })
                     .collect(),
+                has_pins: false,
             };
             let object = ObjectId::new(Epoch(1), 1_000 + round as u32);
             let bytes = record.encode(object).unwrap();

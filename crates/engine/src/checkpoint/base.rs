@@ -174,7 +174,8 @@ impl Base {
     /// Would a checkpoint at `csn` say nothing new?
     pub(super) fn is_current(&self, csn: Csn) -> bool {
         let newest = self.publisher.newest().map(|newest| &newest.record);
-        newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()))
+        let same = newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()));
+        same && self.publisher.has_told_of_pins()
     }
 
     /// Where a chunk lies.
@@ -306,6 +307,11 @@ impl Base {
             directory: self.directory.clone(),
         };
         Ok(())
+    }
+
+    /// Sees to it that there is a list of pins, of which the next checkpoint's record tells.
+    pub(super) fn begin_pins(&mut self) -> Result<(), logstead_checkpoint::CheckpointError> {
+        self.publisher.begin_pins()
     }
 
     /// Reads the pins of restore points and branches.

@@ -82,6 +82,10 @@ impl Engine {
         if pins.point(name).is_some() {
             return Err(RestorePointError::Exists(name.to_owned()));
         }
+        // Before the checkpoint that is to be pinned, so that its record knows of pins.
+        if let Some(base) = &mut *checkpoints.base.lock() {
+            base.begin_pins()?;
+        }
         let taken = self.take_checkpoint(|_| {});
         checkpoints.stats.lock().note(&taken);
         taken?;

@@ -162,6 +162,7 @@ impl Stored {
             objects: Vec::new(),
             starts: Vec::new(),
             kept: Vec::new(),
+            has_pins: false,
         };
         (home, record)
     }
