@@ -243,6 +243,11 @@ impl Engine {
         &self.0
     }
 
+    /// Clock, random numbers and files.
+    pub fn env(&self) -> &Env {
+        &self.0.env
+    }
+
     /// How many workers it has.
     pub fn worker_count(&self) -> usize {
         self.0.counters.len()

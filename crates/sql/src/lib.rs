@@ -20,6 +20,7 @@ pub mod func;
 pub mod parse;
 pub mod plan;
 pub mod ri;
+pub mod role;
 pub mod session;
 pub mod settings;
 pub mod value;

@@ -3,7 +3,8 @@
 //! The function registry declares them; their bodies come here through `Context::catalog_call`. Privileges are all granted:
 //! there is one role, and it is a superuser.
 
-use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, role_name, role_oid};
+use super::pg_catalog::{PG_CLASS, io_function_name, operator_class};
+use super::privileges;
 use super::text::{fold, quote_ident, split_qualified};
 use super::{
     Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind,
@@ -37,7 +38,7 @@ fn int_arg(args: &[Datum], at: usize) -> Option<i64> {
     }
 }
 
-fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
+pub(super) fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
     match args.get(at)? {
         Datum::Text(text) => Some(text),
         _ => None,
@@ -64,22 +65,24 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         },
         "pg_get_userbyid" => match oid_arg(args, 0) {
             Some(role) => {
-                role_name(role).map_or_else(|| text(format!("unknown (OID={role})")), text)
+                let found = catalog.roles.get(role);
+                found.map_or_else(
+                    || text(format!("unknown (OID={role})")),
+                    |role| text(&role.name),
+                )
             }
             None => Datum::Null,
         },
         "regrolein" => match text_arg(args, 0).map(bare_name) {
-            Some(name) => Datum::Oid(role_oid(&name).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("role \"{name}\" does not exist"),
-                )
-            })?),
+            Some(name) => match catalog.roles.by_name(&name) {
+                Some(role) => Datum::Oid(role.oid),
+                None => return Err(super::ddl::roles::no_role(&name)),
+            },
             None => Datum::Null,
         },
         "regroleout" => oid_arg(args, 0)
-            .and_then(role_name)
-            .map_or(Datum::Null, text),
+            .and_then(|role| catalog.roles.get(role))
+            .map_or(Datum::Null, |role| text(quote_ident(&role.name))),
         "regnamespacein" => match text_arg(args, 0).map(bare_name) {
             Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
                 SqlError::new(
@@ -111,10 +114,13 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "has_table_privilege"
         | "has_any_column_privilege"
         | "has_sequence_privilege"
-        | "has_column_privilege" => relation_privilege(name, args, cx)?,
-        "has_schema_privilege" => schema_privilege(args, cx)?,
-        _ if name.starts_with("has_") && name.ends_with("_privilege") => Datum::Bool(true),
-        "pg_has_role" | "row_security_active" => Datum::Bool(name == "pg_has_role"),
+        | "has_column_privilege" => privileges::relation(name, args, cx)?,
+        "has_schema_privilege" => privileges::schema(args, cx)?,
+        _ if name.starts_with("has_") && name.ends_with("_privilege") => {
+            privileges::other(name, args, cx)?
+        }
+        "pg_has_role" => privileges::has_role(args, cx)?,
+        "row_security_active" => Datum::Bool(false),
         "obj_description" => comment(
             catalog,
             oid_arg(args, 0),
@@ -160,8 +166,8 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
             .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
         "to_regrole" => text_arg(args, 0)
-            .and_then(role_oid)
-            .map_or(Datum::Null, Datum::Oid),
+            .and_then(|name| catalog.roles.by_name(name))
+            .map_or(Datum::Null, |role| Datum::Oid(role.oid)),
         "to_regproc" => Datum::Null,
         "pg_relation_is_publishable" => Datum::Bool(
             oid_arg(args, 0)
@@ -549,7 +555,7 @@ fn visible(catalog: &Catalog, relation: Option<Oid>, path: &[String]) -> Datum {
     }
 }
 
-fn undefined_relation(name: &str) -> SqlError {
+pub(super) fn undefined_relation(name: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_TABLE,
         format!("relation \"{name}\" does not exist"),
@@ -587,71 +593,6 @@ fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
             quote_ident(&s.name)
         ))
     }))
-}
-
-/// The argument before the privilege's name; `user` may come first.
-fn privilege_object(args: &[Datum], own: usize) -> Option<&Datum> {
-    args.get(args.len().checked_sub(own)?)
-}
-
-fn relation_privilege(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let own = if name == "has_column_privilege" { 3 } else { 2 };
-    if let Some(privilege) = args.last().and_then(|d| match d {
-        Datum::Text(text) => Some(text),
-        _ => None,
-    }) {
-        check_privilege(privilege)?;
-    }
-    Ok(match privilege_object(args, own) {
-        Some(Datum::Text(table)) => {
-            relation_by_text(cx.catalog, table, &cx.session.search_path())?
-                .ok_or_else(|| undefined_relation(table))?;
-            Datum::Bool(true)
-        }
-        Some(Datum::Oid(oid)) => cx
-            .catalog
-            .name_of(*oid)
-            .map_or(Datum::Null, |_| Datum::Bool(true)),
-        _ => Datum::Bool(true),
-    })
-}
-
-fn check_privilege(list: &str) -> Result<()> {
-    const KNOWN: &[&str] = &[
-        "select",
-        "insert",
-        "update",
-        "delete",
-        "truncate",
-        "references",
-        "trigger",
-        "usage",
-        "create",
-        "rule",
-    ];
-    for word in list.split(',') {
-        let lower = word.trim().to_ascii_lowercase();
-        if !KNOWN.contains(&lower.trim_end_matches(" with grant option")) {
-            let message = format!("unrecognized privilege type: \"{}\"", word.trim());
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        }
-    }
-    Ok(())
-}
-
-fn schema_privilege(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    Ok(match privilege_object(args, 2) {
-        Some(Datum::Text(schema)) if !cx.catalog.schemas.values().any(|s| *s.name == **schema) => {
-            let message = format!("schema \"{schema}\" does not exist");
-            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
-        }
-        Some(Datum::Oid(oid)) => cx
-            .catalog
-            .schemas
-            .get(oid)
-            .map_or(Datum::Null, |_| Datum::Bool(true)),
-        _ => Datum::Bool(true),
-    })
 }
 
 /// OID of a system catalog by name; without a name, the class that has a comment on `object`.

@@ -4,6 +4,7 @@
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
+use crate::role::Role;
 use crate::value::Oid;
 use std::sync::Arc;
 
@@ -24,11 +25,20 @@ pub(crate) enum Change {
     DropIndex(Oid),
     /// A comment set or removed.
     Comment((Oid, Oid, i32), Option<Arc<str>>),
+    /// A role made or replaced. Roles belong to all databases.
+    PutRole(Arc<Role>),
+    /// A role dropped.
+    DropRole(Oid),
     /// WITH options of a table or index.
     Options(Oid, Vec<String>),
 }
 
 impl Change {
+    /// Does it change what all databases share?
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Change::PutRole(_) | Change::DropRole(_))
+    }
+
     /// Applies it.
     pub(crate) fn apply(&self, catalog: &mut Catalog) {
         match self {
@@ -89,6 +99,8 @@ impl Change {
                     None => catalog.notes.comments.remove(key),
                 };
             }
+            Change::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
+            Change::DropRole(oid) => Arc::make_mut(&mut catalog.roles).remove(*oid),
             Change::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);
             }

@@ -18,11 +18,13 @@ mod past;
 pub mod pg_catalog;
 mod print;
 mod print_query;
+mod privileges;
 mod read;
 mod sequence;
 mod store;
 mod stored;
 mod stored_indexes;
+mod stored_roles;
 pub mod text;
 mod view;
 mod viewdef;
@@ -40,6 +42,7 @@ pub use view::{View, ViewSource};
 
 use crate::error::Result;
 use crate::func::Context;
+use crate::role::Roles;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
@@ -70,6 +73,8 @@ pub struct Catalog {
     pub index_tables: HashMap<Oid, Oid>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
     pub referencing: HashMap<Oid, Vec<Oid>>,
+    /// All roles of the server.
+    pub roles: Arc<Roles>,
     /// The past that it is of; none is the present.
     pub past: Option<Weak<Past>>,
     /// What planning does not need.
@@ -278,6 +283,7 @@ impl Catalog {
             names: HashMap::new(),
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
+            roles: Arc::default(),
             past: None,
             notes: Notes::default(),
         };

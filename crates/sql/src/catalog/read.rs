@@ -10,11 +10,13 @@ use super::change::Change;
 use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT};
 use super::store::PUBLIC;
 use super::stored::{
-    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, SCHEMAS, SEQUENCES,
+    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, ROLES, SCHEMAS, SEQUENCES,
     StoredRelation,
 };
+use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{Catalog, Schema};
 use crate::error::Result;
+use crate::role::Roles;
 use crate::value::Oid;
 use logstead_engine::RowRef;
 use logstead_types::{Rid, TableId};
@@ -46,6 +48,8 @@ pub(crate) struct Catalogs {
     pub(crate) rids: HashMap<(TableId, Oid, Oid), Rid>,
     /// Comments on what is not there.
     pub(crate) orphans: Orphans,
+    /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
+    pub(crate) mock_secret: Option<[u8; SECRET_BYTES]>,
 }
 
 impl Rows {
@@ -162,7 +166,23 @@ impl Rows {
                 _ => {}
             }
         }
+        let mut roles = Roles::default();
+        let mut mock_secret = None;
+        for (rid, row) in self.take(ROLES) {
+            match stored_roles::decode(&row)? {
+                StoredRole::Role(role) => {
+                    rids.insert((ROLES, 0, row.oid), rid);
+                    roles.put(Arc::from(role));
+                }
+                StoredRole::Secret(secret) => mock_secret = Some(secret),
+            }
+        }
+        let roles = Arc::new(roles);
+        for catalog in catalogs.values_mut() {
+            catalog.roles = Arc::clone(&roles);
+        }
         Ok(Catalogs {
+            mock_secret,
             catalogs,
             databases,
             rids,

@@ -15,12 +15,16 @@ use super::index_keys::RowKeys;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
 use super::sequence::Sequences;
 use super::stored::{
-    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, SCHEMAS, SEQUENCES,
+    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
+    SEQUENCES,
 };
+use super::stored_roles::{self, SECRET_BYTES};
 use super::{Catalog, IndexDef, Live, Relation, RelationKind, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
+use crate::role::scram::{SALT_BYTES, Verifier};
+use crate::role::{BOOTSTRAP, Role, Roles};
 use crate::value::Oid;
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
@@ -66,6 +70,7 @@ pub struct CatalogStore {
     tariff: RwLock<Arc<Tariff>>,
     recovery: OnceLock<Arc<RecoveryReport>>,
     started_indexes: OnceLock<StartedIndexes>,
+    mock_secret: OnceLock<[u8; SECRET_BYTES]>,
 }
 
 /// Where the indexes of tables have come from at the start.
@@ -197,6 +202,7 @@ impl CatalogStore {
         let _was_told = store.started_indexes.set(indexes);
         store.delete(&worker, &orphans)?;
         store.reserve(&worker, &mut locked(&store.oids))?;
+        store.make_roles(&worker)?;
         worker.flush(FlushMode::Inline);
         Ok(store)
     }
@@ -258,11 +264,94 @@ impl CatalogStore {
     /// Makes a transaction's changes visible.
     pub(crate) fn publish(&self, database: Oid, changes: &[Change], csn: Csn) {
         let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = all.iter_mut().find(|c| c.database == database) {
+        let shared: Vec<_> = changes.iter().filter(|c| c.is_shared()).cloned().collect();
+        for slot in all.iter_mut() {
+            let changes = match slot.database == database {
+                true => changes,
+                false => &shared,
+            };
+            if changes.is_empty() {
+                continue;
+            }
             let mut catalog = self.derive(slot, changes);
             catalog.csn = catalog.csn.max(csn);
             *slot = Arc::new(catalog);
         }
+    }
+
+    /// The roles as they are now.
+    pub fn roles(&self) -> Arc<Roles> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.first()
+            .map(|c| Arc::clone(&c.roles))
+            .unwrap_or_default()
+    }
+
+    /// The CSN of the newest change of a catalog.
+    pub fn newest_change(&self) -> Csn {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|c| c.csn).max().unwrap_or_default()
+    }
+
+    /// What roles that are not there are asked is made from it. It outlives the server, as their questions must.
+    pub fn mock_secret(&self) -> &[u8] {
+        self.mock_secret.get().map_or(&[], |secret| secret)
+    }
+
+    /// Gives the bootstrap superuser a password, unless it has one. To be called before the workers start.
+    pub fn set_first_password(&self, password: &str) -> Result<bool> {
+        let worker = self.engine.worker(WorkerId(0));
+        let roles = self.roles();
+        let Some(role) = roles.get(BOOTSTRAP).filter(|role| role.password.is_none()) else {
+            return Ok(false);
+        };
+        let mut salt = [0; SALT_BYTES];
+        self.engine.env().random.fill(&mut salt);
+        let mut role = Role::clone(role);
+        // One that is a verifier already is taken as it is, as in CREATE ROLE.
+        let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of(password, salt));
+        role.password = Some(verifier.to_string());
+        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid));
+        let row = stored_roles::encode(&role).encode(&mut RowBuilder::new());
+        let csn = autonomous(&worker, |txn| {
+            let rid = rid.ok_or(WriteError::Gone)?;
+            let guard = txn.pin();
+            let version = txn
+                .read_newest(&table, rid, &guard)?
+                .ok_or(WriteError::Gone)?
+                .version;
+            txn.update(&table, rid, version, &row)
+        })?;
+        worker.flush(FlushMode::Inline);
+        self.publish(0, &[Change::PutRole(Arc::new(role))], csn);
+        Ok(true)
+    }
+
+    /// Stores what a database of a build without roles lacks: the roles that are always there, and the secret.
+    fn make_roles(&self, worker: &Worker) -> Result<()> {
+        let table = self.table(ROLES)?;
+        for role in Roles::default().all() {
+            if self.rid(ROLES, 0, role.oid).is_none() {
+                let row = stored_roles::encode(role).encode(&mut RowBuilder::new());
+                let mut rid = None;
+                autonomous(worker, |txn| {
+                    rid = Some(txn.insert(&table, &row)?);
+                    Ok(())
+                })?;
+                if let Some(rid) = rid {
+                    self.remember(ROLES, 0, role.oid, rid);
+                }
+            }
+        }
+        if self.mock_secret.get().is_some() {
+            return Ok(());
+        }
+        let mut secret = [0; SECRET_BYTES];
+        self.engine.env().random.fill(&mut secret);
+        let row = stored_roles::encode_secret(secret).encode(&mut RowBuilder::new());
+        autonomous(worker, |txn| txn.insert(&table, &row).map(|_| ()))?;
+        let _was_absent = self.mock_secret.set(secret);
+        Ok(())
     }
 
     /// Remembers where an object's row is.
@@ -485,6 +574,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
         databases,
         rids,
         mut orphans,
+        mock_secret,
     } = rows.catalogs()?;
     let used: HashSet<TableId> = catalogs
         .values()
@@ -530,6 +620,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
             tariff: RwLock::default(),
             recovery: OnceLock::new(),
             started_indexes: OnceLock::new(),
+            mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
         }
     });
     Ok((store, orphans))

@@ -30,13 +30,15 @@ pub(crate) const SCHEMAS: TableId = TableId(2615);
 pub(crate) const RELATIONS: TableId = TableId(1259);
 /// Comments, by (database, class, object and column as text).
 pub(crate) const COMMENTS: TableId = TableId(2609);
+/// Roles, by (0, 0, name); and what roles that are not there are asked, by (0, 1, "").
+pub(crate) const ROLES: TableId = TableId(1260);
 /// States of sequences: storage, last value, called.
 pub(crate) const SEQUENCES: TableId = TableId(2224);
 /// One row: the first OID that was never reserved.
 pub(crate) const COUNTER: TableId = TableId(1);
 
 /// Tables whose rows are objects.
-pub(crate) const OBJECT_TABLES: [TableId; 4] = [DATABASES, SCHEMAS, RELATIONS, COMMENTS];
+pub(crate) const OBJECT_TABLES: [TableId; 5] = [DATABASES, SCHEMAS, RELATIONS, COMMENTS, ROLES];
 
 /// The index on (database, namespace, name) of an object table.
 pub(crate) fn name_index(table: TableId) -> IndexId {
@@ -187,7 +189,7 @@ pub(crate) fn decode_counter(row: RowRef<'_>) -> Result<Oid> {
     })?))
 }
 
-fn corrupt(what: &str) -> SqlError {
+pub(super) fn corrupt(what: &str) -> SqlError {
     SqlError::new(
         SqlState::DATA_CORRUPTED,
         format!("the stored catalog is damaged: {what}"),
@@ -214,32 +216,32 @@ impl std::fmt::Debug for Relation {
 }
 
 #[derive(Default)]
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
-    fn u8(&mut self, v: u8) {
+    pub(super) fn u8(&mut self, v: u8) {
         self.0.push(v);
     }
-    fn u16(&mut self, v: u16) {
+    pub(super) fn u16(&mut self, v: u16) {
         self.0.extend_from_slice(&v.to_le_bytes());
     }
-    fn u32(&mut self, v: u32) {
+    pub(super) fn u32(&mut self, v: u32) {
         self.0.extend_from_slice(&v.to_le_bytes());
     }
-    fn i64(&mut self, v: i64) {
+    pub(super) fn i64(&mut self, v: i64) {
         self.0.extend_from_slice(&v.to_le_bytes());
     }
-    fn bytes(&mut self, v: &[u8]) {
+    pub(super) fn bytes(&mut self, v: &[u8]) {
         self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX));
         self.0.extend_from_slice(v);
     }
-    fn opt<T>(&mut self, v: Option<T>, write: impl FnOnce(&mut Self, T)) {
+    pub(super) fn opt<T>(&mut self, v: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.u8(u8::from(v.is_some()));
         if let Some(v) = v {
             write(self, v);
         }
     }
-    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+    pub(super) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u32(u32::try_from(items.len()).unwrap_or(u32::MAX));
         for item in items {
             write(self, item);
@@ -247,10 +249,10 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) = self
             .0
             .split_at_checked(n)
@@ -258,47 +260,53 @@ impl<'a> Reader<'a> {
         self.0 = tail;
         Ok(head)
     }
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         self.take(N)?
             .try_into()
             .map_err(|_| corrupt("a definition ends early"))
     }
-    fn u8(&mut self) -> Result<u8> {
+    pub(super) fn u8(&mut self) -> Result<u8> {
         Ok(u8::from_le_bytes(self.array()?))
     }
-    fn bool(&mut self) -> Result<bool> {
+    pub(super) fn bool(&mut self) -> Result<bool> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
             _ => Err(corrupt("a flag is neither 0 nor 1")),
         }
     }
-    fn u16(&mut self) -> Result<u16> {
+    pub(super) fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
     }
-    fn u32(&mut self) -> Result<u32> {
+    pub(super) fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
-    fn i64(&mut self) -> Result<i64> {
+    pub(super) fn i64(&mut self) -> Result<i64> {
         Ok(i64::from_le_bytes(self.array()?))
     }
-    fn bytes(&mut self) -> Result<&'a [u8]> {
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8]> {
         let n = self.u32()? as usize;
         self.take(n)
     }
-    fn str(&mut self) -> Result<String> {
+    pub(super) fn str(&mut self) -> Result<String> {
         Ok(std::str::from_utf8(self.bytes()?)
             .map_err(|_| corrupt("a text is not UTF-8"))?
             .to_owned())
     }
-    fn opt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
+    pub(super) fn opt<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<Option<T>> {
         if self.bool()? {
             Ok(Some(read(self)?))
         } else {
             Ok(None)
         }
     }
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+    pub(super) fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let n = self.u32()?;
         (0..n).map(|_| read(self)).collect()
     }

@@ -105,8 +105,24 @@ pub trait Context {
     fn random_u64(&self) -> u64;
     /// current_database().
     fn database(&self) -> &str;
-    /// session_user / current_user.
+    /// Who the client has connected as.
     fn user(&self) -> &str;
+    /// OID of session_user.
+    fn session_role(&self) -> Oid {
+        crate::role::BOOTSTRAP
+    }
+    /// OID of current_user: what it may do, a statement may do.
+    fn current_role(&self) -> Oid {
+        crate::role::BOOTSTRAP
+    }
+    /// session_user.
+    fn session_user(&self) -> String {
+        self.user().to_owned()
+    }
+    /// current_user.
+    fn current_user(&self) -> String {
+        self.user().to_owned()
+    }
     /// pg_backend_pid().
     fn backend_pid(&self) -> i32;
     /// current_setting(name); `None` when unknown.

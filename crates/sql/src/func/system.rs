@@ -21,9 +21,14 @@ pub(super) fn current_database(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.database()))
 }
 
-/// `current_user`, `session_user`
+/// `session_user`
+pub(super) fn session_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(cx.session_user()))
+}
+
+/// `current_user`
 pub(super) fn current_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::text(cx.user()))
+    Ok(Datum::text(cx.current_user()))
 }
 
 /// `current_schema`: the first of the search path

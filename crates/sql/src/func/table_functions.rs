@@ -486,7 +486,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(882, "rtrim", &[TEXT], None, TEXT, true, Immutable, Body::Pure(strings::rtrim)),
     f(6196, "rtrim", &[BYTEA, BYTEA], None, BYTEA, true, Immutable, Body::Pure(strings::rtrim)),
     f(3281, "scale", &[NUMERIC], None, INT4, true, Immutable, Body::Pure(math::scale)),
-    f(746, "session_user", &[], None, NAME, true, Stable, Body::Context(system::current_user)),
+    f(746, "session_user", &[], None, NAME, true, Stable, Body::Context(system::session_user)),
     f(722, "set_byte", &[BYTEA, INT4, INT4], None, BYTEA, true, Immutable, Body::Pure(encodings::set_byte)),
     f(2078, "set_config", &[TEXT, TEXT, BOOL], None, TEXT, false, Volatile, Body::Context(system::set_config)),
     f(1576, "setval", &[REGCLASS, INT8], None, INT8, true, Volatile, Body::Context(system::setval)),

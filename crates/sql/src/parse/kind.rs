@@ -2,6 +2,7 @@
 
 use super::constraints::{AlterConstraint, SetConstraints};
 use super::views::ViewCommand;
+use super::roles::RoleCommand;
 use sqlparser::ast::{self, Statement};
 
 /// Who handles a statement, and under which command tag where the statement alone decides it.
@@ -15,6 +16,8 @@ pub enum StatementKind {
     AlterSequence(Box<AlterSequence>),
     /// REINDEX and ALTER INDEX, as far as the grammar library lacks them: the catalog. The statement is a placeholder.
     Index(Box<IndexCommand>),
+    /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog. The statement is a placeholder.
+    Role(Box<RoleCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
     AlterConstraint(Box<AlterConstraint>),
     /// Views, which it lacks in part: the catalog. The statement is a placeholder.

@@ -16,6 +16,7 @@ mod kind;
 mod locking;
 mod position;
 mod rewrite;
+mod roles;
 mod sequence_options;
 mod views;
 mod windows;
@@ -30,6 +31,7 @@ pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
+pub use roles::{RoleCommand, RoleName, RoleOptions};
 
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;

@@ -37,6 +37,9 @@ pub(super) fn without_grammar(
     text: &str,
     tokens: &[TokenWithSpan],
 ) -> Result<Option<(Statement, StatementKind)>> {
+    if let Some(kind) = super::roles::roles(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     let command = if is_word(tokens.first(), "reindex") {
         super::index_commands::reindex(text, tokens)?
     } else if words(tokens, 0, &["alter", "index"]) {

@@ -21,6 +21,8 @@ pub struct SessionContext {
     worker: Worker,
     pub(super) database: String,
     pub(super) user: String,
+    /// The role that has connected, whatever the session has become.
+    pub(super) authenticated: Oid,
     pub(super) pid: i32,
     pub(super) settings: RefCell<SessionSettings>,
     pub(super) transaction_time: Cell<i64>,
@@ -68,6 +70,7 @@ impl SessionContext {
             worker,
             database,
             user,
+            authenticated: settings.typed().session_role,
             pid,
             settings: RefCell::new(settings),
             transaction_time: Cell::new(0),
@@ -159,6 +162,27 @@ impl Context for SessionContext {
         &self.user
     }
 
+    fn session_role(&self) -> Oid {
+        self.settings.borrow().typed().session_role
+    }
+
+    fn current_role(&self) -> Oid {
+        let settings = self.settings.borrow();
+        let typed = settings.typed();
+        match typed.role {
+            0 => typed.session_role,
+            role => role,
+        }
+    }
+
+    fn session_user(&self) -> String {
+        self.role_name(self.session_role())
+    }
+
+    fn current_user(&self) -> String {
+        self.role_name(self.current_role())
+    }
+
     fn backend_pid(&self) -> i32 {
         self.pid
     }
@@ -179,10 +203,18 @@ impl Context for SessionContext {
         if name.eq_ignore_ascii_case(AS_OF_POINT) {
             return Some(self.as_of_point.borrow().clone());
         }
+        if self.is_hidden(name) {
+            return None;
+        }
         self.settings.borrow().show(name)
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        if settings::is_identity(name) {
+            let roles = self.roles(&self.catalog());
+            self.set_identity(name, Some(value), local, &roles)?;
+            return self.setting(name).ok_or_else(|| settings::unknown(name));
+        }
         if is_as_of(name) {
             // The statement that calls it has begun to read.
             return Err(too_late());
@@ -205,6 +237,7 @@ impl Context for SessionContext {
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         self.may_write("nextval")?;
         let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence)?;
         self.sequences.borrow_mut().nextval(
             &self.instance.store,
             &self.worker,
@@ -227,6 +260,7 @@ impl Context for SessionContext {
     fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
         self.may_write("setval")?;
         let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence)?;
         let csn = self.sequences.borrow_mut().setval(
             &self.instance.store,
             &self.worker,
@@ -256,6 +290,7 @@ impl Context for SessionContext {
                 RestorePointRequest::Drop(_) => "logstead_drop_restore_point",
             })?;
         }
+        self.superuser_only("make or drop restore points")?;
         self.restore_points.borrow_mut().push(request);
         Ok(())
     }
@@ -300,6 +335,8 @@ impl Context for SessionContext {
     }
 
     fn settings(&self) -> Vec<crate::func::Setting> {
-        self.settings.borrow().rows()
+        let mut rows = self.settings.borrow().rows();
+        rows.retain(|row| !self.is_hidden(&row.name));
+        rows
     }
 }

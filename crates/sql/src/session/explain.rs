@@ -99,6 +99,8 @@ impl Session {
         let catalog = self.catalog()?;
         let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
+        self.context
+            .may_use(&super::permit::needs(&planned), &catalog)?;
         if !analyze {
             let mut lines = explain(&planned.plan, &chosen);
             if summary == Some(true) {

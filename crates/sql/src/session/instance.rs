@@ -8,7 +8,9 @@ use super::signals::Signals;
 use super::statement::Statement;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
-use logstead_engine::{Engine, Worker};
+use crate::role::{Role, Roles};
+use crate::value::Oid;
+use logstead_engine::{Awaits, Engine, Worker};
 use logstead_env::Env;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -42,6 +44,8 @@ pub struct Instance {
 struct Entry {
     secret: i32,
     signals: Arc<Signals>,
+    /// Whose session it is, once that is known.
+    role: Oid,
 }
 
 impl Instance {
@@ -101,9 +105,31 @@ impl Instance {
             Entry {
                 secret,
                 signals: Arc::clone(&signals),
+                role: 0,
             },
         );
         Ok((pid, secret, signals))
+    }
+
+    /// The session is this role's; 53300 if it has as many as it may.
+    pub(super) fn admit_role(&self, pid: i32, role: &Role) -> Result<()> {
+        let mut sessions = self.sessions.lock();
+        let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
+        // Superusers are not limited; and counting is for those who are.
+        if limit < usize::MAX && !role.superuser {
+            let others = sessions.values().filter(|s| s.role == role.oid).count();
+            if others >= limit {
+                return Err(SqlError::new(
+                    SqlState::TOO_MANY_CONNECTIONS,
+                    format!("too many connections for role \"{}\"", role.name),
+                )
+                .fatal());
+            }
+        }
+        if let Some(session) = sessions.get_mut(&pid) {
+            session.role = role.oid;
+        }
+        Ok(())
     }
 
     pub(super) fn forget(&self, pid: i32) {
@@ -176,6 +202,19 @@ impl WorkerSessions {
             waiting: Cell::new(0),
             progress: Cell::new(0),
         })
+    }
+
+    /// The roles as they are now, none of which a crash can take back.
+    pub async fn roles(&self) -> Result<Arc<Roles>> {
+        let store = &self.instance.store;
+        let (roles, newest) = (store.roles(), Awaits::floor(store.newest_change()));
+        let engine = &self.instance.engine;
+        if !engine.is_committed(&newest) {
+            engine.acknowledged(newest).await.map_err(|error| {
+                SqlError::new(SqlState::IO_ERROR, format!("the log failed: {error}")).fatal()
+            })?;
+        }
+        Ok(roles)
     }
 
     pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {

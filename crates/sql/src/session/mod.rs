@@ -25,6 +25,7 @@ mod lifted;
 mod notify;
 mod owed;
 mod past;
+mod permit;
 mod portal;
 mod prepared;
 mod run;
@@ -50,6 +51,7 @@ use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
 use cursor::Cursors;
 use instance::{Waiting, Working};
+use logstead_engine::Awaits;
 use logstead_types::SqlState;
 use owed::Owed;
 use past::Reading;
@@ -67,6 +69,8 @@ use transaction::{Block, Modes, Open, Savepoint, only_in_block};
 pub struct StartupRequest {
     /// User.
     pub user: String,
+    /// The role that was authenticated, if that was asked for; it is the user's, or was when it began.
+    pub role: Option<Oid>,
     /// Database; empty is the user's name.
     pub database: String,
     /// Command-line style options.
@@ -153,12 +157,22 @@ impl Session {
         signals: Arc<Signals>,
     ) -> Result<Session> {
         let instance = Arc::clone(&worker.instance);
-        if request.user != "postgres" {
-            return Err(SqlError::new(
+        let roles = instance.store.roles();
+        let role = match request.role {
+            Some(oid) => roles.get(oid),
+            None => roles.by_name(&request.user),
+        };
+        let refused = |what: &str| {
+            SqlError::new(
                 SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                format!("role \"{}\" does not exist", request.user),
-            ));
+                format!("role \"{}\" {what}", request.user),
+            )
+        };
+        let role = Arc::clone(role.ok_or_else(|| refused("does not exist"))?);
+        if !role.login {
+            return Err(refused("is not permitted to log in"));
         }
+        instance.admit_role(pid, &role)?;
         let name = if request.database.is_empty() {
             request.user.clone()
         } else {
@@ -173,12 +187,28 @@ impl Session {
         let catalog = instance.store.current(&name).ok_or_else(unknown)?;
         let database = catalog.database;
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
-        for (name, value) in options(&request.options)? {
+        settings.begin_as(&role);
+        for (name, value) in &role.settings {
+            // What was good when it was set may not be any more; that keeps nobody out.
+            if let Err(error) = settings.set_initial(name, value) {
+                tracing::warn!(
+                    "a setting of role \"{}\" is not used: {}",
+                    role.name,
+                    error.fields().message
+                );
+            }
+        }
+        let given = options(&request.options)?
+            .into_iter()
+            .chain(request.settings);
+        let (identity, given): (Vec<_>, Vec<_>) =
+            given.partition(|(name, _)| settings::is_identity(name));
+        for (name, value) in given {
             settings.set_initial(&name, &value)?;
         }
-        for (name, value) in &request.settings {
-            settings.set_initial(name, value)?;
-        }
+        // What the roles tell rests on it.
+        let mut owed = Owed::default();
+        owed.merge(&Awaits::floor(instance.store.newest_change()), true);
         let context = SessionContext::new(
             instance,
             worker.worker.clone(),
@@ -209,9 +239,15 @@ impl Session {
             suspended: 0,
             cursors: Cursors::default(),
             in_simple_query: false,
-            owed: Owed::default(),
+            owed,
             working: None,
         };
+        for (name, value) in identity {
+            session
+                .context
+                .set_identity(&name, Some(&value), false, &roles)?;
+            session.context.settings.borrow_mut().commit();
+        }
         session.modes = session.default_modes()?;
         Ok(session)
     }

@@ -160,6 +160,7 @@ impl Session {
             if Arc::ptr_eq(&catalog, &plan.catalog) {
                 let open = self.transaction()?;
                 open.txn.depends_on(plan.catalog.csn);
+                self.context.may_run(&plan)?;
                 return Ok(plan);
             }
             if waited {

@@ -54,11 +54,17 @@ impl Session {
             ast::Statement::Reset(reset) => {
                 match &reset.reset {
                     ast::Reset::ALL => self.context.settings.borrow_mut().reset_all(),
-                    ast::Reset::SessionAuthorization => {}
+                    ast::Reset::SessionAuthorization => {
+                        self.set_identity("session_authorization", None, false)?;
+                    }
                     ast::Reset::ConfigurationParameter(name) => {
                         let name = setting_name(name);
                         self.check_as_of(&name)?;
-                        self.context.settings.borrow_mut().reset(&name, false)?;
+                        if settings::is_identity(&name) {
+                            self.set_identity(&name, None, false)?;
+                        } else {
+                            self.context.settings.borrow_mut().reset(&name, false)?;
+                        }
                     }
                 }
                 self.context.refresh_style();
@@ -97,6 +103,14 @@ impl Session {
                 rows,
                 tag: "SHOW".to_owned(),
             });
+        }
+        if self.context.is_hidden(&name) {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!(
+                    "must be superuser or have privileges of pg_read_all_settings to examine \"{name}\""
+                ),
+            ));
         }
         let value = self.shown(&name).ok_or_else(|| settings::unknown(&name))?;
         Ok(Reply::Rows {
@@ -154,13 +168,13 @@ impl Session {
                 let role = role_name.as_ref().map_or_else(|| "none".to_owned(), fold);
                 self.assign_text("role", &role, local, client)?;
             }
-            Set::SetSessionAuthorization(kind) => {
-                let shown = kind.to_string();
-                if !(shown.to_lowercase().contains("default") || shown.contains("postgres")) {
-                    return Err(SqlError::unsupported(
-                        "SET SESSION AUTHORIZATION to another role",
-                    ));
-                }
+            Set::SetSessionAuthorization(ast::SetSessionAuthorizationParam { scope, kind }) => {
+                let local = matches!(scope, ast::ContextModifier::Local);
+                let name = match kind {
+                    ast::SetSessionAuthorizationParamKind::Default => None,
+                    ast::SetSessionAuthorizationParamKind::User(name) => Some(fold(name)),
+                };
+                self.set_identity("session_authorization", name.as_deref(), local)?;
             }
             Set::MultipleAssignments { .. }
             | Set::ParenthesizedAssignments { .. }
@@ -193,6 +207,9 @@ impl Session {
     ) -> Result<()> {
         self.check_as_of(name)?;
         if is_default(name, values) {
+            if settings::is_identity(name) {
+                return self.set_identity(name, None, local);
+            }
             return self.context.settings.borrow_mut().reset(name, local);
         }
         let words = values
@@ -217,6 +234,9 @@ impl Session {
             );
         }
         let lower = name.to_ascii_lowercase();
+        if settings::is_identity(&lower) {
+            return self.set_identity(&lower, Some(value), local);
+        }
         if matches!(
             lower.as_str(),
             "transaction_isolation" | "transaction_read_only" | "transaction_deferrable"
@@ -239,6 +259,7 @@ impl Session {
                 self.unlisten_all();
                 self.forget_advisory_locks();
                 self.statements.clear();
+                self.set_identity("session_authorization", None, false)?;
                 self.context.settings.borrow_mut().reset_all();
                 self.context.sequences.borrow_mut().discard();
                 self.context.refresh_style();

@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::cache::ParsedText;
+use super::permit::{self, Need};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
@@ -11,7 +12,7 @@ use crate::settings::Scans;
 use crate::value::{Oid, SqlType};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -49,6 +50,10 @@ pub(super) struct CachedPlan {
     pub(super) catalog: Arc<Catalog>,
     path: Rc<[String]>,
     scans: Scans,
+    /// What whoever runs it must be allowed.
+    pub(super) needs: Vec<Need>,
+    /// The role that was last found to have them, by the roles of the plan's catalog; 0 is none.
+    pub(super) permitted: Cell<Oid>,
 }
 
 impl Statement {
@@ -216,6 +221,7 @@ impl Session {
             }
         }
         let session_dependent = planned.session_dependent;
+        let needs = permit::needs(&planned);
         let plan = CachedPlan {
             prepared: Arc::new(exec::prepare(planned.plan)),
             columns: planned.columns,
@@ -226,6 +232,8 @@ impl Session {
             catalog: Arc::clone(catalog),
             path: Rc::clone(path),
             scans: self.context.settings.borrow().typed().scans,
+            needs,
+            permitted: Cell::new(0),
         };
         Ok((Rc::new(plan), session_dependent))
     }

@@ -38,6 +38,7 @@ impl Session {
             .parsed()
             .ok_or_else(|| SqlError::internal("an empty statement was run"))?
             .clone();
+        self.may_do(&parsed)?;
         match &parsed.kind {
             StatementKind::Transaction(deferrable) => {
                 let tag = self.control(&parsed.statement, *deferrable, client).await?;
@@ -75,6 +76,7 @@ impl Session {
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
             | StatementKind::CommentOn(_)
+            | StatementKind::Role(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -123,6 +125,7 @@ impl Session {
                 StatementKind::Ddl(tag) => tag,
                 StatementKind::Index(command) => command.tag(),
                 StatementKind::View(command) => command.tag(),
+                StatementKind::Role(command) => command.tag(),
                 StatementKind::AlterConstraint(_) => "ALTER TABLE",
                 StatementKind::CommentOn(_) => "COMMENT",
                 _ => "ALTER SEQUENCE",

@@ -327,3 +327,21 @@ fn parse_int(value: &str, unit: Unit) -> Option<i64> {
         }
     }
 }
+
+/// May a role's sessions begin with this value?
+pub(crate) fn check_for_session(name: &str, value: &str) -> Result<()> {
+    match find(name) {
+        Some(setting) if setting.scope == Scope::Session => setting.canonical(value).map(|_| ()),
+        Some(setting) => Err(SqlError::new(
+            SqlState::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{}\" cannot be changed now", setting.name),
+        )),
+        None if session::is_custom(name) => Ok(()),
+        None => Err(unknown(name)),
+    }
+}
+
+/// Says who the session is: never set like others, since it is asked first whether that may be.
+pub(crate) fn is_identity(name: &str) -> bool {
+    name.eq_ignore_ascii_case("role") || name.eq_ignore_ascii_case("session_authorization")
+}

@@ -6,6 +6,8 @@
 
 use super::{Scope, Setting, TABLE, find, unknown};
 use crate::error::{Result, SqlError};
+use crate::role::{BOOTSTRAP, Role};
+use crate::value::Oid;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -17,6 +19,18 @@ use std::sync::{Arc, OnceLock};
 pub(crate) static UTC: TimeZone = TimeZone::UTC;
 
 type Values = BTreeMap<String, String>;
+
+/// Who the session is, beside the names that are shown: no client can name these.
+const SESSION_OID: &str = " session_authorization";
+const ROLE_OID: &str = " role";
+/// All that says who the session is.
+const IDENTITY: [&str; 5] = [
+    "role",
+    ROLE_OID,
+    "session_authorization",
+    SESSION_OID,
+    "is_superuser",
+];
 
 /// The values that code reads often, in their own types.
 #[derive(Clone, Debug)]
@@ -53,6 +67,10 @@ pub struct Typed {
     pub as_of: Rc<str>,
     /// What the planner may use.
     pub scans: Scans,
+    /// OID of session_user.
+    pub session_role: Oid,
+    /// OID of the role that SET ROLE has chosen; 0 is none.
+    pub role: Oid,
     /// Answers wait until what they tell is durable (synchronous_commit).
     pub synchronous_commit: bool,
 }
@@ -120,6 +138,8 @@ impl SessionSettings {
                 warnings: true,
                 as_of: Rc::from(""),
                 scans: Scans::default(),
+                session_role: BOOTSTRAP,
+                role: 0,
                 synchronous_commit: true,
             },
             changed: Vec::new(),
@@ -131,6 +151,36 @@ impl SessionSettings {
     /// The often-read values.
     pub fn typed(&self) -> &Typed {
         &self.typed
+    }
+
+    /// The session begins as this role.
+    pub fn begin_as(&mut self, role: &Role) {
+        self.user.clone_from(&role.name);
+        let values = Rc::make_mut(&mut self.initial);
+        insert_identity(values, Some(role), None, role.superuser);
+        self.before = Rc::clone(&self.initial);
+        self.after_commit = Rc::clone(&self.initial);
+        self.now = Rc::clone(&self.initial);
+        self.refresh();
+    }
+
+    /// SET SESSION AUTHORIZATION (`session`, which ends SET ROLE) and SET ROLE; whether that may be was asked before.
+    pub fn set_identity(
+        &mut self,
+        session: Option<&Role>,
+        role: Option<&Role>,
+        superuser: bool,
+        local: bool,
+    ) {
+        let targets = [
+            Some(&mut self.now),
+            (!local).then_some(&mut self.after_commit),
+        ];
+        for values in targets.into_iter().flatten() {
+            insert_identity(Rc::make_mut(values), session, role, superuser);
+        }
+        IDENTITY.iter().for_each(|key| self.note_change(key));
+        self.refresh();
     }
 
     /// Sets a value for the session from its startup packet: RESET comes back to it.
@@ -148,6 +198,11 @@ impl SessionSettings {
     /// Lower-case name and canonical value, or why it may not be set.
     fn check(&self, name: &str, value: &str) -> Result<(String, String)> {
         let lower = name.to_ascii_lowercase();
+        if super::is_identity(&lower) {
+            return Err(SqlError::internal(
+                "who a session is was set like a setting",
+            ));
+        }
         match find(&lower) {
             Some(setting) => {
                 self.may_change(setting)?;
@@ -206,11 +261,22 @@ impl SessionSettings {
         Ok(())
     }
 
-    /// RESET ALL.
+    /// RESET ALL, which leaves the session who it is.
     pub fn reset_all(&mut self) {
         let keys: Vec<String> = self.now.keys().cloned().collect();
-        self.now = Rc::clone(&self.initial);
-        self.after_commit = Rc::clone(&self.initial);
+        for values in [&mut self.now, &mut self.after_commit] {
+            let mut reset = Rc::clone(&self.initial);
+            for key in IDENTITY {
+                if reset.get(key) != values.get(key) {
+                    let reset = Rc::make_mut(&mut reset);
+                    match values.get(key) {
+                        Some(value) => reset.insert(key.to_owned(), value.clone()),
+                        None => reset.remove(key),
+                    };
+                }
+            }
+            *values = reset;
+        }
         keys.iter().for_each(|key| self.note_change(key));
         self.refresh();
     }
@@ -361,11 +427,19 @@ impl SessionSettings {
     }
 
     fn refresh(&mut self) {
+        let user = match self.canonical_value("role") {
+            Some(role) if role != "none" => role.to_owned(),
+            _ => self
+                .now
+                .get("session_authorization")
+                .unwrap_or(&self.user)
+                .clone(),
+        };
         let path = split_identifiers(self.canonical_value("search_path").unwrap_or(""))
             .unwrap_or_default();
         let path: Vec<String> = path
             .into_iter()
-            .map(|s| if s == "$user" { self.user.clone() } else { s })
+            .map(|s| if s == "$user" { user.clone() } else { s })
             .filter(|s| !s.is_empty())
             .collect();
         let zone = self
@@ -398,12 +472,38 @@ impl SessionSettings {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),
             },
+            session_role: match self.number(SESSION_OID) {
+                0 => BOOTSTRAP,
+                oid => oid as Oid,
+            },
+            role: self.number(ROLE_OID) as Oid,
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
         };
     }
 }
 
-fn is_custom(lower: &str) -> bool {
+/// `session` is who the session is from now on, unless it stays who it is; `role` who it acts as.
+fn insert_identity(
+    values: &mut Values,
+    session: Option<&Role>,
+    role: Option<&Role>,
+    superuser: bool,
+) {
+    if let Some(session) = session {
+        values.insert("session_authorization".to_owned(), session.name.clone());
+        values.insert(SESSION_OID.to_owned(), session.oid.to_string());
+    }
+    let name = role.map_or("none", |role| &role.name);
+    values.insert("role".to_owned(), name.to_owned());
+    values.insert(
+        ROLE_OID.to_owned(),
+        role.map_or(0, |role| role.oid).to_string(),
+    );
+    let superuser = if superuser { "on" } else { "off" };
+    values.insert("is_superuser".to_owned(), superuser.to_owned());
+}
+
+pub(super) fn is_custom(lower: &str) -> bool {
     let mut parts = lower.split('.');
     let word = |part: &str| {
         part.starts_with(|c: char| c.is_alphabetic() || c == '_')

@@ -101,6 +101,16 @@ pub static TABLE: &[Setting] = &[
         "",
         "Sets the application name to be reported in statistics and logs.",
     )),
+    server(
+        "authentication_timeout",
+        Kind::Int {
+            min: 1,
+            max: 600,
+            unit: Unit::Seconds,
+        },
+        "60",
+        "The longest that a client may take to connect and prove who it is.",
+    ),
     session(
         "backslash_quote",
         Kind::Enum(&["safe_encoding", "on", "off"]),
@@ -500,6 +510,12 @@ pub static TABLE: &[Setting] = &[
         "Memory for rows, indexes and buffers; beyond it statements that need more fail with 53200. Two thirds of what the machine has unless set.",
     ),
     session(
+        "password_encryption",
+        Kind::Enum(&["scram-sha-256"]),
+        "scram-sha-256",
+        "Chooses the algorithm for encrypting passwords.",
+    ),
+    session(
         "plan_cache_mode",
         Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]),
         "auto",
@@ -537,12 +553,7 @@ pub static TABLE: &[Setting] = &[
         "0",
         "How long restore points are kept that were not made by hand; beyond an hour one in ten. 0: none is.",
     ),
-    session(
-        "role",
-        Kind::Checked(role),
-        "none",
-        "Sets the current role.",
-    ),
+    session("role", Kind::Text, "none", "Sets the current role."),
     session(
         "row_security",
         Kind::Bool,
@@ -580,10 +591,11 @@ pub static TABLE: &[Setting] = &[
         "150000",
         "Shows the server version as an integer.",
     ),
-    reported(fact(
+    reported(session(
         "session_authorization",
+        Kind::Text,
         "postgres",
-        "Shows the session user.",
+        "Sets the session user.",
     )),
     server(
         "shutdown_grace",
@@ -594,6 +606,24 @@ pub static TABLE: &[Setting] = &[
         },
         "10",
         "How long open transactions may go on after SIGTERM.",
+    ),
+    server(
+        "ssl",
+        Kind::Bool,
+        "off",
+        "Connections may be encrypted; needs ssl_cert_file and ssl_key_file.",
+    ),
+    server(
+        "ssl_cert_file",
+        Kind::Text,
+        "server.crt",
+        "The server's certificate, and those behind it, in PEM. Read again on SIGHUP.",
+    ),
+    server(
+        "ssl_key_file",
+        Kind::Text,
+        "server.key",
+        "The certificate's key, in PEM; nobody but the server's user may read it.",
     ),
     reported(session(
         "standard_conforming_strings",
@@ -746,13 +776,6 @@ fn only_on(value: &str) -> Option<String> {
     super::parse_bool(value)
         .filter(|on| *on)
         .map(|_| "on".to_owned())
-}
-
-fn role(value: &str) -> Option<String> {
-    match value {
-        "none" | "postgres" => Some(value.to_owned()),
-        _ => None,
-    }
 }
 
 /// ISO is the only style; the field order may be named, MDY is the only one.

@@ -66,7 +66,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 index::rename(oid, new, cx).await?;
                 Ok(tag)
             }
-            [Op::OwnerTo { new_owner }] => owner(new_owner).map(|()| tag),
+            [Op::OwnerTo { new_owner }] => owner(new_owner, cx).map(|()| tag),
             [Op::SetOptionsParens { .. }] => Ok(tag),
             _ => Err(wrong_kind(&name, "a table")),
         };
@@ -83,7 +83,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                     sequence::rename(oid, &calls::name_parts(new)?.1, cx).await?;
                     Ok(tag)
                 }
-                [Op::OwnerTo { new_owner }] => owner(new_owner).map(|()| tag),
+                [Op::OwnerTo { new_owner }] => owner(new_owner, cx).map(|()| tag),
                 _ => Err(wrong_kind(&name, "a table")),
             };
         }
@@ -126,13 +126,21 @@ pub(super) fn system_relation(name: &str) -> SqlError {
     )
 }
 
-pub(super) fn owner(owner: &ast::Owner) -> Result<()> {
-    match owner {
-        ast::Owner::Ident(role) if fold(role) != "postgres" => Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("role \"{}\" does not exist", fold(role)),
-        )),
-        _ => Ok(()),
+/// Everything belongs to the bootstrap superuser: it may be said again, and nothing can be given away.
+pub(super) fn owner(owner: &ast::Owner, cx: &mut DdlContext<'_>) -> Result<()> {
+    let roles = Arc::clone(&cx.catalog()?.roles);
+    let role = match owner {
+        ast::Owner::Ident(role) => {
+            let name = fold(role);
+            let found = roles.by_name(&name);
+            found.ok_or_else(|| super::roles::no_role(&name))?.oid
+        }
+        ast::Owner::CurrentRole | ast::Owner::CurrentUser => cx.session.current_role(),
+        ast::Owner::SessionUser => cx.session.session_role(),
+    };
+    match role {
+        crate::role::BOOTSTRAP => Ok(()),
+        _ => Err(SqlError::unsupported("OWNER TO another role")),
     }
 }
 
@@ -222,7 +230,7 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::AlterColumn { column_name, op } => {
             alter_column::execute(&fold(column_name), op, table, cx).await
         }
-        Op::OwnerTo { new_owner } => owner(new_owner),
+        Op::OwnerTo { new_owner } => owner(new_owner, cx),
         Op::SetOptionsParens { options } => {
             let new = storage_options(options)?;
             let mut all = cx

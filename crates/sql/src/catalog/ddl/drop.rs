@@ -68,16 +68,6 @@ pub(super) async fn execute(
             }
             return Ok(());
         }
-        ObjectType::Role | ObjectType::User => {
-            for name in names {
-                let name = calls::name_parts(name)?.1;
-                if name == "postgres" {
-                    return Err(SqlError::unsupported("DROP ROLE"));
-                }
-                absent(&name, "role", SqlState::UNDEFINED_OBJECT, if_exists, cx)?;
-            }
-            return Ok(());
-        }
         other => return Err(SqlError::unsupported(format!("DROP {other}"))),
     }
     let mut targets = Vec::new();

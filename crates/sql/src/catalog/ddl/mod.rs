@@ -25,6 +25,7 @@ mod materialized;
 mod names;
 mod objects;
 mod rewrite;
+pub(crate) mod roles;
 mod sequence;
 mod state;
 mod using_index;
@@ -97,6 +98,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let StatementKind::AlterSequence(alter) = &parsed.kind {
         sequence::alter(alter, cx).await?;
         return Ok("ALTER SEQUENCE".to_owned());
+    }
+    if let StatementKind::Role(command) = &parsed.kind {
+        roles::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
     }
     if let StatementKind::Index(command) = &parsed.kind {
         index::command(command, cx).await?;
@@ -178,8 +183,9 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         } => {
             comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
         }
-        // There is one role, a superuser: rights change nothing for it, and no other role can be named.
-        Statement::Grant(_) | Statement::Revoke(_) => check_grantees(&parsed.statement)?,
+        Statement::Grant(_) | Statement::Revoke(_) => {
+            super::privileges::grant_or_revoke(&parsed.statement, &*cx.catalog()?)?;
+        }
         other => return Err(SqlError::unsupported(first_words(other))),
     }
     Ok(match &parsed.kind {
@@ -237,38 +243,6 @@ async fn create_schema(
             SqlState::DUPLICATE_SCHEMA,
             format!("schema \"{name}\" already exists, skipping"),
         );
-    }
-    Ok(())
-}
-
-fn check_grantees(statement: &Statement) -> Result<()> {
-    let grantees = match statement {
-        Statement::Grant(grant) => &grant.grantees,
-        Statement::Revoke(revoke) => &revoke.grantees,
-        _ => return Ok(()),
-    };
-    for grantee in grantees {
-        let name = grantee
-            .name
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        let bare = name.trim_matches('"').to_lowercase();
-        let known = bare.is_empty()
-            || [
-                "public",
-                "postgres",
-                "current_user",
-                "session_user",
-                "current_role",
-            ]
-            .contains(&bare.as_str());
-        if !known {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("role \"{bare}\" does not exist"),
-            ));
-        }
     }
     Ok(())
 }

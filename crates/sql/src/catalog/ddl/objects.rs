@@ -225,7 +225,7 @@ impl DdlContext<'_> {
     }
 
     /// Replaces (`Some`) or deletes (`None`) an object's row. `false` if the new name is taken.
-    async fn change_row(
+    pub(super) async fn change_row(
         &mut self,
         table: TableId,
         database: Oid,

@@ -2,7 +2,7 @@
 
 use crate::catalog::calls;
 use crate::catalog::pg_catalog::cells::{Nil, row};
-use crate::catalog::pg_catalog::{OWNER_NAME, plain_type_name};
+use crate::catalog::pg_catalog::{owner_name, plain_type_name};
 use crate::catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
     Timing, VirtualContext, viewdef,
@@ -62,7 +62,7 @@ pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
         row![
             &cx.catalog.database_name,
             &s.name,
-            OWNER_NAME,
+            owner_name(cx.catalog),
             Nil,
             Nil,
             Nil,

@@ -10,7 +10,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     13241 administrable_role_authorizations = none {
         grantee NAME, role_name NAME, is_grantable VARCHAR,
     }
-    13236 applicable_roles = none {
+    13236 applicable_roles = crate::catalog::pg_catalog::roles::applicable_roles {
         grantee NAME, role_name NAME, is_grantable VARCHAR,
     }
     13245 attributes = none {
@@ -108,7 +108,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         interval_precision INT4, domain_default VARCHAR, udt_catalog NAME, udt_schema NAME, udt_name NAME,
         scope_catalog NAME, scope_schema NAME, scope_name NAME, maximum_cardinality INT4, dtd_identifier NAME,
     }
-    13325 enabled_roles = none {
+    13325 enabled_roles = crate::catalog::pg_catalog::roles::enabled_roles {
         role_name NAME,
     }
     13511 foreign_data_wrapper_options = none {

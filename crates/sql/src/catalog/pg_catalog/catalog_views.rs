@@ -26,7 +26,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12110 pg_file_settings = none {
         sourcefile TEXT, sourceline INT4, seqno INT4, name TEXT, setting TEXT, applied BOOL, error TEXT,
     }
-    12010 pg_group = none {
+    12010 pg_group = super::roles::pg_group {
         groname NAME, grosysid OID, grolist OID_ARRAY,
     }
     12114 pg_hba_file_rules = none {
@@ -70,7 +70,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         active_pid INT4, xmin XID, catalog_xmin XID, restart_lsn TEXT, confirmed_flush_lsn TEXT, wal_status TEXT,
         safe_wal_size INT8, two_phase BOOL,
     }
-    12000 pg_roles = super::shared::pg_roles {
+    12000 pg_roles = super::roles::pg_roles {
         rolname NAME, rolsuper BOOL, rolinherit BOOL, rolcreaterole BOOL, rolcreatedb BOOL, rolcanlogin BOOL,
         rolreplication BOOL, rolconnlimit INT4, rolpassword TEXT, rolvaliduntil TIMESTAMPTZ, rolbypassrls BOOL,
         rolconfig TEXT_ARRAY, oid OID,
@@ -91,7 +91,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         vartype TEXT, source TEXT, min_val TEXT, max_val TEXT, enumvals TEXT_ARRAY, boot_val TEXT, reset_val TEXT,
         sourcefile TEXT, sourceline INT4, pending_restart BOOL,
     }
-    12005 pg_shadow = super::shared::pg_shadow {
+    12005 pg_shadow = super::roles::pg_shadow {
         usename NAME, usesysid OID, usecreatedb BOOL, usesuper BOOL, userepl BOOL, usebypassrls BOOL, passwd TEXT,
         valuntil TIMESTAMPTZ, useconfig TEXT_ARRAY,
     }
@@ -305,7 +305,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12126 pg_timezone_names = none {
         name TEXT, abbrev TEXT, utc_offset INTERVAL, is_dst BOOL,
     }
-    12014 pg_user = super::shared::pg_user {
+    12014 pg_user = super::roles::pg_user {
         usename NAME, usesysid OID, usecreatedb BOOL, usesuper BOOL, userepl BOOL, usebypassrls BOOL, passwd TEXT,
         valuntil TIMESTAMPTZ, useconfig TEXT_ARRAY,
     }

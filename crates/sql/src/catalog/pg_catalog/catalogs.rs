@@ -35,10 +35,10 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         attislocal BOOL, attinhcount INT4, attcollation OID, attacl ACLITEM_ARRAY, attoptions TEXT_ARRAY,
         attfdwoptions TEXT_ARRAY, attmissingval ANYARRAY,
     }
-    1261 pg_auth_members = none {
+    1261 pg_auth_members = super::roles::pg_auth_members {
         roleid OID, member OID, grantor OID, admin_option BOOL,
     }
-    1260 pg_authid = super::shared::pg_authid {
+    1260 pg_authid = super::roles::pg_authid {
         oid OID, rolname NAME, rolsuper BOOL, rolinherit BOOL, rolcreaterole BOOL, rolcreatedb BOOL, rolcanlogin BOOL,
         rolreplication BOOL, rolbypassrls BOOL, rolconnlimit INT4, rolpassword TEXT, rolvaliduntil TIMESTAMPTZ,
     }
@@ -73,7 +73,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         datconnlimit INT4, datfrozenxid XID, datminmxid XID, dattablespace OID, datcollate TEXT, datctype TEXT,
         daticulocale TEXT, datcollversion TEXT, datacl ACLITEM_ARRAY,
     }
-    2964 pg_db_role_setting = none {
+    2964 pg_db_role_setting = super::roles::pg_db_role_setting {
         setdatabase OID, setrole OID, setconfig TEXT_ARRAY,
     }
     826 pg_default_acl = none {

@@ -31,16 +31,18 @@ mod cost;
 mod functions;
 mod io_functions;
 mod relations;
+pub(crate) mod roles;
 mod shared;
 mod types;
 mod views;
 
+pub(crate) use crate::role::DATABASE_OWNER;
 pub use cost::Tariff;
 pub(crate) use functions::signature;
 pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
 };
-pub(crate) use shared::{DATABASE_OWNER, operator_class, operator_class_name, role_name, role_oid};
+pub(crate) use shared::{operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};
 pub(crate) use views::plain_type_name;
 
@@ -48,10 +50,16 @@ use super::{VirtualContext, VirtualTable};
 use crate::error::Result;
 use crate::value::{Datum, Oid};
 
-/// Owner of everything: the one role.
-pub(crate) const OWNER: Oid = 10;
-/// Name of that role.
-pub(crate) const OWNER_NAME: &str = "postgres";
+/// Owner of everything: the bootstrap superuser.
+pub(crate) const OWNER: Oid = crate::role::BOOTSTRAP;
+
+/// Its name.
+pub(crate) fn owner_name(catalog: &super::Catalog) -> &str {
+    catalog
+        .roles
+        .get(OWNER)
+        .map_or("postgres", |role| &role.name)
+}
 /// OIDs from here on are views in PostgreSQL's own catalog.
 const FIRST_VIEW: Oid = 10_000;
 

@@ -1,8 +1,8 @@
 //! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations, languages, settings.
 
+use super::OWNER;
 use super::cells::{Ch, Id, Nil, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
-use super::{OWNER, OWNER_NAME};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
 use crate::value::{Datum, Oid, info, oid};
@@ -169,123 +169,6 @@ pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
         .into_iter()
         .map(|((class, object, _), text)| row![Id(*object), Id(*class), &**text])
         .collect())
-}
-
-/// PostgreSQL's predefined roles: nobody is a member, but they are named.
-const PREDEFINED_ROLES: &[(Oid, &str)] = &[
-    (3373, "pg_monitor"),
-    (3374, "pg_read_all_settings"),
-    (3375, "pg_read_all_stats"),
-    (3377, "pg_stat_scan_tables"),
-    (4200, "pg_signal_backend"),
-    (4544, "pg_checkpoint"),
-    (4569, "pg_read_server_files"),
-    (4570, "pg_write_server_files"),
-    (4571, "pg_execute_server_program"),
-    (DATABASE_OWNER, "pg_database_owner"),
-    (6181, "pg_read_all_data"),
-    (6182, "pg_write_all_data"),
-];
-
-/// The predefined role that owns `public`.
-pub(crate) const DATABASE_OWNER: Oid = 6171;
-
-/// Name of a role.
-pub(crate) fn role_name(role: Oid) -> Option<&'static str> {
-    if role == OWNER {
-        return Some(OWNER_NAME);
-    }
-    PREDEFINED_ROLES.iter().find(|r| r.0 == role).map(|r| r.1)
-}
-
-/// OID of a role.
-pub(crate) fn role_oid(name: &str) -> Option<Oid> {
-    if name == OWNER_NAME {
-        return Some(OWNER);
-    }
-    PREDEFINED_ROLES.iter().find(|r| r.1 == name).map(|r| r.0)
-}
-
-/// All roles: OID, name, and whether it may do everything.
-fn roles() -> impl Iterator<Item = (Oid, &'static str, bool)> {
-    let predefined = PREDEFINED_ROLES
-        .iter()
-        .map(|(oid, name)| (*oid, *name, false));
-    std::iter::once((OWNER, OWNER_NAME, true)).chain(predefined)
-}
-
-/// `pg_authid`
-pub(super) fn pg_authid(_: &VirtualContext<'_>) -> Rows {
-    let rows = roles().map(|(oid, name, all)| {
-        row![
-            Id(oid),
-            name,
-            all,
-            true,
-            all,
-            all,
-            all,
-            all,
-            all,
-            -1_i32,
-            Nil,
-            Nil
-        ]
-    });
-    Ok(rows.collect())
-}
-
-/// `pg_roles`
-pub(super) fn pg_roles(_: &VirtualContext<'_>) -> Rows {
-    let rows = roles().map(|(oid, name, all)| {
-        let hidden = "********";
-        row![
-            name,
-            all,
-            true,
-            all,
-            all,
-            all,
-            all,
-            -1_i32,
-            hidden,
-            Nil,
-            all,
-            Nil,
-            Id(oid)
-        ]
-    });
-    Ok(rows.collect())
-}
-
-/// `pg_user`
-pub(super) fn pg_user(_: &VirtualContext<'_>) -> Rows {
-    Ok(vec![row![
-        OWNER_NAME,
-        Id(OWNER),
-        true,
-        true,
-        true,
-        true,
-        "********",
-        Nil,
-        Nil
-    ]])
-}
-
-/// `pg_shadow`
-pub(super) fn pg_shadow(_: &VirtualContext<'_>) -> Rows {
-    Ok(vec![row![
-        OWNER_NAME,
-        Id(OWNER),
-        true,
-        true,
-        true,
-        true,
-        Nil,
-        Nil,
-        Nil
-    ]])
 }
 
 /// `pg_tablespace`

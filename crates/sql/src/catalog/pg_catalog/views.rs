@@ -2,7 +2,7 @@
 
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
-use super::{OWNER_NAME, is_view};
+use super::{is_view, owner_name};
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::{Datum, info};
@@ -22,13 +22,13 @@ fn stored_tables<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Rel
 pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
     let system = super::tables()
         .filter(|t| !is_view(t))
-        .map(|t| row![t.schema, t.name, OWNER_NAME, Nil, true, false, false, false]);
+        .map(|t| row![t.schema, t.name, owner_name(cx.catalog), Nil, true, false, false, false]);
     let tables = stored_tables(cx).filter(|t| matches!(t.kind, RelationKind::Table));
     let user = tables.map(|t| {
         row![
             &t.schema_name,
             &t.name,
-            OWNER_NAME,
+            owner_name(cx.catalog),
             Nil,
             !t.indexes.is_empty(),
             false,
@@ -107,7 +107,7 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                 Some(row![
                     &r.schema_name,
                     &r.name,
-                    OWNER_NAME,
+                    owner_name(cx.catalog),
                     // regtype in PostgreSQL: its number, printed as the type's name.
                     Id(s.ty),
                     s.start,
