@@ -8,15 +8,18 @@ use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode};
 use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
+use logstead_wire::access::{Access, Rule};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Environment variables that set something begin so.
-const ENVIRONMENT_PREFIX: &str = "LOGSTEAD_";
+pub(crate) const ENVIRONMENT_PREFIX: &str = "LOGSTEAD_";
 /// The least that is taken for rows, indexes and buffers on a very small machine.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
+/// The rest of the environment variable with the first password of the superuser.
+pub(crate) const PASSWORD: &str = "PASSWORD";
 /// The flag of tests for [`logstead_engine::EngineOptions::absent_one_in`].
 const ABSENT_ONE_IN: &str = "absent-one-in";
 /// The flag of tests that has everything evicted all the time.
@@ -63,6 +66,11 @@ pub(crate) struct Config {
     pub(crate) checkpoint_bandwidth_bytes: u64,
     /// Which checkpoints are kept.
     pub(crate) retention: Retention,
+    /// Who may connect; none is the default.
+    pub(crate) hba: Option<Vec<Rule>>,
+    pub(crate) authentication_timeout: Duration,
+    /// The files of certificate and key, if connections may be encrypted.
+    pub(crate) ssl: Option<(PathBuf, PathBuf)>,
 }
 
 /// The flag of a server setting.
@@ -191,7 +199,7 @@ impl Gathered {
         let lower = name.to_ascii_lowercase();
         let setting =
             settings::find(&lower).ok_or_else(|| format!("{from}: unknown setting \"{lower}\""))?;
-        if setting.scope == Scope::Internal {
+        if setting.scope == Scope::Internal || settings::is_identity(setting.name) {
             return Err(format!("{from}: \"{}\" cannot be set", setting.name));
         }
         let canonical = setting.canonical(value).map_err(|error| {
@@ -264,6 +272,10 @@ impl Config {
             gathered.put(&name, &value, "command line")?;
         }
         for (name, value) in environment {
+            // For the first start, and no setting: nothing shows it.
+            if name == PASSWORD {
+                continue;
+            }
             // The flag is called --data, so its variable may be too.
             let setting = if name == "DATA" {
                 "data_directory"
@@ -276,8 +288,14 @@ impl Config {
                 &format!("environment variable {ENVIRONMENT_PREFIX}{name}"),
             )?;
         }
+        let mut hba = None;
         if let Some((path, text)) = file {
-            let table: toml::Table = text.parse().map_err(|error| format!("{path}: {error}"))?;
+            let mut table: toml::Table =
+                text.parse().map_err(|error| format!("{path}: {error}"))?;
+            if let Some(rules) = table.remove("hba") {
+                let rules = crate::hba::rules(&rules);
+                hba = Some(rules.map_err(|error| format!("{path}: {error}"))?);
+            }
             for (name, value) in &table {
                 let setting = if name == "data" {
                     "data_directory"
@@ -316,9 +334,14 @@ impl Config {
             .parse()
             .map_err(|_| format!("\"listen\" is not an address: {}", value("listen")))?;
         if !listen.ip().is_loopback() {
-            return Err(format!(
-                "listen: {listen} is not a loopback address; there is no authentication yet, so only this machine may connect"
-            ));
+            // That somebody can prove something is seen when the roles are read.
+            if let Some(rule) = Access::trusts_others(hba.as_deref().unwrap_or_default()) {
+                return Err(format!(
+                    "listen: {listen} is not a loopback address, and a rule trusts others than this machine ({:?}): everybody could connect as {}",
+                    rule.network,
+                    rule.users.join(", ")
+                ));
+            }
         }
         Ok(Config {
             listen,
@@ -352,6 +375,14 @@ impl Config {
                 interval: Duration::from_millis(number("restore_point_interval")?),
                 retention: Duration::from_millis(number("restore_point_retention")?),
             },
+            hba,
+            authentication_timeout: Duration::from_secs(number("authentication_timeout")?),
+            ssl: (value("ssl") == "on").then(|| {
+                (
+                    PathBuf::from(value("ssl_cert_file")),
+                    PathBuf::from(value("ssl_key_file")),
+                )
+            }),
             values,
         })
     }
@@ -489,12 +520,15 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback() {
-        assert!(
-            merge(&[("listen", "0.0.0.0:5433")], &[], "")
-                .unwrap_err()
-                .contains("authentication")
-        );
+    fn nobody_is_trusted_from_elsewhere() {
+        let trusting = |network: &str| {
+            let rule = format!("[[hba]]\naddress = '{network}'\nmethod = 'trust'");
+            merge(&[("listen", "0.0.0.0:5433")], &[], &rule)
+        };
+        assert!(trusting("all").unwrap_err().contains("trusts"));
+        assert!(trusting("10.0.0.0/8").unwrap_err().contains("trusts"));
+        assert!(trusting("127.0.0.1").is_ok());
+        assert!(merge(&[("listen", "0.0.0.0:5433")], &[], "").is_ok());
         assert!(merge(&[("listen", "[::1]:0")], &[], "").is_ok());
         assert!(merge(&[("listen", "localhost:1")], &[], "").is_ok());
     }

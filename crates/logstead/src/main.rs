@@ -11,6 +11,7 @@ mod commit_settings;
 mod config;
 mod dev_bucket;
 mod fsck;
+mod hba;
 mod log;
 mod serve;
 mod worker;

@@ -21,9 +21,12 @@ use logstead_home::{
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::Instance;
 use logstead_types::{Csn, WorkerId};
+use logstead_wire::access::{Access, Channel, Rule};
+use logstead_wire::tls::Tls;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
+use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -92,6 +95,11 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok(_) => {}
         Err(error) => warn!("cannot raise the limit of open files: {error}"),
     }
+    // Read before the log is opened: what is wrong with them should not cost a recovery.
+    let access = match access(&config) {
+        Ok(access) => Arc::new(access),
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
     // Bound before the log is opened: a port in use should not cost a recovery.
     let listener = match logstead_env::listen(config.listen) {
         Ok(listener) => listener,
@@ -113,7 +121,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start: {error}")),
     };
-    let (workers, threads) = match start_workers(&config, &env, &instance) {
+    let (workers, threads) = match start_workers(&config, &env, &instance, &access) {
         Ok(started) => started,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}")),
     };
@@ -136,7 +144,14 @@ pub(crate) fn run(config: Config) -> ExitCode {
             );
         }
     };
-    let served = accept(&config, &env, listener, &instance, workers, checkpoints);
+    let served = accept(
+        &config,
+        &env,
+        listener,
+        &instance,
+        &access,
+        (workers, checkpoints),
+    );
     match runtime.block_on(served) {
         Ok(()) => {}
         Err(error) => return fail(EXIT_FAILURE, &error),
@@ -228,6 +243,84 @@ fn fault_threads(values: &BTreeMap<String, String>, facts: &Facts) -> usize {
         .unwrap_or(by_home)
 }
 
+/// How clients are let in, as it was configured.
+fn access(config: &Config) -> Result<Access, String> {
+    let tls = match &config.ssl {
+        None => None,
+        Some((certificate, key)) => {
+            let (certificate, key) = certificate_and_key(certificate, key)?;
+            Some(Tls::new(certificate.as_bytes(), key.as_bytes())?)
+        }
+    };
+    let channel = |rule: &Rule| rule.channel == Channel::HostSsl;
+    if tls.is_none() && config.hba.iter().flatten().any(channel) {
+        warn!("a rule is for encrypted connections, and ssl is off: it fits none");
+    }
+    Ok(Access {
+        rules: config.hba.clone(),
+        timeout: config.authentication_timeout,
+        tls,
+    })
+}
+
+/// The text of both files; the key's must be nobody else's to read.
+fn certificate_and_key(certificate: &Path, key: &Path) -> Result<(String, String), String> {
+    let told = |what: &str, error: String| format!("{what}: {error}");
+    let (owner, mode) = logstead_env::owner_and_mode(key)
+        .map_err(|error| told("ssl_key_file", format!("{}: {error}", key.display())))?;
+    // As PostgreSQL has it: the group may read a key that is root's.
+    let others = if owner == 0 { 0o037 } else { 0o077 };
+    if mode & others != 0 {
+        return Err(format!(
+            "ssl_key_file: {} may be read by others than its owner: chmod 0600 it",
+            key.display()
+        ));
+    }
+    let read = |what: &str, file: &Path| config::read_file(file).map_err(|e| told(what, e));
+    Ok((
+        read("ssl_cert_file", certificate)?,
+        read("ssl_key_file", key)?,
+    ))
+}
+
+/// Certificate and key are read again; connections that begin from now on are shown the new ones.
+fn certificate_again(config: &Config, access: &Access) {
+    let (Some((certificate, key)), Some(tls)) = (&config.ssl, &access.tls) else {
+        info!("there is no certificate to be read again");
+        return;
+    };
+    let replaced = certificate_and_key(certificate, key)
+        .and_then(|(certificate, key)| tls.replace(certificate.as_bytes(), key.as_bytes()));
+    match replaced {
+        Ok(()) => info!("certificate and key were read again"),
+        Err(error) => warn!("certificate and key stay what they were: {error}"),
+    }
+}
+
+/// Sets the superuser's first password, and refuses to be reached from elsewhere where nobody could prove anything.
+fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
+    let variable = format!("{}{}", config::ENVIRONMENT_PREFIX, config::PASSWORD);
+    if let Some(password) = std::env::var_os(&variable) {
+        let password = password
+            .into_string()
+            .ok()
+            .filter(|password| !password.is_empty())
+            .ok_or_else(|| format!("{variable} is empty or no UTF-8 text"))?;
+        match store.set_first_password(&password) {
+            Ok(true) => info!("the superuser has got its first password"),
+            Ok(false) => info!("{variable} is not used: the superuser has a password"),
+            Err(error) => return Err(format!("{variable}: {}", error.fields().message)),
+        }
+    }
+    if config.listen.ip().is_loopback() || store.roles().has_password_login() {
+        return Ok(());
+    }
+    Err(format!(
+        "listen: {} is not a loopback address, and no role that may log in has a password, so nobody could prove who they are; start with {variable} set, which gives the superuser its first password, or listen on 127.0.0.1 and say ALTER ROLE postgres PASSWORD '...'",
+        config.listen
+    ))
+}
+
 /// Opens log, engine and catalog.
 fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
@@ -310,6 +403,10 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)>
     let store = CatalogStore::open(&engine).map_err(|error| {
         release(&engine, env, config.lease_duration);
         (EXIT_FAILURE, format!("the catalog: {error}"))
+    })?;
+    passwords(config, &store).map_err(|message| {
+        release(&engine, env, config.lease_duration);
+        (EXIT_USAGE, message)
     })?;
     let indexes = store.started_indexes();
     info!(
@@ -401,15 +498,21 @@ fn release(engine: &Engine, env: &Env, lease_duration: Duration) {
 
 type Started = (Vec<Arc<Inbox>>, Vec<JoinHandle>);
 
-fn start_workers(config: &Config, env: &Env, instance: &Arc<Instance>) -> std::io::Result<Started> {
+fn start_workers(
+    config: &Config,
+    env: &Env,
+    instance: &Arc<Instance>,
+    access: &Arc<Access>,
+) -> std::io::Result<Started> {
     let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
     for number in 0..config.workers {
         let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
         let (inbox, receiver) = Inbox::new();
         let instance = Arc::clone(instance);
         let for_worker = Arc::clone(&inbox);
+        let access = Arc::clone(access);
         let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
-            worker::run(id, &instance, receiver, &for_worker);
+            worker::run(id, &instance, receiver, &for_worker, &access);
         })?;
         inboxes.push(inbox);
         threads.push(thread);
@@ -423,8 +526,8 @@ async fn accept(
     env: &Env,
     listener: std::net::TcpListener,
     instance: &Arc<Instance>,
-    workers: Vec<Arc<Inbox>>,
-    checkpoints: Checkpoints,
+    access: &Access,
+    (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
 ) -> Result<(), String> {
     let listener =
         TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -433,6 +536,7 @@ async fn accept(
         .map_err(|error| format!("cannot listen: {error}"))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     announce(config, address);
     loop {
         tokio::select! {
@@ -445,6 +549,7 @@ async fn accept(
             },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
+            _ = hangup.recv() => certificate_again(config, access),
         }
     }
     info!(

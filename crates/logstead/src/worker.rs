@@ -9,6 +9,7 @@
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
+use logstead_wire::access::Access;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub(crate) fn run(
     instance: &Arc<Instance>,
     mut clients: mpsc::UnboundedReceiver<TcpStream>,
     inbox: &Arc<Inbox>,
+    access: &Arc<Access>,
 ) {
     // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session only.)
     let _watch = abort_on_panic("running a worker");
@@ -112,10 +114,11 @@ pub(crate) fn run(
         while let Some(stream) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
+            let access = Arc::clone(access);
             tokio::task::spawn_local(async move {
                 let _count = Counted(inbox);
                 match tokio::net::TcpStream::from_std(stream) {
-                    Ok(stream) => logstead_wire::serve(stream, sessions).await,
+                    Ok(stream) => logstead_wire::serve(stream, sessions, access).await,
                     Err(error) => info!("a connection was lost at once: {error}"),
                 }
             });

@@ -1,12 +1,15 @@
 //! The life of one connection: first packet, startup, then messages until it ends.
 //!
-//! Owns: the order of messages (handshake, skipping to Sync after an error) and the moment replies leave: once per Sync
+//! Owns: the order of messages (encryption, who the client is, skipping to Sync after an error) and the moment replies leave: once per Sync
 //! or simple query, and only after everything they tell is Committed (`Session::settle`), while the server's lease is valid.
 //! Does not: know SQL. The session answers into the link.
 
+use crate::access::Access;
+use crate::authenticate::{Arrival, authenticate};
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::link::{Link, protocol_error};
+use crate::tls::Stream;
 use logstead_sql::SqlError;
 use logstead_sql::session::{
     BindRequest, Client, ConnectionLost, Session, StartupRequest, WorkerSessions,
@@ -15,29 +18,26 @@ use logstead_types::SqlState;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-/// A client that has not finished its startup by then is cut off.
-const STARTUP_TIME_MAX: Duration = Duration::from_secs(60);
-
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
-pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
-    let mut link =
-        match tokio::time::timeout(STARTUP_TIME_MAX, first_packets(stream, &worker)).await {
-            Ok(Some(started)) => started,
-            // Cut off, cancelled or refused: there is nobody to talk to.
-            Ok(None) | Err(_) => return,
-        };
-    if let Some(mut session) = open_session(&mut link.0, &worker, link.1) {
-        let end = survive(run(&mut link.0, &mut session)).await;
+pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>, access: Arc<Access>) {
+    let started = tokio::time::timeout(access.timeout, start(stream, &worker, &access));
+    let (mut link, request) = match started.await {
+        Ok(Some(started)) => started,
+        // Cut off, cancelled or refused: there is nobody to talk to.
+        Ok(None) | Err(_) => return,
+    };
+    if let Some(mut session) = open_session(&mut link, &worker, request) {
+        let end = survive(run(&mut link, &mut session)).await;
         if matches!(end, Some(Ok(Goodbye)))
-            && !link.0.output().is_empty()
+            && !link.output().is_empty()
             && let Err(error) = session.finish().await
         {
-            link.0.only_error(&error);
+            link.only_error(&error);
         }
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
@@ -45,13 +45,13 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>) {
             Some(Ok(Goodbye)) => {}
             Some(Err(ConnectionLost)) => return,
             None => {
-                link.0.only_error(
+                link.only_error(
                     &SqlError::internal("the session failed; the server log has more").fatal(),
                 );
             }
         }
     }
-    link.0.close().await;
+    link.close().await;
 }
 
 /// Runs `work`; `None` if it panicked. One broken session must not take its worker's other sessions with it: its
@@ -71,11 +71,33 @@ async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
+/// All that comes before a session: encryption, the startup packet, and who the client is. Nothing if there is to be no session.
+async fn start(
+    stream: TcpStream,
+    worker: &WorkerSessions,
+    access: &Access,
+) -> Option<(Link, StartupRequest)> {
+    let (mut link, parameters, arrival) = first_packets(stream, worker, access).await?;
+    let mut request = startup_request(parameters);
+    match authenticate(&mut link, worker, access, arrival, &mut request).await {
+        true => Some((link, request)),
+        false => {
+            link.close().await;
+            None
+        }
+    }
+}
+
 /// Answers encryption and cancel requests; gives the link and the startup parameters.
 async fn first_packets(
-    mut stream: TcpStream,
+    stream: TcpStream,
     worker: &WorkerSessions,
-) -> Option<(Link, Vec<(String, String)>)> {
+    access: &Access,
+) -> Option<(Link, Vec<(String, String)>, Arrival)> {
+    let lease = || worker.instance.engine.lease().cloned();
+    let address = stream.peer_addr().ok()?.ip().to_canonical();
+    let mut stream = Stream::Plain(stream);
+    let mut binding = None;
     let mut buffer = bytes::BytesMut::new();
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
@@ -92,11 +114,40 @@ async fn first_packets(
             }
             Ok(Some(FirstPacket::Ssl)) if !ssl_asked => {
                 ssl_asked = true;
-                stream.write_all(b"N").await.ok()?;
+                match (&access.tls, stream) {
+                    (Some(tls), Stream::Plain(mut plain)) => {
+                        // Whoever sits between client and server may have put it there, to have it taken for what came encrypted.
+                        if !buffer.is_empty() {
+                            let error = SqlError::new(
+                                SqlState::PROTOCOL_VIOLATION,
+                                "received unencrypted data after SSL request",
+                            )
+                            .detail("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.");
+                            let mut link = Link::new(Stream::Plain(plain), lease());
+                            link.only_error(&error.fatal());
+                            link.close().await;
+                            return None;
+                        }
+                        plain.write_all(b"S").await.ok()?;
+                        match tls.accept(plain).await {
+                            Ok(accepted) => (stream, binding) = accepted,
+                            Err(error) => {
+                                tracing::info!("no encryption with a client at {address}: {error}");
+                                return None;
+                            }
+                        }
+                    }
+                    (_, other) => {
+                        stream = other;
+                        stream.write_all(b"N").await.ok()?;
+                        stream.flush().await.ok()?;
+                    }
+                }
             }
             Ok(Some(FirstPacket::Gss)) if !gss_asked => {
                 gss_asked = true;
                 stream.write_all(b"N").await.ok()?;
+                stream.flush().await.ok()?;
             }
             Ok(Some(FirstPacket::Ssl | FirstPacket::Gss)) => return None,
             Ok(Some(FirstPacket::Cancel { pid, secret })) => {
@@ -104,7 +155,8 @@ async fn first_packets(
                 return None;
             }
             Ok(Some(FirstPacket::Startup { minor, parameters })) => {
-                let mut link = Link::new(stream, worker.instance.engine.lease().cloned());
+                let encrypted = matches!(stream, Stream::Tls(_));
+                let mut link = Link::new(stream, lease());
                 *link.input() = buffer;
                 let unknown: Vec<&str> = parameters
                     .iter()
@@ -114,10 +166,15 @@ async fn first_packets(
                 if minor > 0 || !unknown.is_empty() {
                     encode::negotiate_protocol_version(link.output(), 0, &unknown);
                 }
-                return Some((link, parameters));
+                let arrival = Arrival {
+                    address,
+                    encrypted,
+                    binding,
+                };
+                return Some((link, parameters, arrival));
             }
             Err(error) => {
-                let mut link = Link::new(stream, worker.instance.engine.lease().cloned());
+                let mut link = Link::new(stream, lease());
                 link.error(&protocol_error(error));
                 link.close().await;
                 return None;
@@ -126,11 +183,7 @@ async fn first_packets(
     }
 }
 
-fn open_session(
-    link: &mut Link,
-    worker: &Rc<WorkerSessions>,
-    parameters: Vec<(String, String)>,
-) -> Option<Session> {
+fn startup_request(parameters: Vec<(String, String)>) -> StartupRequest {
     let mut request = StartupRequest::default();
     for (name, value) in parameters {
         match name.as_str() {
@@ -142,6 +195,14 @@ fn open_session(
             _ => request.settings.push((name, value)),
         }
     }
+    request
+}
+
+fn open_session(
+    link: &mut Link,
+    worker: &Rc<WorkerSessions>,
+    request: StartupRequest,
+) -> Option<Session> {
     match Session::open(worker, request) {
         Ok(session) => {
             link.open(session.context());

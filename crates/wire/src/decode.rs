@@ -248,7 +248,7 @@ pub enum Frontend<'a> {
     CopyFail(&'a str),
     /// FunctionCall (not supported; recognised so that the error can say so).
     FunctionCall,
-    /// A password or SASL message, out of place without authentication.
+    /// A password or SASL message, out of place after the start.
     Password,
     /// Terminate.
     Terminate,

@@ -38,6 +38,34 @@ pub fn authentication_ok(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'R', 0, 0, 0, 8, 0, 0, 0, 0]);
 }
 
+fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
+    let at = begin(out, b'R');
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(body);
+    end(out, at);
+}
+
+/// AuthenticationSASL: what is offered, best first.
+pub fn authentication_sasl(out: &mut Vec<u8>, mechanisms: &[&str]) {
+    let at = begin(out, b'R');
+    out.extend_from_slice(&10_u32.to_be_bytes());
+    for mechanism in mechanisms {
+        put_str(out, mechanism);
+    }
+    out.push(0);
+    end(out, at);
+}
+
+/// AuthenticationSASLContinue.
+pub fn authentication_sasl_continue(out: &mut Vec<u8>, message: &[u8]) {
+    authentication(out, 11, message);
+}
+
+/// AuthenticationSASLFinal.
+pub fn authentication_sasl_final(out: &mut Vec<u8>, message: &[u8]) {
+    authentication(out, 12, message);
+}
+
 /// NegotiateProtocolVersion: the newest minor version we speak, and the options we do not know.
 pub fn negotiate_protocol_version(out: &mut Vec<u8>, minor: u16, unknown: &[&str]) {
     let at = begin(out, b'v');

@@ -5,10 +5,13 @@
 //! statements fast; the messages are ours because decoding borrows from the receive buffer and must survive any input.
 #![forbid(unsafe_code)]
 
+pub mod access;
+mod authenticate;
 pub mod connection;
 pub mod decode;
 pub mod encode;
 mod link;
 mod rows;
+pub mod tls;
 
 pub use connection::serve;

@@ -7,6 +7,7 @@
 use crate::decode::{self, Frame, Frontend};
 use crate::encode;
 use crate::rows::RowFormat;
+use crate::tls::Stream;
 use bytes::BytesMut;
 use logstead_engine::Lease;
 use logstead_sql::error::Fields;
@@ -21,7 +22,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// Replies beyond this are sent before the statement goes on.
 const OUTPUT_FULL_BYTES: usize = 64 * 1024;
@@ -36,7 +36,7 @@ const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A client's connection.
 pub(crate) struct Link {
-    stream: TcpStream,
+    stream: Stream,
     input: BytesMut,
     output: Vec<u8>,
     rows: RowFormat,
@@ -50,7 +50,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Takes a stream over.
-    pub(crate) fn new(stream: TcpStream, lease: Option<Arc<Lease>>) -> Link {
+    pub(crate) fn new(stream: Stream, lease: Option<Arc<Lease>>) -> Link {
         Link {
             stream,
             input: BytesMut::new(),
@@ -120,7 +120,11 @@ impl Link {
             return Ok(());
         }
         let goes_on = self.may_answer().await;
-        let written = self.stream.write_all(&self.output).await;
+        let mut written = self.stream.write_all(&self.output).await;
+        // What is encrypted is kept until it is asked for; a plain stream keeps nothing.
+        if written.is_ok() && matches!(self.stream, Stream::Tls(_)) {
+            written = self.stream.flush().await;
+        }
         self.output.clear();
         if self.output.capacity() > 4 * IDLE_BUFFER_BYTES {
             self.output = Vec::new();

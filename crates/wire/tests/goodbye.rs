@@ -36,7 +36,11 @@ fn the_last_replies_wait_for_the_log_too() {
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let worker = worker();
-        tokio::task::spawn_local(logstead_wire::serve(stream, Rc::clone(&worker)));
+        tokio::task::spawn_local(logstead_wire::serve(
+            stream,
+            Rc::clone(&worker),
+            Arc::default(),
+        ));
         client
             .write_all(b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0")
             .await

@@ -78,7 +78,7 @@ fn t15_answers_leave_while_the_lease_is_valid() {
             .await
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        tokio::task::spawn_local(logstead_wire::serve(stream, sessions));
+        tokio::task::spawn_local(logstead_wire::serve(stream, sessions, Arc::default()));
         client
             .write_all(b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0")
             .await

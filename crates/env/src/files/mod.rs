@@ -11,7 +11,7 @@ mod real;
 mod sim;
 
 pub use buffer::{Buffer, DIRECT_ALIGNMENT};
-pub use real::RealFiles;
+pub use real::{RealFiles, owner_and_mode};
 pub use sim::{Fault, Loss, SimFiles};
 
 use std::io;

@@ -201,3 +201,9 @@ impl File for RealFile {
         self.durable_writes
     }
 }
+
+/// Who owns a file, and what its owner, group and others may do with it: for files that hold secrets.
+pub fn owner_and_mode(path: &std::path::Path) -> std::io::Result<(u32, u32)> {
+    let stat = rustix::fs::stat(path)?;
+    Ok((stat.st_uid, stat.st_mode))
+}
