@@ -8,7 +8,7 @@ use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode};
 use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
-use logstead_wire::access::{Access, Rule};
+use logstead_wire::access::{Rule, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -335,7 +335,7 @@ impl Config {
             .map_err(|_| format!("\"listen\" is not an address: {}", value("listen")))?;
         if !listen.ip().is_loopback() {
             // That somebody can prove something is seen when the roles are read.
-            if let Some(rule) = Access::trusts_others(hba.as_deref().unwrap_or_default()) {
+            if let Some(rule) = trusts_others(hba.as_deref().unwrap_or_default()) {
                 return Err(format!(
                     "listen: {listen} is not a loopback address, and a rule trusts others than this machine ({:?}): everybody could connect as {}",
                     rule.network,

@@ -238,13 +238,13 @@ impl Access {
             }
         }
     }
+}
 
-    /// The first rule that lets somebody from elsewhere in who proves nothing.
-    pub fn trusts_others(rules: &[Rule]) -> Option<&Rule> {
-        rules
-            .iter()
-            .find(|rule| rule.method == Method::Trust && !rule.network.is_loopback())
-    }
+/// The first rule that lets somebody from elsewhere in who proves nothing.
+pub fn trusts_others(rules: &[Rule]) -> Option<&Rule> {
+    rules
+        .iter()
+        .find(|rule| rule.method == Method::Trust && !rule.network.is_loopback())
 }
 
 #[cfg(test)]
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn trust_of_others_is_found() {
         let trusting = |network: &str, method| {
-            Access::trusts_others(&[rule(&["all"], &["all"], network, method)]).is_some()
+            trusts_others(&[rule(&["all"], &["all"], network, method)]).is_some()
         };
         assert!(trusting("all", Method::Trust) && trusting("10.0.0.0/8", Method::Trust));
         assert!(!trusting("127.0.0.0/8", Method::Trust) && !trusting("::1", Method::Trust));

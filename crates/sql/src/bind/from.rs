@@ -379,6 +379,7 @@ impl Binder<'_> {
         };
         let span = name.span();
         if let RelationKind::View(view) = &relation.kind {
+            self.others_read.push(Arc::clone(&relation));
             return self.view_item(&relation, view, alias, frozen, span);
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
@@ -470,8 +471,10 @@ impl Binder<'_> {
                 ordinality: false,
             },
         };
-        if matches!(source, Source::Table(_)) {
-            self.reads(relation);
+        match relation.kind {
+            RelationKind::Table => self.reads(relation),
+            RelationKind::Sequence(_) => self.others_read.push(Arc::clone(relation)),
+            _ => {}
         }
         self.relation_item(relation, source, alias, frozen)
     }

@@ -275,6 +275,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
     pub(crate) tables_locked: Vec<Arc<Relation>>,
+    /// Views and sequences that are read: nothing is locked of them, and they may be asked for like tables.
+    pub(crate) others_read: Vec<Arc<Relation>>,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
     /// The view whose query is being bound.
@@ -322,6 +324,7 @@ impl<'a> Binder<'a> {
             tables_read: Vec::new(),
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
+            others_read: Vec::new(),
             literals: Vec::new(),
             view: None,
             expanding: Vec::new(),

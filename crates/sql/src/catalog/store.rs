@@ -327,30 +327,38 @@ impl CatalogStore {
         Ok(true)
     }
 
-    /// Stores what a database of a build without roles lacks: the roles that are always there, and the secret.
+    /// Stores what a new database, or one of a build without roles, lacks: the roles that are always there, and the secret.
     fn make_roles(&self, worker: &Worker) -> Result<()> {
         let table = self.table(ROLES)?;
-        for role in Roles::default().all() {
-            if self.rid(ROLES, 0, role.oid).is_none() {
-                let row = stored_roles::encode(role).encode(&mut RowBuilder::new());
-                let mut rid = None;
-                autonomous(worker, |txn| {
-                    rid = Some(txn.insert(&table, &row)?);
-                    Ok(())
-                })?;
-                if let Some(rid) = rid {
-                    self.remember(ROLES, 0, role.oid, rid);
-                }
-            }
+        let mut missing: Vec<_> = Roles::default()
+            .all()
+            .into_iter()
+            .filter(|role| self.rid(ROLES, 0, role.oid).is_none())
+            .map(|role| stored_roles::encode(role))
+            .collect();
+        let mut secret = [0; SECRET_BYTES];
+        let has_secret = self.mock_secret.get().is_some();
+        if !has_secret {
+            self.engine.env().random.fill(&mut secret);
+            missing.push(stored_roles::encode_secret(secret));
         }
-        if self.mock_secret.get().is_some() {
+        if missing.is_empty() {
             return Ok(());
         }
-        let mut secret = [0; SECRET_BYTES];
-        self.engine.env().random.fill(&mut secret);
-        let row = stored_roles::encode_secret(secret).encode(&mut RowBuilder::new());
-        autonomous(worker, |txn| txn.insert(&table, &row).map(|_| ()))?;
-        let _was_absent = self.mock_secret.set(secret);
+        let mut rids = Vec::new();
+        autonomous(worker, |txn| {
+            rids.clear();
+            for row in &missing {
+                rids.push(txn.insert(&table, &row.encode(&mut RowBuilder::new()))?);
+            }
+            Ok(())
+        })?;
+        for (row, rid) in missing.iter().zip(rids) {
+            self.remember(ROLES, 0, row.oid, rid);
+        }
+        if !has_secret {
+            let _was_absent = self.mock_secret.set(secret);
+        }
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
-use super::views::ViewCommand;
 use super::roles::RoleCommand;
+use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
 
 /// Who handles a statement, and under which command tag where the statement alone decides it.

@@ -29,9 +29,9 @@ pub use kind::{
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
+pub use roles::{RoleCommand, RoleName, RoleOptions};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
-pub use roles::{RoleCommand, RoleName, RoleOptions};
 
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;

@@ -49,6 +49,8 @@ pub struct Planned {
     pub tables_written: Vec<Arc<Relation>>,
     /// Stored tables of which rows are only locked.
     pub tables_locked: Vec<Arc<Relation>>,
+    /// Views, sequences, and tables that are written and read: what is asked for and not among [`Planned::tables_read`].
+    pub others_read: Vec<Arc<Relation>>,
     /// Version of the catalog it was planned with.
     pub catalog_version: u64,
     /// Calls volatile functions.
@@ -93,6 +95,9 @@ pub fn plan_statement(
     let written = binder.tables_written;
     let locked = binder.tables_locked;
     let mut read = binder.tables_read;
+    let mut others_read = binder.others_read;
+    let both = |r: &&Arc<Relation>| written.iter().any(|w| w.oid == r.oid);
+    others_read.extend(read.iter().filter(both).cloned());
     read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
     Ok(Planned {
         columns: plan.columns.clone(),
@@ -102,6 +107,7 @@ pub fn plan_statement(
         tables_read: read,
         tables_written: written,
         tables_locked: locked,
+        others_read,
         catalog_version: cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub(super) struct Need {
     /// Of the relation.
     name: String,
-    sequence: bool,
+    kind: &'static str,
     write: bool,
 }
 
@@ -40,14 +40,22 @@ impl Need {
     fn of(relation: &Relation, write: bool) -> Need {
         Need {
             name: relation.name.clone(),
-            sequence: matches!(relation.kind, RelationKind::Sequence(_)),
+            kind: kind(relation),
             write,
         }
     }
 
     fn denied(&self) -> SqlError {
-        let kind = if self.sequence { "sequence" } else { "table" };
-        denied(format!("permission denied for {kind} {}", self.name))
+        denied(format!("permission denied for {} {}", self.kind, self.name))
+    }
+}
+
+/// As messages call it.
+fn kind(relation: &Relation) -> &'static str {
+    match relation.kind {
+        RelationKind::Sequence(_) => "sequence",
+        RelationKind::View(_) => "view",
+        _ => "table",
     }
 }
 
@@ -62,7 +70,8 @@ pub(super) fn needs(planned: &Planned) -> Vec<Need> {
             needs.push(Need::of(relation, false));
         }
     }
-    needs.extend(planned.tables_read.iter().map(|r| Need::of(r, false)));
+    let read = planned.tables_read.iter().chain(&planned.others_read);
+    needs.extend(read.map(|r| Need::of(r, false)));
     needs
 }
 
@@ -241,6 +250,8 @@ impl Session {
                 | K::Prepared
                 | K::Explain
                 | K::Cursor
+                | K::Declare(_)
+                | K::Fetch(_)
                 | K::Notify
                 | K::SetConstraints(_)
                 | K::Maintenance(_)
@@ -304,13 +315,11 @@ impl Session {
             }
         };
         let owner = |name: &ast::ObjectName| match self.find_relation(catalog, name) {
-            Ok(relation) => {
-                let kind = match relation.kind {
-                    RelationKind::Sequence(_) => "sequence",
-                    _ => "table",
-                };
-                denied(format!("must be owner of {kind} {}", relation.name))
-            }
+            Ok(relation) => denied(format!(
+                "must be owner of {} {}",
+                kind(&relation),
+                relation.name
+            )),
             Err(error) => error,
         };
         match statement {

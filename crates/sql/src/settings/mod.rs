@@ -342,6 +342,6 @@ pub(crate) fn check_for_session(name: &str, value: &str) -> Result<()> {
 }
 
 /// Says who the session is: never set like others, since it is asked first whether that may be.
-pub(crate) fn is_identity(name: &str) -> bool {
+pub fn is_identity(name: &str) -> bool {
     name.eq_ignore_ascii_case("role") || name.eq_ignore_ascii_case("session_authorization")
 }

@@ -119,7 +119,7 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             let catalog = cx.catalog()?;
             bound_default(cx, &catalog, &changed, position)?;
         }
-        Op::OwnerTo { new_owner } => return owner(new_owner),
+        Op::OwnerTo { new_owner } => return owner(new_owner, cx),
         Op::SetOptionsParens { options } => {
             let mut all = cx
                 .catalog()?

@@ -4,7 +4,7 @@ use super::DdlContext;
 use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use crate::catalog::pg_catalog::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE, role_oid,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
 };
 use crate::catalog::text::fold;
 use crate::catalog::{RelationKind, calls};
@@ -151,8 +151,9 @@ fn target(
         }
         CommentObject::Role => {
             let plain = calls::name_parts(name)?.1;
-            let role = role_oid(&plain).ok_or_else(|| no_object("role", &plain))?;
-            Ok((PG_AUTHID, role, 0))
+            let role = catalog.roles.by_name(&plain);
+            let role = role.ok_or_else(|| no_object("role", &plain))?;
+            Ok((PG_AUTHID, role.oid, 0))
         }
         CommentObject::Type | CommentObject::Domain => {
             let (schema, plain) = calls::name_parts(name)?;

@@ -184,7 +184,8 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
         }
         Statement::Grant(_) | Statement::Revoke(_) => {
-            super::privileges::grant_or_revoke(&parsed.statement, &*cx.catalog()?)?;
+            let catalog = cx.catalog()?;
+            super::privileges::grant_or_revoke(&parsed.statement, &catalog)?;
         }
         other => return Err(SqlError::unsupported(first_words(other))),
     }

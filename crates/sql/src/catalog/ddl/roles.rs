@@ -288,7 +288,8 @@ fn refuse_predefined(role: &Role) -> Result<()> {
 }
 
 async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<()> {
-    let mut role = Role::clone(&*cx.find_role(name)?);
+    let found = cx.find_role(name)?;
+    let mut role = Role::clone(&found);
     refuse_predefined(&role)?;
     let asker = asker(cx)?;
     if !asker.superuser {
@@ -326,7 +327,8 @@ async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) 
 }
 
 async fn rename(name: &RoleName, new: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
-    let mut role = Role::clone(&*cx.find_role(name)?);
+    let found = cx.find_role(name)?;
+    let mut role = Role::clone(&found);
     for (own, what) in [
         (cx.session.session_role(), "session"),
         (cx.session.current_role(), "current"),
@@ -358,7 +360,8 @@ async fn rename(name: &RoleName, new: &RoleName, cx: &mut DdlContext<'_>) -> Res
 
 /// A role whose settings the asker may change.
 fn settable(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<Role> {
-    let role = Role::clone(&*cx.find_role(name)?);
+    let found = cx.find_role(name)?;
+    let role = Role::clone(&found);
     refuse_predefined(&role)?;
     let asker = asker(cx)?;
     if role.superuser && !asker.superuser {
@@ -481,7 +484,7 @@ async fn grant(
     let roles = cx.roles()?;
     let gone = || SqlError::internal("a role vanished");
     let role = roles.get(role).ok_or_else(gone)?;
-    let mut member = Role::clone(&**roles.get(member).ok_or_else(gone)?);
+    let mut member = Role::clone(roles.get(member).ok_or_else(gone)?);
     may_change_members(role, cx)?;
     let invalid = |text: String| SqlError::new(INVALID_GRANT, text);
     if role.oid == DATABASE_OWNER {

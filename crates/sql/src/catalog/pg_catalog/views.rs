@@ -20,9 +20,18 @@ fn stored_tables<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Rel
 
 /// `pg_tables`
 pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
-    let system = super::tables()
-        .filter(|t| !is_view(t))
-        .map(|t| row![t.schema, t.name, owner_name(cx.catalog), Nil, true, false, false, false]);
+    let system = super::tables().filter(|t| !is_view(t)).map(|t| {
+        row![
+            t.schema,
+            t.name,
+            owner_name(cx.catalog),
+            Nil,
+            true,
+            false,
+            false,
+            false
+        ]
+    });
     let tables = stored_tables(cx).filter(|t| matches!(t.kind, RelationKind::Table));
     let user = tables.map(|t| {
         row![
@@ -43,14 +52,19 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
     let system = super::tables()
         .filter(|t| is_view(t))
-        .map(|t| row![t.schema, t.name, OWNER_NAME, Nil]);
+        .map(|t| row![t.schema, t.name, owner_name(cx.catalog), Nil]);
     let mut rows: Vec<Vec<Datum>> = system.collect();
     let catalog = Arc::new(cx.catalog.clone());
     for r in ordered(&catalog) {
         if matches!(r.kind, RelationKind::View(_)) {
             // A view that reads itself has no text; the others are shown all the same.
             let definition = viewdef::text(&catalog, r, false, cx.session).unwrap_or_default();
-            rows.push(row![&r.schema_name, &r.name, OWNER_NAME, definition]);
+            rows.push(row![
+                &r.schema_name,
+                &r.name,
+                owner_name(cx.catalog),
+                definition
+            ]);
         }
     }
     Ok(rows)
@@ -67,7 +81,7 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                OWNER_NAME,
+                owner_name(cx.catalog),
                 Nil,
                 !r.indexes.is_empty(),
                 *populated,
