@@ -16,7 +16,7 @@ use sqlparser::ast;
 /// System relations that only superusers read.
 const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
 
-fn of<'a>(args: &'a [Datum], from_end: usize) -> Option<&'a Datum> {
+fn of(args: &[Datum], from_end: usize) -> Option<&Datum> {
     args.get(args.len().checked_sub(from_end)?)
 }
 

@@ -110,6 +110,9 @@ impl RoleCommand {
     }
 }
 
+/// Where an attribute that is on or off is kept.
+type Place = fn(&mut RoleOptions) -> &mut Option<bool>;
+
 struct Words<'a> {
     text: &'a str,
     tokens: &'a [TokenWithSpan],
@@ -263,7 +266,7 @@ impl Words<'_> {
         self.take("with");
         while !self.done() {
             let at = self.at;
-            let flags: [(&str, &str, fn(&mut RoleOptions) -> &mut Option<bool>); 7] = [
+            let flags: [(&str, &str, Place); 7] = [
                 ("superuser", "nosuperuser", |o| &mut o.superuser),
                 ("inherit", "noinherit", |o| &mut o.inherit),
                 ("createrole", "nocreaterole", |o| &mut o.create_role),
