@@ -471,10 +471,10 @@ impl Binder<'_> {
                 ordinality: false,
             },
         };
-        match relation.kind {
-            RelationKind::Table => self.reads(relation),
-            RelationKind::Sequence(_) => self.others_read.push(Arc::clone(relation)),
-            _ => {}
+        if matches!(source, Source::Table(_)) {
+            self.reads(relation);
+        } else if matches!(relation.kind, RelationKind::Sequence(_)) {
+            self.others_read.push(Arc::clone(relation));
         }
         self.relation_item(relation, source, alias, frozen)
     }

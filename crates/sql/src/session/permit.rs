@@ -18,7 +18,7 @@ use super::statement::CachedPlan;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
-use crate::parse::{Parsed, StatementKind};
+use crate::parse::{Parsed, StatementKind, ViewCommand};
 use crate::plan::{Command, Planned};
 use crate::role::{CHECKPOINT, READ_ALL_DATA, READ_ALL_SETTINGS, Role, Roles, WRITE_ALL_DATA};
 use crate::value::Oid;
@@ -55,6 +55,7 @@ fn kind(relation: &Relation) -> &'static str {
     match relation.kind {
         RelationKind::Sequence(_) => "sequence",
         RelationKind::View(_) => "view",
+        RelationKind::Materialized(..) => "materialized view",
         _ => "table",
     }
 }
@@ -293,12 +294,12 @@ impl Session {
                 }
                 Ok(())
             }
-            (_, statement) => Err(self.refusal(statement, &catalog)),
+            _ => Err(self.refusal(parsed, &catalog)),
         }
     }
 
     /// Why a role that is no superuser may not do this, as PostgreSQL says it.
-    fn refusal(&self, statement: &ast::Statement, catalog: &Catalog) -> SqlError {
+    fn refusal(&self, parsed: &Parsed, catalog: &Catalog) -> SqlError {
         use ast::Statement as S;
         let schema = |name: &ast::ObjectName| {
             let (schema, _) = calls::name_parts(name).unwrap_or_default();
@@ -322,14 +323,24 @@ impl Session {
             )),
             Err(error) => error,
         };
-        match statement {
+        if let StatementKind::View(command) = &parsed.kind {
+            return match &**command {
+                ViewCommand::Create(create) => schema(&create.name),
+                ViewCommand::Alter(alter) => owner(&alter.alter.name),
+                ViewCommand::Refresh { name, .. } => owner(name),
+            };
+        }
+        match &*parsed.statement {
             S::CreateTable(table) => schema(&table.name),
-            S::CreateView(view) => schema(&view.name),
             S::CreateSequence { name, .. } => schema(name),
             S::CreateIndex(index) => owner(&index.table_name),
             S::AlterTable(alter) => owner(&alter.name),
             S::Drop {
-                object_type: ast::ObjectType::Table | ast::ObjectType::Sequence,
+                object_type:
+                    ast::ObjectType::Table
+                    | ast::ObjectType::Sequence
+                    | ast::ObjectType::View
+                    | ast::ObjectType::MaterializedView,
                 names,
                 ..
             } if !names.is_empty() => owner(&names[0]),
