@@ -3,7 +3,7 @@
 //! Owns: the list of the shapes met by this process. A type's modifier says which one it is: 0 and up are positions in the
 //! list, -1 is a record of which nothing is known. A record's value is an array of its fields whose element type is `record`.
 //!
-//! Invariants: one shape has one modifier; the list only grows, to [`SHAPES_MAX`] at most.
+//! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
 use super::text_io::{OutputStyle, is_space, output};
 use super::{Array, Datum, Oid, SqlType, binary_io, oid};
