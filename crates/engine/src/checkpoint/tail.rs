@@ -93,12 +93,12 @@ impl Checkpoint {
             }
         }
         if !lost.is_empty() {
-            // Folded, they are in the order of their slots.
-            for (csn, record) in tail.records() {
-                let slot = (record.rid().0 % CHUNK_SLOTS as u64) as usize;
-                if let Record::Update { delta, .. } = record
-                    && lost.contains(slot)
-                {
+            // One for each row, but not in the order of their slots where there was nothing to fold.
+            for slot in lost.iter() {
+                let of_slot = |(_, record): &(_, Record<'_>)| {
+                    record.rid().0 % CHUNK_SLOTS as u64 == slot as u64
+                };
+                if let Some((csn, Record::Update { delta, .. })) = tail.records().find(of_slot) {
                     let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
                     self.pages.change(slot as u16, csn, delta, writer)?;
                 }

@@ -206,6 +206,7 @@ fn a_damaged_page_under_a_tail_costs_its_own_rows() {
             open(&home, u64::MAX)
         };
         // The log: changed, deleted, deleted and used again, new.
+        update(&place, 10, NEW);
         update(&place, 3, NEW);
         delete(&place, 6);
         delete(&place, 4);
@@ -217,7 +218,7 @@ fn a_damaged_page_under_a_tail_costs_its_own_rows() {
         delete(&place, 8);
         let mut expected: BTreeMap<u64, Option<i64>> =
             (0..count).map(|rid| (rid, Some(rid as i64))).collect();
-        expected.extend([(3, Some(NEW)), (8, None)]);
+        expected.extend([(3, Some(NEW)), (10, Some(NEW)), (8, None)]);
         expected.extend([again, added, last].map(|rid| (rid, Some(NEW + 3))));
 
         let mut place = crash_with(place, &damaged);
