@@ -312,11 +312,21 @@ fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
             Err(error) => return Err(format!("{variable}: {}", error.fields().message)),
         }
     }
-    if config.listen.ip().is_loopback() || store.roles().has_password_login() {
+    let roles = store.roles();
+    let suffices = match config.hba {
+        // Without rules whoever comes by this machine, a proxy of others too, is trusted as long as the superuser has none.
+        None => roles.has_superuser_password(),
+        Some(_) => roles.has_password_login(),
+    };
+    if config.listen.ip().is_loopback() || suffices {
         return Ok(());
     }
+    let who = match config.hba {
+        None => "the superuser has no password, and there are no rules ([[hba]])",
+        Some(_) => "no role that may log in has a password",
+    };
     Err(format!(
-        "listen: {} is not a loopback address, and no role that may log in has a password, so nobody could prove who they are; start with {variable} set, which gives the superuser its first password, or listen on 127.0.0.1 and say ALTER ROLE postgres PASSWORD '...'",
+        "listen: {} is not a loopback address, and {who}, so nobody could prove who they are; start with {variable} set, which gives the superuser its first password, or listen on 127.0.0.1 and say ALTER ROLE postgres PASSWORD '...'",
         config.listen
     ))
 }

@@ -323,6 +323,9 @@ impl Drop for Wait<'_> {
     }
 }
 
+/// The most that one session holds: PostgreSQL has room for some 6,400 in all, by default.
+const LOCKS_MAX: usize = 10_000;
+
 /// Locks of one session.
 #[derive(Default)]
 pub(super) struct Holdings {
@@ -372,6 +375,13 @@ impl Advisor<'_> {
             "xact_lock" => true,
             _ => return Ok(None),
         };
+        if self.holdings.len() >= LOCKS_MAX {
+            return Err(
+                SqlError::new(SqlState::OUT_OF_MEMORY, "out of shared memory").hint(format!(
+                    "A session holds at most {LOCKS_MAX} advisory locks."
+                )),
+            );
+        }
         let taken = self.locks.take(key, self.pid, mode);
         if taken {
             self.holdings
@@ -407,6 +417,10 @@ impl Advisor<'_> {
 }
 
 impl Holdings {
+    fn len(&self) -> usize {
+        self.session.len() + self.transaction.len() + self.wanted.len()
+    }
+
     fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
         match level {
             Some(level) => self.transaction.push((key, mode, level)),

@@ -33,6 +33,8 @@ const NAME_BYTES_MAX: usize = 63;
 const PAYLOAD_BYTES_MAX: usize = 7999;
 /// What may wait for one session's client.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// What one that a transaction has asked for takes besides its texts.
+const NOTIFICATION_BYTES: usize = 160;
 
 /// A message, as a listener's client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +217,8 @@ pub(super) struct Asked {
     wishes: Vec<(usize, Wish)>,
     notifications: Vec<(usize, Arc<str>, Arc<str>)>,
     known: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// About what they take; not less after a ROLLBACK TO.
+    bytes: usize,
     /// Channels that the session listens to.
     listening: BTreeSet<Arc<str>>,
 }
@@ -234,6 +238,13 @@ impl Asked {
         }
         let message: (Arc<str>, Arc<str>) = (channel.into(), payload.into());
         if self.known.insert(message.clone()) {
+            self.bytes += NOTIFICATION_BYTES + channel.len() + payload.len();
+            if self.bytes > WAITING_BYTES_MAX {
+                return Err(SqlError::new(
+                    SqlState::PROGRAM_LIMIT_EXCEEDED,
+                    "too many notifications in a transaction",
+                ));
+            }
             self.notifications.push((level, message.0, message.1));
         }
         Ok(())
@@ -252,6 +263,7 @@ impl Asked {
         self.wishes.clear();
         self.notifications.clear();
         self.known.clear();
+        self.bytes = 0;
     }
 
     pub(super) fn rolled_back_to(&mut self, index: usize) {
@@ -467,6 +479,11 @@ mod tests {
             "what was rolled back can be said again"
         );
         assert!(asked.notify("", "a", 0).is_err());
+        let payload = "x".repeat(7_990);
+        let all = (0..100_000).find(|n| asked.notify("c", &format!("{n}{payload}"), 0).is_err());
+        assert!(all.is_some_and(|n| n < 9_000), "{all:?}");
+        asked.rolled_back();
+        asked.notify("c", "again", 0).unwrap();
         assert!(asked.notify("c", &"x".repeat(8000), 0).is_err());
         assert!(asked.notify("c", &"x".repeat(7999), 0).is_ok());
     }
