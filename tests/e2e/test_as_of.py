@@ -200,6 +200,7 @@ def test_when_the_setting_takes_effect(private_server):
             assert "logstead.as_of" in error.diag.message_hint
     # A session may begin with it.
     # Before the session had any transaction.
+    private_server.execute("CHECKPOINT")
     for value in ("now", "tomorrow"):
         with private_server.connect(autocommit=True) as connection:
             connection.execute(f"SET logstead.as_of = '{value}'")
