@@ -243,9 +243,17 @@ impl ChunkLoader {
                 continue;
             };
             // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
+            let is_settled = self.newest.has_tails();
             let tail = rows.tails.get(number);
             let stored = self.newest.of(rows);
             if tail.is_some() && stored.publication > 0 {
+                if is_settled {
+                    // No checkpoint has it, nor the pages that it is to be put over.
+                    return Err(FaultError::Damaged(format!(
+                        "chunk {number} of table {} is gone: the table was dropped",
+                        rows.table
+                    )));
+                }
                 // It is about to go: these pages have it.
                 std::thread::yield_now();
                 continue;

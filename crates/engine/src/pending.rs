@@ -7,7 +7,8 @@
 //! Invariants:
 //! - P1 A chunk with a tail is absent, and CHANGED or WRITING ([`crate::version`]). So it is not evicted, which needs a present one; and no checkpoint
 //!   leaves it as it is: whoever takes one puts the tail over the chunk's older rows aside, and writes what comes of it; nobody has to bring it in for that, and it
-//!   needs no room. When the first checkpoint of a life is published, all tails go.
+//!   needs no room. When the first checkpoint of a life is published, all tails go, but for those of tables that were dropped before: these are over no
+//!   pages any more, and nobody is given their rows.
 //! - P2 A tail is put over the pages of the checkpoint that the start has loaded, and no other, once: it is taken away under the lock under which the rows come
 //!   in ([`Tails::bring`]), by whom they come from, or, after a publication, under the lock under which is noted what that has of the chunk ([`Tails::written`]). Who comes with rows
 //!   read before finds that the tail has gone, and reads again.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
     Applied, Chain, Directory, Finished, KeptRecord, Ledger, Limits, NewCheckpoint, ObjectId,
@@ -33,7 +34,11 @@ pub(crate) struct Base {
 }
 
 /// The newest published checkpoint, for those who do not take any.
-pub(crate) struct Newest(Mutex<Stored>);
+pub(crate) struct Newest {
+    stored: Mutex<Stored>,
+    /// A checkpoint of this life is published, and the log's tails that it has are gone: one that is still there is of a table that was dropped before.
+    has_tails: AtomicBool,
+}
 
 /// A published checkpoint.
 #[derive(Clone)]
@@ -48,13 +53,30 @@ pub(crate) struct Stored {
 }
 
 impl Newest {
+    fn new(stored: Stored) -> Newest {
+        Newest {
+            stored: Mutex::new(stored),
+            has_tails: AtomicBool::new(false),
+        }
+    }
+
     /// It, as of now. Its objects may be removed as soon as a newer one is published.
     pub(crate) fn get(&self) -> Stored {
-        self.0.lock().clone()
+        self.stored.lock().clone()
     }
 
     pub(crate) fn csn(&self) -> Csn {
-        self.0.lock().csn
+        self.stored.lock().csn
+    }
+
+    /// The tails of all chunks that it has are gone.
+    pub(super) fn set_has_tails(&self) {
+        self.has_tails.store(true, Ordering::SeqCst);
+    }
+
+    /// Is a tail that is found after this in no checkpoint, and never will be? Its table was dropped before the first checkpoint of this life.
+    pub(crate) fn has_tails(&self) -> bool {
+        self.has_tails.load(Ordering::SeqCst)
     }
 
     /// Where the chunks of these rows, and the leaves of their indexes, are read from: the newest as of now, or, if they are of the past, what they were made from. The one place that
@@ -69,7 +91,7 @@ impl Newest {
     }
 
     fn is_newer(&self, stored: &Stored) -> bool {
-        self.0.lock().publication != stored.publication
+        self.stored.lock().publication != stored.publication
     }
 
     /// Another checkpoint of the same home; the nodes of directories are cached together.
@@ -77,7 +99,7 @@ impl Newest {
         Stored {
             publication: u64::MAX,
             csn: record.csn,
-            directory: self.0.lock().directory.at(record.root),
+            directory: self.stored.lock().directory.at(record.root),
         }
     }
 }
@@ -137,7 +159,7 @@ impl Base {
             directory: directory.clone(),
         };
         Ok(Base {
-            newest: Arc::new(Newest(Mutex::new(stored))),
+            newest: Arc::new(Newest::new(stored)),
             home,
             database,
             keeper,
@@ -300,7 +322,7 @@ impl Base {
         report.bytes_live = live;
         report.taken_at_micros = published.record.taken_at_micros;
         self.directory = made.directory;
-        let mut newest = self.newest.0.lock();
+        let mut newest = self.newest.stored.lock();
         *newest = Stored {
             publication: newest.publication + 1,
             csn: published.record.csn,
@@ -363,10 +385,10 @@ mod tests {
             csn: Csn(7),
             directory: Directory::open(home, None),
         };
-        let newest = Newest(Mutex::new(stored.clone()));
+        let newest = Newest::new(stored.clone());
         assert!(!newest.is_newer(&stored));
         stored.publication = 1;
-        *newest.0.lock() = stored.clone();
+        *newest.stored.lock() = stored.clone();
         assert!(!newest.is_newer(&stored));
         stored.publication = 0;
         assert!(newest.is_newer(&stored), "the same CSN, other objects");

@@ -564,6 +564,9 @@ impl Checkpoint {
                 chunk.end_writing(false);
             }
         }
+        if let Some(base) = &self.base {
+            base.shared().set_has_tails();
+        }
         self.report.took.publishing = self.lap();
         self.report.written = true;
         let inner = self.engine.inner();

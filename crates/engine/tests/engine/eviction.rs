@@ -56,14 +56,14 @@ pub(crate) fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
 }
 
 impl Place {
-    pub(crate) fn new() -> Place {
-        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(8 << 20));
-        open(&home, u64::MAX)
-    }
-
     /// With rows 0 to `count`, whose rids are their keys, in a checkpoint.
     pub(crate) fn saved(count: i64) -> Place {
-        let place = Place::new();
+        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(8 << 20));
+        Place::saved_in(&home, count)
+    }
+
+    pub(crate) fn saved_in(home: &Arc<dyn LogHome>, count: i64) -> Place {
+        let place = open(home, u64::MAX);
         let mut txn = place.begin();
         for key in 0..count {
             let rid = txn.insert(&place.table, &row(key, 100)).expect("insert");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use logstead_engine::{FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Txn, WriteError};
 
-use crate::eviction::{Place, of_bytes, open};
+use crate::eviction::{Place, TABLE, of_bytes, open};
 use crate::room::noise;
 use crate::world::{block_on, column, commit};
 
@@ -265,5 +265,22 @@ fn a_damaged_page_under_a_tail_costs_its_own_rows() {
         place.checkpoint();
         let stats = place.engine.checkpoint_stats();
         assert_eq!(stats.damaged_chunks, 0, "{stats:?}");
+    }
+}
+
+/// A table is dropped before a checkpoint has what the log says of it: who still has it is told so, and does not wait for a checkpoint that never comes.
+#[test]
+fn a_row_of_a_dropped_table_is_not_waited_for() {
+    let (memory, home) = home();
+    let place = Place::saved_in(&home, CHUNK as i64);
+    update(&place, 3, 7);
+    crash(place, &memory);
+    let place = open(&home, u64::MAX);
+    assert_eq!(place.engine.chunk_counts().with_tails, 1);
+    place.engine.drop_table(TABLE);
+    place.checkpoint();
+    for rid in [3, 4] {
+        let told = look(&place, rid).expect_err("no checkpoint has it");
+        assert!(told.to_string().contains("dropped"), "{told}");
     }
 }
