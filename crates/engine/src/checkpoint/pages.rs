@@ -65,10 +65,16 @@ impl Pages {
         reader: &mut PageReader,
         go_on: impl Fn() -> bool,
     ) -> Result<(), FaultError> {
+        let mut before = None;
         while go_on()
             && let Some(low) = index.first_late_leaf()
         {
+            if before.as_ref() == Some(&low) {
+                // Somebody else brings it in just now.
+                std::thread::yield_now();
+            }
             self.load_leaf(table, index, &low, reader)?;
+            before = Some(low);
         }
         Ok(())
     }

@@ -15,6 +15,9 @@
 //! Tiles are divided by short fences ([`FENCE_BYTES_MAX`]). Leaves with a longer one count as changed for ever (`crate::tree::tiles`), so all between two short
 //! fences are given by every walk, one after the other, and become one tile.
 //!
+//! An index with entries that wait for a leaf that is damaged ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
+//! tiles are not to be used ([`NOT_RESTORED`]), and the next start builds it from rows. So is the damage mended; it does not cost the checkpoint.
+//!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
 
 use std::collections::BTreeSet;
@@ -26,6 +29,7 @@ use logstead_types::{IndexId, TableId};
 
 use super::CheckpointError;
 use super::take::Checkpoint;
+use crate::absent::FaultError;
 use crate::index::{ChangedLeaves, Index};
 use crate::memory::{Charge, Memory, footprint};
 use crate::table::Table;
@@ -204,9 +208,25 @@ impl Checkpoint {
         let index = &indexed.index;
         if indexed.walk.is_none() {
             // A walk passes over what is absent.
-            let shared = &self.engine.inner().pages;
+            let inner = self.engine.inner();
+            let (shared, stopping) = (&inner.pages, &inner.checkpoints.stopping);
             let reader = self.loads.get_or_insert_with(|| shared.reader());
-            shared.load_late_leaves(indexed.table, index, reader, || true)?;
+            let go_on = || !stopping.load(Ordering::Relaxed);
+            match shared.load_late_leaves(indexed.table, index, reader, go_on) {
+                Ok(()) if go_on() => {}
+                Ok(()) => return Err(CheckpointError::Stopped),
+                Err(FaultError::Damaged(what)) => {
+                    indexed.keys = NOT_RESTORED;
+                    if index.is_damaged_for_the_first_time() {
+                        tracing::error!(
+                            "{what}: what is there alone of index {} cannot be read, and the log has added entries to it since; the next start builds that index from rows",
+                            index.id()
+                        );
+                        inner.checkpoints.stats.lock().last_damage = Some(what);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         let walk = indexed.walk.get_or_insert_with(|| index.changed_leaves());
         let Some(mut tile) = walk.next() else {

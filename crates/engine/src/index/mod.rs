@@ -107,6 +107,8 @@ pub struct Index {
     attached: AtomicU64,
     /// Every snapshot finds through it all that it sees.
     complete: AtomicBool,
+    /// A checkpoint has met a leaf of it that is damaged, and said so.
+    damage_told: AtomicBool,
 }
 
 impl fmt::Debug for Index {
@@ -141,6 +143,7 @@ impl Index {
             rows,
             attached: AtomicU64::new(u64::MAX),
             complete: AtomicBool::new(false),
+            damage_told: AtomicBool::new(false),
         }
     }
 
@@ -160,6 +163,11 @@ impl Index {
 
     pub(crate) fn set_complete(&self) {
         self.complete.store(true, Ordering::SeqCst);
+    }
+
+    /// A leaf of it cannot be read. False: that was noted before.
+    pub(crate) fn is_damaged_for_the_first_time(&self) -> bool {
+        !self.damage_told.swap(true, Ordering::Relaxed)
     }
 
     /// How its keys are made; see [`KeyExtractor::keys`].

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use logstead_engine::{Guard, IndexCursor, Rid, RowRef, WriteError};
 
@@ -331,4 +332,67 @@ fn random_lives_lose_nothing() {
         kept > 20 && first_checkpoints > 2,
         "{kept}, {first_checkpoints}"
     );
+}
+
+/// A tile is damaged for which entries of the log wait: the checkpoint is taken all the same, and the next start builds the index from rows, as long as one of them
+/// was taken in that state.
+#[test]
+fn a_damaged_tile_under_the_tail_costs_no_checkpoint() {
+    const ROWS: i64 = 2_000;
+    let mut met = 0;
+    // Somewhere among the tiles: that is behind the rows, and before the directory's nodes.
+    for eighth in 2..7 {
+        let place = Place::with(&KINDS[..1]);
+        let mut model = Model::new();
+        for first in (0..ROWS).step_by(20) {
+            model.extend(fill(&place, first, first + 19));
+        }
+        place.engine.checkpoint().expect("taken");
+        let objects = place.home.objects().expect("listed");
+        let largest = objects.iter().max_by_key(|info| info.size_bytes);
+        let largest = *largest.expect("some");
+        for key in (19..ROWS).step_by(20) {
+            model.extend(fill(&place, key, key + 1));
+        }
+        place.flush();
+        let (memory, home) = place.stop();
+        let mut bytes = vec![0; largest.size_bytes as usize];
+        home.read_object(largest.id, 0, &mut bytes).expect("read");
+        let whole = bytes.clone();
+        let at = bytes.len() / 8 * eighth;
+        bytes[at] ^= 0x20;
+        let put = |bytes: &[u8]| {
+            home.remove_object(largest.id).expect("removed");
+            home.put_object(largest.id, bytes).expect("stored");
+        };
+        put(&bytes);
+        let mut place = Place::over(memory, Arc::clone(&home), &KINDS[..1]);
+        assert_eq!(place.restored, 1);
+        let index = place.index(KINDS[0].0);
+        assert!(index.late_entry_count() > 0);
+        place.engine.checkpoint().expect("taken");
+        if index.late_entry_count() == 0 {
+            continue;
+        }
+        drop(index);
+        met += 1;
+        let told = place.engine.checkpoint_stats().last_damage.expect("told");
+        assert!(told.contains(&format!("index {}", KINDS[0].0)), "{told}");
+        // What is written now, and what was before, is there after a start.
+        model.extend(fill(&place, 6 * ROWS, 6 * ROWS + 3));
+        for life in 0..2 {
+            place.flush();
+            let (memory, home) = place.stop();
+            place = Place::over(memory, home, &KINDS[..1]);
+            assert_eq!(
+                place.restored, life,
+                "first from rows, then as it was stored"
+            );
+            place.verify_kinds(&model, &KINDS[..1]);
+            place.engine.checkpoint().expect("taken");
+            assert_eq!(place.engine.checkpoint_stats().last_damage, None);
+        }
+        put(&whole);
+    }
+    assert!(met > 1, "{met}");
 }
