@@ -179,8 +179,8 @@ pub struct ObjectWriter<'a> {
     written: Written,
     /// Every number it was given.
     own: Vec<ObjectId>,
-    /// An object could not be stored: all of them are given up.
-    failed: bool,
+    /// An object could not be stored, and why: all of them are given up. Whoever goes on hears the same.
+    failed: Option<HomeError>,
 }
 
 impl<'a> ObjectWriter<'a> {
@@ -200,7 +200,7 @@ impl<'a> ObjectWriter<'a> {
             buffer: Vec::new(),
             written: Written::default(),
             own: Vec::new(),
-            failed: false,
+            failed: None,
         }
     }
 
@@ -230,9 +230,7 @@ impl<'a> ObjectWriter<'a> {
         if !self.buffer.is_empty() && self.buffer.len() + frame.len() > self.object_bytes {
             self.store()?;
         }
-        if self.failed {
-            return Err(CheckpointError::Misuse("a writer that has failed"));
-        }
+        self.unless_failed()?;
         let object = match self.id {
             Some(id) => id,
             None => {
@@ -260,7 +258,15 @@ impl<'a> ObjectWriter<'a> {
         self.written.bytes + self.buffer.len() as u64
     }
 
+    fn unless_failed(&self) -> Result<(), CheckpointError> {
+        match &self.failed {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(()),
+        }
+    }
+
     fn store(&mut self) -> Result<(), CheckpointError> {
+        self.unless_failed()?;
         let Some(id) = self.id.take() else {
             return Ok(());
         };
@@ -269,7 +275,7 @@ impl<'a> ObjectWriter<'a> {
             self.ledger.sweep(&*self.home);
         }
         if let Err(error) = self.home.put_object(id, &self.buffer) {
-            self.failed = true;
+            self.failed = Some(error.clone());
             if matches!(error, HomeError::Conflict(_)) {
                 self.own.retain(|own| *own != id);
             }
