@@ -353,6 +353,11 @@ impl Binder<'_> {
             )
             .at(at));
         }
+        if distinct {
+            for arg in &coerced {
+                super::select::groupable(arg.ty(), at)?;
+            }
+        }
         let mut order = Vec::new();
         for clause in &list.clauses {
             match clause {

@@ -3,7 +3,7 @@
 use super::aggregate::same;
 use super::names::fold_ident;
 use super::query::Output;
-use super::select::sortable;
+use super::select::groupable;
 use super::{Binder, Clause, ColId, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -190,7 +190,7 @@ impl Binder<'_> {
                 )
                 .at(at));
             }
-            sortable(bound.ty(), at)?;
+            groupable(bound.ty(), at)?;
             let known = keys.iter().position(|(_, key)| same(key, &bound));
             let key = match known {
                 Some(key) => key,

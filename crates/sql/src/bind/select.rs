@@ -369,7 +369,7 @@ impl Binder<'_> {
             None | Some(ast::Distinct::All) => Ok(Distinct::No),
             Some(ast::Distinct::Distinct) => {
                 for output in outputs {
-                    sortable(output.column.ty, None)?;
+                    groupable(output.column.ty, None)?;
                 }
                 let foreign = order.iter().any(|key| match &key.expr {
                     Expr::Column(id, _) => !outputs.iter().any(|o| o.id == *id),
@@ -638,9 +638,29 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
     }
 }
 
+/// json has neither equality nor order: its values are texts, of which several say the same.
+fn is_json(ty: SqlType) -> bool {
+    matches!(ty.oid, oid::JSON | oid::JSON_ARRAY)
+}
+
+/// 42883 for types without an equality.
+pub(super) fn groupable(ty: SqlType, at: Option<usize>) -> Result<()> {
+    if is_json(ty) {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!(
+                "could not identify an equality operator for type {}",
+                info::format_type(ty)
+            ),
+        )
+        .at(at));
+    }
+    sortable(ty, at)
+}
+
 /// 42883 for types without an order.
 pub(super) fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if ty.oid == oid::RECORD || ty.oid == oid::VOID {
+    if ty.oid == oid::RECORD || ty.oid == oid::VOID || is_json(ty) {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(

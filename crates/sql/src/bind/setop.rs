@@ -187,7 +187,11 @@ impl Binder<'_> {
             let mut types = Vec::with_capacity(l.len());
             for (i, (l, r)) in l.iter().zip(&r).enumerate() {
                 let at = self.item_at(right_ast, i);
-                types.push(self.common(&[(*l, None), (*r, at)], word)?);
+                let ty = self.common(&[(*l, None), (*r, at)], word)?;
+                if !(all && kind == SetOpKind::Union) {
+                    super::select::groupable(ty, at)?;
+                }
+                types.push(ty);
             }
             let left_plan = self.finish_as(left, &types)?;
             let right_plan = self.finish_as(right, &types)?;

@@ -144,12 +144,8 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
             };
             return found.ok_or_else(|| undefined(data_type));
         }
-        T::JSON | T::JSONB => {
-            return Err(SqlError::unsupported(format!(
-                "type {}",
-                data_type.to_string().to_lowercase()
-            )));
-        }
+        T::JSON => oid::JSON,
+        T::JSONB => oid::JSONB,
         T::Time(_, _) => return Err(SqlError::unsupported("type time with time zone")),
         T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => {
             return Err(SqlError::unsupported("type bit"));

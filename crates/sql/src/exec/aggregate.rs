@@ -373,10 +373,12 @@ impl Cell {
         }
         let Some(kept) = &mut self.kept else {
             // Only values that hold memory can make a state grow.
-            let growing = args
-                .iter()
-                .any(|arg| matches!(arg, Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_)))
-                || call.aggregate.name == "array_agg";
+            let growing = args.iter().any(|arg| {
+                matches!(
+                    arg,
+                    Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_) | Datum::Jsonb(_)
+                )
+            }) || call.aggregate.name == "array_agg";
             if !growing {
                 self.state.add(&args)?;
                 return Ok(0);

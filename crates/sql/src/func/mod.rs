@@ -10,6 +10,7 @@ mod datetime;
 mod digests;
 mod encodings;
 mod format;
+mod json;
 mod keywords;
 mod math;
 mod numbers;

@@ -32,7 +32,7 @@ macro_rules! arith {
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
                 .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -47,7 +47,7 @@ macro_rules! divide {
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
                 .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -59,7 +59,7 @@ macro_rules! modulo {
         |a| match a {
             [Datum::$v(_), Datum::$v(0)] => Err(super::numbers::division_by_zero()),
             [Datum::$v(x), Datum::$v(y)] => Ok(Datum::$v(x.wrapping_rem(*y))),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -70,7 +70,7 @@ macro_rules! compared {
     ($f:ident) => {
         |a| match a {
             [x, y] => Ok(Datum::Bool(crate::value::compare(x, y).$f())),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -83,7 +83,7 @@ macro_rules! compared_blank {
             [x, y] => Ok(Datum::Bool(
                 crate::value::compare_as(crate::value::oid::BPCHAR, x, y).$f(),
             )),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -94,7 +94,7 @@ macro_rules! bits {
     ($v:ident, $op:tt) => {
         |a| match a {
             [Datum::$v(x), Datum::$v(y)] => Ok(Datum::$v(x $op y)),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -105,7 +105,7 @@ macro_rules! shift {
     ($v:ident, $f:ident) => {
         |a| match a {
             [Datum::$v(x), Datum::Int4(n)] => Ok(Datum::$v(x.$f(*n as u32))),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }
@@ -120,7 +120,7 @@ macro_rules! pick {
             } else {
                 y.clone()
             }),
-            _ => Err(super::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_args(a)),
         }
     };
 }

@@ -5,7 +5,7 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, table_casts, table_functions, table_operator_functions,
+    Aggregate, CastContext, Function, json, table_casts, table_functions, table_operator_functions,
     table_operators,
 };
 use crate::value::{Oid, SqlType, info, oid};
@@ -63,6 +63,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .iter()
         .chain(table_operator_functions::FUNCTIONS)
         .chain(table_casts::FUNCTIONS)
+        .chain(json::table::FUNCTIONS)
 }
 
 fn registry() -> &'static Registry {

@@ -228,4 +228,13 @@ pub(super) static CASTS: &[CastRow] = &[
     c(REGROLE, INT8, 1288, Assignment, false),
     c(REGROLE, INT4, 9002, Assignment, false),
     c(REGROLE, OID, 0, Implicit, false),
+    c(JSON, JSONB, 0, Assignment, true),
+    c(JSONB, JSON, 0, Assignment, true),
+    c(JSONB, BOOL, 3556, Explicit, false),
+    c(JSONB, NUMERIC, 3449, Explicit, false),
+    c(JSONB, INT2, 3450, Explicit, false),
+    c(JSONB, INT4, 3451, Explicit, false),
+    c(JSONB, INT8, 3452, Explicit, false),
+    c(JSONB, FLOAT4, 3453, Explicit, false),
+    c(JSONB, FLOAT8, 2580, Explicit, false),
 ];

@@ -422,4 +422,10 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(2977, ">=", UUID, UUID, BOOL, 2957, 2976, 2974),
     o(3315, "<>", XID, XID, BOOL, 3308, 3315, 352),
     o(3877, "^@", TEXT, TEXT, BOOL, 3696, 0, 0),
+    o(3240, "=", JSONB, JSONB, BOOL, 4043, 3240, 3241),
+    o(3241, "<>", JSONB, JSONB, BOOL, 4038, 3241, 3240),
+    o(3242, "<", JSONB, JSONB, BOOL, 4039, 3243, 3245),
+    o(3243, ">", JSONB, JSONB, BOOL, 4040, 3242, 3244),
+    o(3244, "<=", JSONB, JSONB, BOOL, 4041, 3245, 3243),
+    o(3245, ">=", JSONB, JSONB, BOOL, 4042, 3244, 3242),
 ];

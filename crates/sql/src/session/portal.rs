@@ -100,6 +100,7 @@ fn datum_bytes(datum: &Datum) -> usize {
         + match datum {
             Datum::Text(text) => text.len(),
             Datum::Bytea(bytes) => bytes.len(),
+            Datum::Jsonb(json) => json.bytes().len(),
             _ => 0,
         }
 }

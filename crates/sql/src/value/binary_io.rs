@@ -4,10 +4,13 @@
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, Interval, calendar, info};
+use super::{Array, Datum, Interval, calendar, info, json};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
+
+/// The only version of jsonb's wire form.
+const JSONB_VERSION: u8 = 1;
 
 fn bad_length() -> SqlError {
     SqlError::new(
@@ -73,6 +76,20 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
                 );
             }
             Datum::text(t)
+        }
+        oid::JSON => {
+            let t = text(b)?;
+            json::text::parse(t, false)?;
+            Datum::text(t)
+        }
+        oid::JSONB => {
+            let (version, rest) = b.split_first().ok_or_else(too_short)?;
+            if *version != JSONB_VERSION {
+                return Err(SqlError::internal(format!(
+                    "unsupported jsonb version number {version}"
+                )));
+            }
+            Datum::Jsonb(json::Jsonb::parse(text(rest)?)?)
         }
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
         oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
@@ -346,6 +363,10 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.months.to_be_bytes());
         }
         Datum::Numeric(n) => numeric_output(n, out),
+        Datum::Jsonb(j) => {
+            out.push(JSONB_VERSION);
+            j.view().write(out);
+        }
         Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out),
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);

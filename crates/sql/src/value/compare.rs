@@ -55,6 +55,7 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         }
         (Uuid(x), Uuid(y)) => x.cmp(y),
         (Interval(x), Interval(y)) => x.span().cmp(&y.span()),
+        (Jsonb(x), Jsonb(y)) => x.view().compare(y.view()),
         (Array(x), Array(y)) => compare_arrays(x, y),
         _ => rank(a).cmp(&rank(b)),
     }
@@ -88,7 +89,8 @@ fn rank(d: &Datum) -> u8 {
         Uuid(_) => 12,
         Interval(_) => 13,
         Array(_) => 14,
-        Null => 15,
+        Jsonb(_) => 15,
+        Null => 16,
     }
 }
 
@@ -142,6 +144,7 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
         Uuid(v) => h.write(&**v),
         Interval(v) => h.write_i128(v.span()),
+        Jsonb(v) => v.view().hash(h),
         Array(v) => {
             h.write_usize(v.items.len());
             for item in &v.items {

@@ -75,7 +75,7 @@ fn integer(v: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&((v as u64) ^ (1 << 63)).to_be_bytes());
 }
 
-fn bytes(b: &[u8], out: &mut Vec<u8>) {
+pub(super) fn bytes(b: &[u8], out: &mut Vec<u8>) {
     for &c in b {
         out.push(c);
         if c == 0 {
@@ -123,6 +123,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes())
         }
         Datum::Numeric(n) => numeric(n, out),
+        Datum::Jsonb(j) => j.view().write_key(out),
         Datum::Array(a) => {
             let element = if a.element != 0 {
                 a.element
@@ -139,7 +140,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
 }
 
 /// Class byte, exponent, digits in pairs (1..=100), a zero at the end; all but the class inverted for negative values.
-fn numeric(n: &Numeric, out: &mut Vec<u8>) {
+pub(super) fn numeric(n: &Numeric, out: &mut Vec<u8>) {
     let class = match n {
         Numeric::NegInfinity => 0,
         Numeric::Infinity => 4,

@@ -8,6 +8,7 @@ pub mod calendar;
 pub mod compare;
 pub mod datetime;
 pub mod info;
+pub mod json;
 pub mod key;
 pub mod numeric;
 mod numeric_math;
@@ -18,6 +19,7 @@ mod types;
 
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
 pub use info::{TypeInfo, format_type};
+pub use json::Jsonb;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
 pub use types::{Oid, SqlType, oid};
@@ -47,7 +49,7 @@ pub enum Datum {
     Oid(u32),
     /// "char": one byte
     Char(u8),
-    /// text, varchar, char(n) (blank-padded to n), name, unknown literals: valid UTF-8
+    /// text, varchar, char(n) (blank-padded to n), name, json, unknown literals: valid UTF-8
     Text(Arc<str>),
     /// numeric, boxed to keep the enum small
     Numeric(Box<Numeric>),
@@ -65,6 +67,8 @@ pub enum Datum {
     Uuid(Box<[u8; 16]>),
     /// interval, boxed
     Interval(Box<Interval>),
+    /// jsonb
+    Jsonb(Jsonb),
     /// one-dimensional array (also int2vector and oidvector)
     Array(Arc<Array>),
 }
@@ -180,6 +184,14 @@ impl Datum {
         }
     }
 
+    /// The jsonb inside.
+    pub fn as_jsonb(&self) -> Result<json::View<'_>> {
+        match self {
+            Datum::Jsonb(j) => Ok(j.view()),
+            _ => Err(self.mismatch("Jsonb")),
+        }
+    }
+
     /// The numeric inside.
     pub fn as_numeric(&self) -> Result<&Numeric> {
         match self {
@@ -236,6 +248,7 @@ pub fn size_bytes(d: &Datum) -> usize {
     24 + match d {
         Datum::Text(s) => s.len() + 16,
         Datum::Bytea(b) => b.len() + 16,
+        Datum::Jsonb(j) => j.bytes().len() + 16,
         Datum::Numeric(_) => 48,
         Datum::Uuid(_) | Datum::Interval(_) => 16,
         Datum::Array(a) => 48 + a.items.iter().map(size_bytes).sum::<usize>(),

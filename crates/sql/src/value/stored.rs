@@ -1,14 +1,15 @@
 //! The stored form of a value inside a row: compact, self-contained per column, little-endian.
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
-//! and the mantissa's shortest two's complement; interval is months, days, microseconds; an array is element OID, lower bound,
+//! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
+//! [`super::json`]; an array is element OID, lower bound,
 //! count, then per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, Interval, binary_io, info};
+use super::{Array, Datum, Interval, Jsonb, binary_io, info, json};
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.micros.to_le_bytes());
         }
         Datum::Numeric(n) => encode_numeric(n, out),
+        Datum::Jsonb(j) => out.extend_from_slice(j.bytes()),
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -57,7 +59,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
     }
 }
 
-fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
+pub(super) fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
     match n {
         Numeric::NaN => out.extend_from_slice(&NAN.to_le_bytes()),
         Numeric::Infinity => out.extend_from_slice(&INF.to_le_bytes()),
@@ -140,6 +142,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::UNKNOWN
         | oid::PG_NODE_TREE
         | oid::ACLITEM
+        | oid::JSON
         | oid::CSTRING => Datum::Text(Arc::from(std::str::from_utf8(b).map_err(|_| damaged(ty))?)),
         oid::BOOL => Datum::Bool(fixed::<1>(ty, b)?[0] != 0),
         oid::CHAR => Datum::Char(fixed::<1>(ty, b)?[0]),
@@ -159,6 +162,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_le_bytes(fixed(ty, b)?)),
         oid::UUID => Datum::Uuid(Box::new(fixed(ty, b)?)),
         oid::NUMERIC => Datum::numeric(decode_numeric(b)?),
+        oid::JSONB => Datum::Jsonb(Jsonb::from_stored(b)?),
         oid::INTERVAL => {
             let v: [u8; 16] = fixed(ty, b)?;
             let word = |i: usize| i32::from_le_bytes([v[i], v[i + 1], v[i + 2], v[i + 3]]);
@@ -228,7 +232,10 @@ pub fn stored_text_output(
         oid::INT4 => text_io::write_int(i64::from(i32::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::INT8 => text_io::write_int(i64::from_le_bytes(fixed(ty.oid, stored)?), out),
         oid::INT2 => text_io::write_int(i64::from(i16::from_le_bytes(fixed(ty.oid, stored)?)), out),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => out.extend_from_slice(stored),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::JSON => {
+            out.extend_from_slice(stored);
+        }
+        oid::JSONB => json::checked(stored)?.write(out),
         oid::BOOL => out.push(if fixed::<1>(ty.oid, stored)?[0] != 0 {
             b't'
         } else {
@@ -257,6 +264,7 @@ pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Re
         | oid::VARCHAR
         | oid::BPCHAR
         | oid::NAME
+        | oid::JSON
         | oid::BYTEA
         | oid::BOOL
         | oid::UUID

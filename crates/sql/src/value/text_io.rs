@@ -10,7 +10,7 @@ use array_text::{array_input, array_output};
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, datetime, info};
+use super::{Array, Datum, datetime, info, json};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use jiff::tz::TimeZone;
@@ -341,6 +341,11 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::NAME => Datum::text(truncate_name(text)),
         oid::BOOL => Datum::Bool(parse_bool(text).ok_or_else(|| invalid_syntax("boolean", text))?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text)?),
+        oid::JSON => {
+            json::text::parse(text, false)?;
+            Datum::text(text)
+        }
+        oid::JSONB => Datum::Jsonb(json::Jsonb::parse(text)?),
         oid::FLOAT8 => Datum::Float8(float(text, "double precision")?),
         oid::FLOAT4 => {
             let wide = float(text, "real")?;
@@ -612,6 +617,7 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Timestamp(v) => datetime::write_timestamp(*v, out),
         Datum::TimestampTz(v) => datetime::write_timestamptz(*v, style.time_zone, out),
         Datum::Interval(v) => datetime::write_interval(v, out),
+        Datum::Jsonb(v) => v.view().write(out),
         Datum::Uuid(v) => {
             for (i, range) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {
                 if i > 0 {

@@ -36,7 +36,9 @@ pub mod oid {
     pub const OID: Oid = 26;
     pub const XID: Oid = 28;
     pub const OIDVECTOR: Oid = 30;
+    pub const JSON: Oid = 114;
     pub const PG_NODE_TREE: Oid = 194;
+    pub const JSON_ARRAY: Oid = 199;
     pub const FLOAT4: Oid = 700;
     pub const FLOAT8: Oid = 701;
     pub const UNKNOWN: Oid = 705;
@@ -55,6 +57,9 @@ pub mod oid {
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
+    pub const RECORD_ARRAY: Oid = 2287;
+    pub const JSONB: Oid = 3802;
+    pub const JSONB_ARRAY: Oid = 3807;
     pub const BOOL_ARRAY: Oid = 1000;
     pub const BYTEA_ARRAY: Oid = 1001;
     pub const CHAR_ARRAY: Oid = 1002;

@@ -40,6 +40,7 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (10_038, "time_ops", oid::TIME, 1996, true),
     (10_044, "varchar_ops", oid::TEXT, 1994, false),
     (10_065, "uuid_ops", oid::UUID, 2968, true),
+    (10_088, "jsonb_ops", oid::JSONB, 4033, true),
 ];
 
 /// (OID, name) of the B-tree operator families.
@@ -61,6 +62,7 @@ const BTREE_FAMILIES: &[(Oid, &str)] = &[
     (2095, "text_pattern_ops"),
     (2097, "bpchar_pattern_ops"),
     (2968, "uuid_ops"),
+    (4033, "jsonb_ops"),
 ];
 
 /// Default B-tree operator class of a column type; 0 if it has no order.

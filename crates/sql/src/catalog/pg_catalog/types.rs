@@ -17,6 +17,7 @@ pub fn io_function_name(function: Oid) -> Option<&'static str> {
         331 => return Some("hashhandler"),
         6179 => return Some("array_subscript_handler"),
         6180 => return Some("raw_array_subscript_handler"),
+        6098 => return Some("jsonb_subscript_handler"),
         _ => {}
     }
     let at = IO_FUNCTIONS.binary_search_by_key(&function, |f| f.0).ok()?;
@@ -45,6 +46,7 @@ fn type_row(t: &info::TypeInfo) -> Vec<Datum> {
     let subscript = match t.oid {
         oid::INT2VECTOR | oid::OIDVECTOR => 6179,
         oid::NAME => 6180,
+        oid::JSONB => 6098,
         _ if t.category == 'A' => 6179,
         _ => 0,
     };
