@@ -7,7 +7,7 @@ use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
-use crate::catalog::Relation;
+use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build, walk};
@@ -85,6 +85,7 @@ impl Binder<'_> {
                             uncorrelated: ids.is_empty(),
                             ty,
                         }));
+                        refuse_value(&relation.columns[position])?;
                         let value = self.assign(value, &relation.columns[position], at)?;
                         self.push_assignment(&mut out, relation, position, value)?;
                     }
@@ -126,16 +127,7 @@ impl Binder<'_> {
         }
         let column = &relation.columns[position];
         let at = self.at(value.span());
-        if column.identity == Some(true) {
-            return Err(SqlError::new(
-                GENERATED_ALWAYS,
-                format!("column \"{}\" can only be updated to DEFAULT", column.name),
-            )
-            .detail(format!(
-                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
-                column.name
-            )));
-        }
+        refuse_value(column)?;
         let bound = self.in_clause(Clause::Assign, |b| b.expr(value))?;
         self.assign(bound, column, at)
     }
@@ -158,6 +150,26 @@ impl Binder<'_> {
         }
         out.push((position, value));
         Ok(())
+    }
+
+    /// The assignments over a source row, then those of the generated columns that they change; and how many these are.
+    pub(crate) fn with_generated(
+        &mut self,
+        assignments: Vec<(usize, Expr)>,
+        relation: &Relation,
+        layout: &Layout,
+    ) -> Result<(Vec<(usize, Expr)>, usize)> {
+        let mut all: Vec<_> = assignments
+            .into_iter()
+            // SET b = DEFAULT of a generated column says nothing.
+            .filter(|(position, _)| !relation.columns[*position].generated)
+            .map(|(position, value)| (position, layout.resolve(value)))
+            .collect();
+        let generated =
+            super::standalone::generated_after(self, relation, &changed_positions(&all))?;
+        let number = generated.len();
+        all.extend(generated);
+        Ok((all, number))
     }
 
     pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
@@ -194,10 +206,8 @@ impl Binder<'_> {
         let assignments = self.assignments(&update.assignments, &relation)?;
         let returning = self.returning_items(update.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
-        let assignments: Vec<_> = assignments
-            .into_iter()
-            .map(|(position, value)| (position, changed.whole.resolve(value)))
-            .collect();
+        let (assignments, generated) =
+            self.with_generated(assignments, &relation, &changed.whole)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
         let checks = self.target_checks(&relation)?;
         let positions = changed_positions(&assignments);
@@ -210,6 +220,7 @@ impl Binder<'_> {
             table: relation,
             source: changed.source,
             assignments,
+            generated,
             recheck: changed.recheck,
             checks,
             rules,
@@ -376,6 +387,18 @@ impl Binder<'_> {
             whole,
         })
     }
+}
+
+/// Fails for a column that is given nothing but DEFAULT.
+fn refuse_value(column: &Column) -> Result<()> {
+    let what = match column.identity {
+        _ if column.generated => "a generated column",
+        Some(true) => "an identity column defined as GENERATED ALWAYS",
+        _ => return Ok(()),
+    };
+    let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+    let detail = format!("Column \"{}\" is {what}.", column.name);
+    Err(SqlError::new(GENERATED_ALWAYS, message).detail(detail))
 }
 
 fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {

@@ -227,6 +227,7 @@ impl Binder<'_> {
                 None => self.target_default(&relation, position)?,
             });
         }
+        let generated = super::standalone::generated(self, &relation)?;
         let checks = self.target_checks(&relation)?;
         let alias = insert.table_alias.as_ref().map(|a| &a.alias);
         let conflict = match &insert.on {
@@ -257,6 +258,7 @@ impl Binder<'_> {
             table: relation,
             source,
             values: full,
+            generated,
             checks,
             conflict,
             rules,
@@ -592,10 +594,7 @@ impl Binder<'_> {
                 .collect(),
         );
         let assignments = self.assignments(&update.assignments, relation)?;
-        let assignments = assignments
-            .into_iter()
-            .map(|(position, value)| (position, layout.resolve(value)))
-            .collect();
+        let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;
         let filter = match &update.selection {
             None => None,
             Some(selection) => {
@@ -607,6 +606,7 @@ impl Binder<'_> {
         };
         Ok(ConflictUpdate {
             assignments,
+            generated,
             filter,
         })
     }
@@ -636,6 +636,16 @@ pub(crate) fn place_returning(
 }
 
 fn refuse_generated(column: &Column, overriding: Overriding) -> Result<()> {
+    if column.generated {
+        return Err(SqlError::new(
+            GENERATED_ALWAYS,
+            format!(
+                "cannot insert a non-DEFAULT value into column \"{}\"",
+                column.name
+            ),
+        )
+        .detail(format!("Column \"{}\" is a generated column.", column.name)));
+    }
     if column.identity == Some(true) && overriding == Overriding::No {
         return Err(SqlError::new(
             GENERATED_ALWAYS,

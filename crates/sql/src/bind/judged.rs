@@ -199,10 +199,12 @@ impl Binder<'_> {
             child,
             parent,
             checks: Vec::new(),
+            generated: Vec::new(),
             defaults: Vec::new(),
         };
         if actions {
             rules.checks = super::standalone::checks(self, table)?;
+            rules.generated = super::standalone::generated(self, table)?;
             let mut positions: Vec<usize> = rules
                 .child
                 .iter()

@@ -43,8 +43,8 @@ pub use deparse::expr_to_sql;
 pub use names::fold_ident;
 pub(crate) use names::index_column_name;
 pub use standalone::{
-    bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, insert_rules,
-    plan_copy_from,
+    bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
+    insert_rules, plan_copy_from,
 };
 pub(crate) use typed::explicit;
 pub use types::sql_type;
@@ -132,6 +132,7 @@ pub(crate) enum Clause {
     ConflictWhere,
     Default,
     Check,
+    Generated,
     IndexExpression,
     IndexPredicate,
     Filter,
@@ -162,6 +163,7 @@ impl Clause {
             Clause::ConflictWhere => "ON CONFLICT",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
+            Clause::Generated => "column generation expressions",
             Clause::IndexExpression => "index expressions",
             Clause::IndexPredicate => "index predicates",
             Clause::Filter => "FILTER",

@@ -15,7 +15,7 @@ use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
-/// condition), "USING" (any value), "INDEX" (a key), "PREDICATE" (an index's condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+/// condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
 pub fn bind_scalar(
     expr: &ast::Expr,
     text: &str,
@@ -61,6 +61,10 @@ fn bind_over(
                 Clause::IndexPredicate,
                 "cannot use subquery in index predicate",
             ),
+            "GENERATED" => (
+                Clause::Generated,
+                "cannot use subquery in column generation expression",
+            ),
             _ => (Clause::Check, "cannot use subquery in check constraint"),
         };
         let reads = binder.tables_read.len();
@@ -69,7 +73,7 @@ fn bind_over(
         let bound = binder.in_clause(clause, |b| match what {
             "CHECK" => b.condition_of(expr, "CHECK"),
             "PREDICATE" => b.condition_of(expr, "WHERE"),
-            "INDEX" => b.expr(expr).and_then(|e| b.settle(e)),
+            "INDEX" | "GENERATED" => b.expr(expr).and_then(|e| b.settle(e)),
             _ => b.expr(expr),
         });
         binder.frames.pop();
@@ -120,7 +124,8 @@ pub(crate) fn column_default(
             "default of a column that does not exist",
         ));
     };
-    if column.dropped {
+    // A generated column has its value when the row is there.
+    if column.dropped || column.generated {
         return Ok(Expr::Const(Datum::Null, column.ty));
     }
     if let (Some(_), Some(sequence)) = (column.identity, column.sequence) {
@@ -134,6 +139,44 @@ pub(crate) fn column_default(
     let expr = parse::parse_expr(text)?;
     let bound = bind_over(binder, &expr, relation, "DEFAULT").map_err(without_position)?;
     binder.assign(bound, column, None).map_err(without_position)
+}
+
+/// The generated columns of a relation: (attribute position, value over the new full row), coerced to their types.
+pub fn generated_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<(usize, Expr)>> {
+    generated(&mut Binder::new(cx, ""), relation)
+}
+
+pub(crate) fn generated(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+) -> Result<Vec<(usize, Expr)>> {
+    let mut out = Vec::new();
+    for (position, column) in relation.columns.iter().enumerate() {
+        let Some(text) = column.default.as_ref().filter(|_| column.generated) else {
+            continue;
+        };
+        let expr = parse::parse_expr(text)?;
+        let bound = bind_over(binder, &expr, relation, "GENERATED").map_err(without_position)?;
+        let value = binder.assign(bound, column, None);
+        out.push((position, value.map_err(without_position)?));
+    }
+    Ok(out)
+}
+
+/// Those of them whose value a change of the columns `changed` may change.
+pub(crate) fn generated_after(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+    changed: &[usize],
+) -> Result<Vec<(usize, Expr)>> {
+    let mut all = generated(binder, relation)?;
+    all.retain(|(_, value)| {
+        crate::plan::walk::any(
+            value,
+            &|e| matches!(e, Expr::Column(at, _) if changed.contains(at)),
+        )
+    });
+    Ok(all)
 }
 
 /// Stored text is not the client's statement: places in it mean nothing to him.
@@ -208,12 +251,14 @@ pub fn plan_copy_from(
         rows: 0.0,
         cost: 0.0,
     };
+    let generated = generated(&mut binder, relation)?;
     let checks = checks(&mut binder, relation)?;
     let rules = binder.rules(relation, &Change::Insert(Vec::new()))?;
     Ok(Insert {
         table: relation.clone(),
         source,
         values,
+        generated,
         checks,
         conflict: None,
         rules,

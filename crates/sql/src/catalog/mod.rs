@@ -182,10 +182,12 @@ pub struct Column {
     pub ty: SqlType,
     /// NOT NULL.
     pub not_null: bool,
-    /// DEFAULT as SQL text.
+    /// DEFAULT, or what the column is generated from, as SQL text.
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY: `Some(true)` ALWAYS, `Some(false)` BY DEFAULT.
     pub identity: Option<bool>,
+    /// GENERATED ALWAYS AS (...) STORED: `default` is computed from every row that is written, and nobody else writes it.
+    pub generated: bool,
     /// The sequence owned by this column (serial, identity).
     pub sequence: Option<Oid>,
     /// Dropped.
@@ -397,6 +399,16 @@ impl Catalog {
     }
 }
 
+impl Column {
+    /// Positions of the columns of its table that a generated column is computed from; of any other, none.
+    pub fn generated_from(&self, table: &Relation) -> Vec<usize> {
+        match &self.default {
+            Some(text) if self.generated => text::columns_in(text, table),
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Relation {
     /// The query behind it, if it is a view of either kind.
     pub fn view(&self) -> Option<&Arc<View>> {
@@ -422,6 +434,7 @@ impl Relation {
             not_null: false,
             default: None,
             identity: None,
+            generated: false,
             sequence: None,
             dropped: false,
             missing: Datum::Null,

@@ -344,6 +344,7 @@ pub(crate) fn columns() -> Vec<Column> {
         not_null: true,
         default: None,
         identity: None,
+        generated: false,
         sequence: None,
         dropped: false,
         missing: Datum::Null,

@@ -18,6 +18,8 @@ use logstead_types::{IndexId, SqlState, TableId};
 
 /// Version of the definitions written by this build.
 const FORMAT: u8 = 2;
+/// Version of definitions with something that builds that know only [`FORMAT`] would misunderstand: they refuse them. Generated columns.
+const FORMAT_GENERATED: u8 = 3;
 
 /// Stands for a position where a key column is an expression; a table never has as many columns.
 const EXPRESSION: u16 = u16::MAX;
@@ -316,7 +318,7 @@ fn write_column(w: &mut Writer, c: &Column) {
     w.bytes(c.name.as_bytes());
     w.u32(c.ty.oid);
     w.u32(c.ty.typmod.cast_unsigned());
-    w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1);
+    w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1 | u8::from(c.generated) << 2);
     w.opt(c.default.as_ref(), |w, d| w.bytes(d.as_bytes()));
     w.opt(c.identity, |w, always| w.u8(u8::from(always)));
     w.opt(c.sequence, Writer::u32);
@@ -344,13 +346,14 @@ fn read_column(r: &mut Reader<'_>) -> Result<Column> {
     let missing = r
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
-    let (not_null, dropped) = (flags & 1 != 0, flags & 2 != 0);
+    let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     Ok(Column {
         name,
         ty,
         not_null,
         default,
         identity,
+        generated,
         sequence,
         dropped,
         missing,
@@ -517,7 +520,10 @@ fn read_view(r: &mut Reader<'_>) -> Result<View> {
 /// Definition of a table, sequence or view, without its indexes.
 pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
     let mut w = Writer::default();
-    w.u8(FORMAT);
+    w.u8(match relation.columns.iter().any(|c| c.generated) {
+        true => FORMAT_GENERATED,
+        false => FORMAT,
+    });
     match &relation.kind {
         RelationKind::Sequence(s) => {
             w.u8(b'S');
@@ -594,9 +600,9 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
 pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if format != FORMAT {
+    if !(FORMAT..=FORMAT_GENERATED).contains(&format) {
         return Err(corrupt(&format!(
-            "definition of \"{}\" has format {format}, this build reads {FORMAT}",
+            "definition of \"{}\" has format {format}, this build reads {FORMAT} to {FORMAT_GENERATED}",
             row.key.name
         )));
     }

@@ -659,18 +659,28 @@ impl<'c, 'a> Judge<'c, 'a> {
                 },
             ));
         }
-        let of = |position: usize| values.iter().find(|(p, _)| *p == position).map(|(_, v)| v);
         let guarded = values
             .iter()
             .any(|(p, v)| v.is_null() && relation.columns.get(*p).is_some_and(|c| c.not_null));
         let mut full = Vec::new();
-        if guarded || !rules.checks.is_empty() {
+        let whole = guarded || !rules.checks.is_empty() || !rules.generated.is_empty();
+        if whole {
             super::stored::decode_all(relation, row.bytes, &mut full)?;
             for (position, value) in &values {
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();
                 }
             }
+            for (position, expr) in &rules.generated {
+                let value = eval(expr, &full, &bare)?;
+                if let Some(slot) = full.get_mut(*position) {
+                    *slot = value.clone();
+                }
+                values.push((*position, value));
+            }
+        }
+        let of = |position: usize| values.iter().find(|(p, _)| *p == position).map(|(_, v)| v);
+        if whole {
             check_not_null(relation, &full, |p| of(p).is_some(), self.cx.session)?;
             for check in &rules.checks {
                 if as_bool(&eval(&check.expr, &full, &bare)?)? == Some(false) {

@@ -10,6 +10,7 @@ mod comment;
 pub(crate) mod constraints;
 mod create_as;
 mod cursor;
+mod generated;
 mod grouping;
 mod index_commands;
 mod kind;
@@ -22,6 +23,7 @@ mod views;
 mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
+pub(crate) use generated::drops_expression;
 pub(crate) use grouping::GroupingWord;
 pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,

@@ -110,6 +110,7 @@ pub(super) fn rewrite(
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
     super::sequence_options::sort_all(&mut tokens);
+    super::generated::rewrite(text, &mut tokens)?;
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
         set_columns: super::constraints::take_set_columns(&mut tokens)?,

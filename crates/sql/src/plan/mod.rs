@@ -448,6 +448,8 @@ pub struct Insert {
     pub source: Plan,
     /// One per attribute position (dropped: NULL), over the source row; defaults filled in, types and lengths coerced.
     pub values: Vec<Expr>,
+    /// Generated columns: (attribute position, value over the row that `values` makes, where they are NULL), coerced.
+    pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
     /// ON CONFLICT.
@@ -472,6 +474,8 @@ pub struct OnConflict {
 pub struct ConflictUpdate {
     /// (attribute position, value).
     pub assignments: Vec<(usize, Expr)>,
+    /// So many of the assignments, the last ones, are generated columns: over the new full row.
+    pub generated: usize,
     /// WHERE.
     pub filter: Option<Expr>,
 }
@@ -486,6 +490,8 @@ pub struct Update {
     pub source: Plan,
     /// (attribute position, value over the source row), coerced.
     pub assignments: Vec<(usize, Expr)>,
+    /// So many of the assignments, the last ones, are generated columns: over the new full row.
+    pub generated: usize,
     /// Whole WHERE over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
     pub recheck: Option<Expr>,
     /// CHECK constraints, over the new full row.

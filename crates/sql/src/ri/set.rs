@@ -23,6 +23,8 @@ pub struct TableRules {
     pub(crate) parent: Vec<Arc<ForeignRule>>,
     /// What rows changed by actions must fulfil.
     pub(crate) checks: Vec<Check>,
+    /// Generated columns: (attribute position, value over the new full row).
+    pub(crate) generated: Vec<(usize, Expr)>,
     /// What SET DEFAULT gives: (attribute position, value).
     pub(crate) defaults: Vec<(usize, Expr)>,
 }

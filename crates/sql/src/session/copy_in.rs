@@ -154,7 +154,7 @@ fn shorten(bytes: &[u8]) -> String {
 pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Result<Vec<usize>> {
     if names.is_empty() {
         return Ok((0..relation.columns.len())
-            .filter(|i| !relation.columns[*i].dropped)
+            .filter(|i| !relation.columns[*i].dropped && !relation.columns[*i].generated)
             .collect());
     }
     let mut positions = Vec::with_capacity(names.len());
@@ -173,6 +173,13 @@ pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Resul
                     ),
                 )
             })?;
+        if relation.columns[found].generated {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" is a generated column"),
+            )
+            .detail("Generated columns cannot be used in COPY."));
+        }
         if positions.contains(&found) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -429,6 +436,7 @@ impl Session {
                 cost: 0.0,
             },
             values,
+            generated: bind::generated_exprs(relation, &cx)?,
             checks: bind::check_exprs(relation, &cx)?,
             conflict: None,
             rules: bind::insert_rules(relation, &cx)?,

@@ -3,7 +3,7 @@
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
 use super::expressions::{bound, bound_default, default_text, eval};
-use super::{DdlContext, create_table, foreign, index, rewrite, sequence};
+use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
 use crate::catalog::{ConstraintKind, IndexDef, Relation};
@@ -20,6 +20,16 @@ fn is_identity(name: &str, table: &Relation) -> SqlError {
         SqlState::SYNTAX_ERROR,
         format!(
             "column \"{name}\" of relation \"{}\" is an identity column",
+            table.name
+        ),
+    )
+}
+
+fn is_generated(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!(
+            "column \"{name}\" of relation \"{}\" is a generated column",
             table.name
         ),
     )
@@ -61,7 +71,14 @@ pub(super) async fn execute(
             }
             column.not_null = false;
         }
+        Op::SetDefault { value } if parse::drops_expression(value).is_some() => {
+            let skip = parse::drops_expression(value).unwrap_or_default();
+            return generated::drop_expression(position, skip, table, cx).await;
+        }
         Op::SetDefault { value } => {
+            if column.generated {
+                return Err(is_generated(name, table));
+            }
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
@@ -72,6 +89,10 @@ pub(super) async fn execute(
             }
         }
         Op::DropDefault => {
+            if column.generated {
+                return Err(is_generated(name, table)
+                    .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."));
+            }
             if column.identity.is_some() {
                 return Err(is_identity(name, table)
                     .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
@@ -100,13 +121,13 @@ pub(super) async fn execute(
                 let message = format!("column \"{name}\" of relation \"{}\" {what}", table.name);
                 SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             };
-            if column.default.is_some() {
-                return Err(wrong("already has a default value"));
-            }
             if !column.not_null {
                 return Err(wrong(
                     "must be declared NOT NULL before identity can be added",
                 ));
+            }
+            if column.default.is_some() {
+                return Err(wrong("already has a default value"));
             }
             if !matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
                 return Err(SqlError::new(
@@ -159,6 +180,14 @@ async fn set_type(
     let ty = column_type(name, data_type, cx)?;
     let old = table.columns.get(position).map_or(ty, |c| c.ty);
     let base = SqlType::of(ty.oid);
+    let is_generated = table.columns.get(position).is_some_and(|c| c.generated);
+    if using.is_some() && is_generated {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_DEFINITION,
+            "cannot specify USING when altering type of generated column",
+        )
+        .detail(format!("Column \"{name}\" is a generated column.")));
+    }
     if using.is_none()
         && ty.oid != old.oid
         && func::find_cast(old.oid, ty.oid, CastContext::Assignment).is_none()
@@ -177,6 +206,7 @@ async fn set_type(
         )));
     }
     super::view::refuse_readers(table, position, cx)?;
+    generated::refuse_type_change(table, position)?;
     if using.is_none() && ty == old {
         return Ok(());
     }
@@ -194,6 +224,7 @@ async fn set_type(
         column.ty = ty;
         if let Some(default) = &column.default
             && column.sequence.is_none()
+            && !column.generated
         {
             let parsed = parse::parse_expr(default)?;
             column.default = default_text(&parsed, ty, cx)?;
@@ -204,7 +235,11 @@ async fn set_type(
         .get(position)
         .is_some_and(|c| c.default.is_some())
     {
-        bound_default(cx, &catalog, &changed, position).map_err(|error| {
+        let fits = match is_generated {
+            true => generated::values(&changed, cx).map(drop),
+            false => bound_default(cx, &catalog, &changed, position).map(drop),
+        };
+        fits.map_err(|error| {
             let target = format_type(base);
             match error.code() {
                 SqlState::DATATYPE_MISMATCH => SqlError::new(

@@ -7,8 +7,8 @@ use super::columns::{
 use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
-    DdlContext, alter_column, constraints, create_table, dependents, foreign, index, rewrite,
-    sequence, using_index,
+    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
+    rewrite, sequence, using_index,
 };
 use crate::catalog::change::Change;
 use crate::catalog::print;
@@ -351,7 +351,9 @@ async fn add_column(
     let mut changed = Relation::clone(table);
     changed.columns.push(new.column);
     changed.schema_version = next_version(table)?;
-    if let Some(sequence) = sequence {
+    if let Some(expr) = &new.generated {
+        generated::add(table, changed, expr, cx).await?;
+    } else if let Some(sequence) = sequence {
         number_rows(table, changed, sequence, cx).await?;
     } else {
         let catalog = cx.catalog()?;
@@ -453,14 +455,24 @@ async fn drop_column(
         check_column_name(name)?;
         return Err(no_column(name, &table.name));
     };
-    // Foreign keys of the column itself go with it; those of others that need it are in the way.
+    let target = dependents::Object::Column(table.oid, position);
+    dependents::clear(&[target], None, cascade, cx).await?;
+    remove_column(table.oid, position, cascade, cx).await
+}
+
+/// Drops a column that nothing depends on any more.
+pub(super) async fn remove_column(
+    table: Oid,
+    position: usize,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    // Foreign keys of the column itself go with it; those of others that need it were in the way.
     let own = |c: &crate::catalog::Constraint| {
         c.foreign()
             .is_some_and(|key| key.columns.contains(&position))
     };
-    let target = dependents::Object::Column(table.oid, position);
-    dependents::clear(&[target], None, cascade, cx).await?;
-    let table = &constraints::relation(cx, table.oid)?;
+    let table = &constraints::relation(cx, table)?;
     let mut changed = Relation::clone(table);
     let involved: Vec<_> = table
         .indexes
@@ -487,6 +499,7 @@ async fn drop_column(
         column.not_null = false;
         column.default = None;
         column.identity = None;
+        column.generated = false;
         column.sequence = None;
         column.missing = Datum::Null;
     }
@@ -585,6 +598,14 @@ async fn rename_column(
             let mut copy = crate::catalog::Constraint::clone(constraint);
             copy.kind = ConstraintKind::Check(renamed(text, old, &new)?);
             *constraint = Arc::new(copy);
+        }
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if column.generated_from(table).contains(&position)
+            && let Some(text) = &column.default
+            && let Some(slot) = changed.columns.get_mut(at)
+        {
+            slot.default = Some(renamed(text, old, &new)?);
         }
     }
     for index in table.indexes.iter().filter(|i| !i.is_plain()) {

@@ -56,6 +56,8 @@ pub(super) struct NewColumn {
     pub(super) column: Column,
     pub(super) sequence: Option<NewSequence>,
     pub(super) constraints: Vec<NewConstraint>,
+    /// What the column is generated from; `generated::settle` makes it the column's once all columns are known.
+    pub(super) generated: Option<ast::Expr>,
 }
 
 /// smallserial, serial, bigserial: the column's type.
@@ -166,6 +168,7 @@ pub(super) fn new_column(
             not_null: serial.is_some(),
             default: None,
             identity: None,
+            generated: false,
             sequence: None,
             dropped: false,
             missing: Datum::Null,
@@ -175,6 +178,7 @@ pub(super) fn new_column(
             options: Vec::new(),
         }),
         constraints: Vec::new(),
+        generated: None,
     };
     let mut null: Option<bool> = None;
     let mut has_default = serial.is_some();
@@ -193,6 +197,9 @@ pub(super) fn new_column(
                 }
                 null = Some(false);
                 new.column.not_null = true;
+            }
+            ast::ColumnOption::Default(_) if new.generated.is_some() => {
+                return Err(twice("both default and generation expression specified"));
             }
             ast::ColumnOption::Default(expr) => {
                 if new.column.identity.is_some() {
@@ -234,10 +241,25 @@ pub(super) fn new_column(
             }
             ast::ColumnOption::Collation(collation) => check_collation(collation)?,
             ast::ColumnOption::Generated {
-                generation_expr: Some(_),
+                generation_expr: Some(expr),
+                generation_expr_mode,
                 ..
             } => {
-                return Err(super::unsupported_all("generated columns"));
+                if *generation_expr_mode != Some(ast::GeneratedExpressionMode::Stored) {
+                    return Err(super::unsupported_all(
+                        "generated columns that are not STORED",
+                    ));
+                }
+                if new.generated.is_some() {
+                    return Err(twice("multiple generation clauses specified"));
+                }
+                if has_default {
+                    return Err(twice("both default and generation expression specified"));
+                }
+                if new.column.identity.is_some() {
+                    return Err(twice("both identity and generation expression specified"));
+                }
+                new.generated = Some(expr.clone());
             }
             ast::ColumnOption::Generated {
                 generated_as,
@@ -246,6 +268,9 @@ pub(super) fn new_column(
             } => {
                 if has_default {
                     return Err(twice("both default and identity specified"));
+                }
+                if new.generated.is_some() {
+                    return Err(twice("both identity and generation expression specified"));
                 }
                 if new.column.identity.is_some() {
                     return Err(twice("multiple identity specifications"));

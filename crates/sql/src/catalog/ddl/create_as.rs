@@ -55,11 +55,13 @@ fn column(name: String, ty: SqlType) -> NewColumn {
         not_null: false,
         default: None,
         identity: None,
+        generated: false,
         sequence: None,
         dropped: false,
         missing: Datum::Null,
     };
     NewColumn {
+        generated: None,
         column,
         sequence: None,
         constraints: Vec::new(),

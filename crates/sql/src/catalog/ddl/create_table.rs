@@ -138,7 +138,11 @@ pub(super) async fn create(
         schema_version: 1,
     };
     let mut wanted = Vec::new();
+    let mut generated = Vec::new();
     for mut new in columns {
+        if let Some(expr) = new.generated.take() {
+            generated.push((relation.columns.len(), expr));
+        }
         if let Some(owned) = new.sequence.take() {
             own_sequence(cx, &relation, &mut new.column, &owned).await?;
         }
@@ -146,10 +150,11 @@ pub(super) async fn create(
         relation.columns.push(new.column);
     }
     wanted.extend(table_constraints);
+    super::generated::settle(&mut relation, &generated, cx)?;
     // Every default must have the column's type, or become it.
     let catalog = cx.catalog()?;
     for (position, column) in relation.columns.iter().enumerate() {
-        if column.default.is_some() {
+        if column.default.is_some() && !column.generated {
             bound_default(cx, &catalog, &relation, position)?;
         }
     }

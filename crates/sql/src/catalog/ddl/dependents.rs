@@ -1,6 +1,6 @@
 //! What depends on what is dropped: found, told in PostgreSQL's order, and dropped along.
 //!
-//! Owns: views on relations and on their columns, and foreign keys on tables. Defaults that use a sequence are `drop`'s.
+//! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made of. Defaults that use a sequence are `drop`'s.
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
 use super::{DdlContext, foreign};
@@ -84,7 +84,15 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
             found.push((constraint.oid, Object::Foreign(child.oid, constraint.oid)));
         }
     }
-    found.sort_unstable_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    if let (Some(position), Some(table)) = (column, catalog.relations.get(&relation)) {
+        // Their numbers in PostgreSQL follow the table's.
+        for (at, other) in table.columns.iter().enumerate().rev() {
+            if other.generated_from(table).contains(&position) {
+                found.push((relation, Object::Column(relation, at)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
     found.into_iter().map(|(_, object)| object).collect()
 }
 
@@ -170,7 +178,9 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
             Object::Foreign(table, constraint) => {
                 foreign::drop_key(cx, *table, *constraint).await?;
             }
-            Object::Column(..) => {}
+            Object::Column(table, position) => {
+                super::alter_table::remove_column(*table, *position, true, cx).await?;
+            }
         }
     }
     Ok(())

@@ -205,6 +205,24 @@ pub(super) fn check_types(
     Ok(())
 }
 
+/// Fails for actions that would write to a generated column.
+fn refuse_generated(child: &Relation, columns: &[usize], key: &NewForeign) -> Result<()> {
+    let generated = |p: &usize| child.columns.get(*p).is_some_and(|c| c.generated);
+    if !columns.iter().any(generated) {
+        return Ok(());
+    }
+    let sets = |action| matches!(action, Action::SetNull | Action::SetDefault);
+    let wrong = match (key.on_update, key.on_delete) {
+        (update, _) if sets(update) || update == Action::Cascade => "ON UPDATE",
+        (_, delete) if sets(delete) => "ON DELETE",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("invalid {wrong} action for foreign key constraint containing generated column"),
+    ))
+}
+
 /// Adds a foreign key to the stored table `oid`; `fresh` if it is new and has no rows.
 pub(super) async fn add(
     cx: &mut DdlContext<'_>,
@@ -228,6 +246,7 @@ pub(super) async fn add(
             ),
         ));
     }
+    refuse_generated(&child, &columns, key)?;
     let (referenced, index) = target(&parent, &key.referenced)?;
     if columns.len() != referenced.len() {
         return Err(invalid(

@@ -20,6 +20,7 @@ mod dependents;
 mod drop;
 mod expressions;
 mod foreign;
+mod generated;
 mod index;
 mod materialized;
 mod names;

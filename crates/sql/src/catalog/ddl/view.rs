@@ -91,6 +91,7 @@ fn column(name: String, output: &OutputColumn) -> Column {
         not_null: false,
         default: None,
         identity: None,
+        generated: false,
         sequence: None,
         dropped: false,
         missing: Datum::Null,

@@ -228,10 +228,15 @@ fn column_row(
 ) -> Vec<Datum> {
     let database = &cx.catalog.database_name;
     let s = shape(column.ty);
-    let default = column
-        .default
-        .as_ref()
-        .map(|d| calls::default_shown(cx.catalog, d, &cx.session.search_path()));
+    let (default, generation) = match &column.default {
+        Some(text) if column.generated => (None, Some(text.clone())),
+        Some(text) => {
+            let path = cx.session.search_path();
+            let shown = calls::default_shown(cx.catalog, text, &path);
+            (Some(shown), None)
+        }
+        None => (None, None),
+    };
     let name_collation = column.ty.oid == oid::NAME;
     let number = i32::try_from(number).unwrap_or(i32::MAX);
     row![
@@ -278,8 +283,8 @@ fn column_row(
         identity.map(|i| i.max.to_string()),
         identity.map(|i| i.min.to_string()),
         yes_no(identity.is_some_and(|i| i.cycle)),
-        "NEVER",
-        Nil,
+        if column.generated { "ALWAYS" } else { "NEVER" },
+        generation,
         yes_no(updatable),
     ]
 }
@@ -296,6 +301,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 not_null: !view && position == 0,
                 default: None,
                 identity: None,
+                generated: false,
                 sequence: None,
                 dropped: false,
                 missing: Datum::Null,
@@ -339,6 +345,25 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 identity,
                 updatable,
             ));
+        }
+    }
+    Ok(rows)
+}
+
+/// `column_column_usage`: what generated columns are made of.
+pub(super) fn column_column_usage(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in tables_of(cx) {
+        for (_, column) in live(table) {
+            for base in column.generated_from(table) {
+                rows.push(row![
+                    &cx.catalog.database_name,
+                    &table.schema_name,
+                    &table.name,
+                    table.columns.get(base).map_or("?", |c| c.name.as_str()),
+                    &column.name
+                ]);
+            }
         }
     }
     Ok(rows)

@@ -41,7 +41,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     13265 collations = none {
         collation_catalog NAME, collation_schema NAME, collation_name NAME, pad_attribute VARCHAR,
     }
-    13275 column_column_usage = none {
+    13275 column_column_usage = super::rows::column_column_usage {
         table_catalog NAME, table_schema NAME, table_name NAME, column_name NAME, dependent_column NAME,
     }
     13280 column_domain_usage = none {

@@ -232,6 +232,7 @@ struct AttributeRow<'a> {
     has_default: bool,
     missing: Option<&'a Datum>,
     identity: Option<bool>,
+    generated: bool,
     dropped: bool,
 }
 
@@ -268,7 +269,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
             Some(false) => 'd',
             None => '\0',
         }),
-        Ch('\0'),
+        Ch(if a.generated { 's' } else { '\0' }),
         a.dropped,
         true,
         0_i32,
@@ -296,6 +297,7 @@ fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
             has_default: false,
             missing: None,
             identity: None,
+            generated: false,
             dropped: false,
         }));
     }
@@ -323,6 +325,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 has_default: column.default.is_some(),
                 missing: (!matches!(column.missing, Datum::Null)).then_some(&column.missing),
                 identity: column.identity,
+                generated: column.generated,
                 dropped: column.dropped,
             }));
         }
@@ -344,6 +347,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     has_default: false,
                     missing: None,
                     identity: None,
+                    generated: false,
                     dropped: false,
                 }));
             }
@@ -612,9 +616,16 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             let number = i32::from(attribute_number(position));
             if column.default.is_some() {
                 let default = attrdef_oid(table, position);
+                let kind = if column.generated { 'i' } else { 'a' };
                 rows.push(dependency(
-                    PG_ATTRDEF, default, 0, PG_CLASS, table, number, 'a',
+                    PG_ATTRDEF, default, 0, PG_CLASS, table, number, kind,
                 ));
+                for base in column.generated_from(relation) {
+                    let base = i32::from(attribute_number(base));
+                    rows.push(dependency(
+                        PG_ATTRDEF, default, 0, PG_CLASS, table, base, 'n',
+                    ));
+                }
                 if let (Some(sequence), None) = (column.sequence, column.identity) {
                     rows.push(dependency(
                         PG_ATTRDEF, default, 0, PG_CLASS, sequence, 0, 'n',

@@ -1,8 +1,8 @@
 //! The stored form reads back as written, and damaged bytes are an error.
 
 use super::system_relations::sample;
-use crate::catalog::RelationKind;
 use crate::catalog::stored::*;
+use crate::catalog::{Relation, RelationKind};
 use logstead_engine::{KeyExtractor, RowBuilder, RowRef};
 
 fn row(definition: Vec<u8>) -> ObjectRow {
@@ -49,6 +49,32 @@ fn definitions_read_back() {
             let _ = decode_relation(&row(damaged));
         }
     }
+}
+
+#[test]
+fn builds_that_know_no_generated_columns_refuse_them() {
+    let catalog = sample();
+    let table = catalog
+        .relations
+        .values()
+        .find(|r| matches!(r.kind, RelationKind::Table))
+        .unwrap();
+    let plain = encode_relation(table, &[]);
+    let mut generated = Relation::clone(table);
+    let column = generated.columns.last_mut().unwrap();
+    column.generated = true;
+    column.default = Some("(1 + 1)".to_owned());
+    let encoded = encode_relation(&generated, &[]);
+    // They read definitions that begin with 2, and only those.
+    assert_eq!((plain[0], encoded[0]), (2, 3));
+    let StoredRelation::Relation(back, _) = decode_relation(&row(encoded)).unwrap() else {
+        panic!("a relation reads as an index");
+    };
+    assert!(back.columns.last().unwrap().generated);
+    assert!(back.columns.iter().rev().skip(1).all(|c| !c.generated));
+    let mut newer = plain;
+    newer[0] = 4;
+    assert!(decode_relation(&row(newer)).is_err());
 }
 
 #[test]

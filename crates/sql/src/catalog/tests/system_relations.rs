@@ -79,6 +79,7 @@ fn column(name: &str, ty: SqlType) -> Column {
         not_null: false,
         default: None,
         identity: None,
+        generated: false,
         sequence: None,
         dropped: false,
         missing: Datum::Null,

@@ -127,6 +127,7 @@ impl World {
             not_null,
             default: None,
             identity: None,
+            generated: false,
             sequence: None,
             dropped: false,
             missing: Datum::Null,
@@ -341,6 +342,7 @@ pub(super) fn by_key(table: &Arc<Relation>, row_id: bool) -> Plan {
 /// INSERT INTO t VALUES ...
 pub(super) fn insert(table: &Arc<Relation>, source: Plan) -> Insert {
     Insert {
+        generated: Vec::new(),
         rules: None,
         table: Arc::clone(table),
         source,

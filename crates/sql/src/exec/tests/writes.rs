@@ -30,6 +30,7 @@ fn three(world: &World) -> Arc<crate::catalog::Relation> {
 
 fn update_by_key(t: &Arc<crate::catalog::Relation>, assignments: Vec<(usize, Expr)>) -> Update {
     Update {
+        generated: 0,
         rules: None,
         table: Arc::clone(t),
         source: by_key(t, true),
@@ -191,6 +192,7 @@ fn on_conflict_does_nothing_or_updates_once() {
     };
     let add = || {
         Some(ConflictUpdate {
+            generated: 0,
             assignments: vec![(2, binary("+", column(2, BIGINT), column(5, BIGINT)))],
             filter: Some(binary("<>", column(0, INT), int(3))),
         })

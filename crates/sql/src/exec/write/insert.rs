@@ -58,6 +58,10 @@ impl InsertWriter {
                 for expr in &insert.values {
                     row.push(eval_in(expr, source, cx)?);
                 }
+                for (position, expr) in &insert.generated {
+                    let value = eval_in(expr, row, cx)?;
+                    place(row, *position, value)?;
+                }
                 Ok(())
             });
             if let Err(absent) = proposed? {
@@ -227,16 +231,15 @@ impl InsertWriter {
         self.updated.clear();
         self.updated
             .extend_from_slice(&self.joined[..relation.columns.len()]);
-        for (position, expr) in &update.assignments {
-            let datum = eval_in(expr, &self.joined, cx)?;
-            match self.updated.get_mut(*position) {
-                Some(column) => *column = datum,
-                None => {
-                    return Err(SqlError::internal(
-                        "DO UPDATE assigns a column that the table lacks",
-                    ));
-                }
-            }
+        let given = update.assignments.len().saturating_sub(update.generated);
+        let (given, generated) = update.assignments.split_at(given);
+        for (position, expr) in given {
+            let value = eval_in(expr, &self.joined, cx)?;
+            place(&mut self.updated, *position, value)?;
+        }
+        for (position, expr) in generated {
+            let value = eval_in(expr, &self.updated, cx)?;
+            place(&mut self.updated, *position, value)?;
         }
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
         check_not_null(relation, &self.updated, assigned, cx.session)?;
@@ -326,6 +329,18 @@ impl InsertWriter {
                 Err(error) => return Err(write_failed(&error)),
             }
         }
+    }
+}
+
+fn place(row: &mut [Datum], position: usize, value: Datum) -> Result<()> {
+    match row.get_mut(position) {
+        Some(column) => {
+            *column = value;
+            Ok(())
+        }
+        None => Err(SqlError::internal(
+            "a value for a column that the table lacks",
+        )),
     }
 }
 

@@ -186,10 +186,22 @@ impl UpdateWriter {
         cx: &mut Cx<'a>,
     ) -> Result<()> {
         self.assigned.clear();
-        for (_, expr) in &update.assignments {
+        let relation = &update.table;
+        let given = update.assignments.len().saturating_sub(update.generated);
+        let (given, generated) = update.assignments.split_at(given);
+        for (_, expr) in given {
             self.assigned.push(eval_in(expr, &self.row, cx)?);
         }
-        let relation = &update.table;
+        if !generated.is_empty() {
+            if self.sparse {
+                fill(relation, current, &mut self.row)?;
+                self.sparse = false;
+            }
+            self.make_returned(update);
+            for (_, expr) in generated {
+                self.assigned.push(eval_in(expr, &self.returned, cx)?);
+            }
+        }
         let null_assigned =
             update
                 .assignments

@@ -78,6 +78,7 @@ fn column(name: &str, ty: Oid, typmod: i32) -> Column {
         not_null: false,
         default: None,
         identity: None,
+        generated: false,
         sequence: None,
         dropped: false,
         missing: Datum::Null,

@@ -33,6 +33,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
     constraint.timing = timing;
     Arc::new(RuleSet {
         tables: vec![TableRules {
+            generated: Vec::new(),
             unique: vec![UniqueRule::new(&table, &constraint, &index)],
             table,
             child: Vec::new(),
