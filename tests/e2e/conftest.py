@@ -18,7 +18,7 @@ def pytest_addoption(parser):
     parser.addoption("--fast", action="store_true", help="leave out what takes more than a few seconds")
     parser.addoption("--long", action="store_true", help="also what takes minutes, and faults on every object store")
     parser.addoption("--seed", type=int, default=None, help="seed of the random tests (printed by each)")
-    parser.addoption("--crash-rounds", type=int, default=200, help="rounds of the crash test")
+    parser.addoption("--crash-rounds", type=int, default=None, help="rounds of the crash test: 80, 200 with --long")
     parser.addoption("--fault-rounds", type=int, default=12, help="kills in the long test of transfers through faults, per store")
 
 
@@ -37,6 +37,8 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="takes minutes: --long"))
             elif item.get_closest_marker("two_stores") and param(item, "store") in ("versitygw", "moto"):
                 item.add_marker(pytest.mark.skip(reason="on two kinds of stores; the others with --long"))
+            elif item.get_closest_marker("one_store") and param(item, "store") == "azurite":
+                item.add_marker(pytest.mark.skip(reason="on the development bucket; the others with --long"))
         if config.getoption("--server") != "logstead" and item.get_closest_marker("logstead_only"):
             item.add_marker(pytest.mark.skip(reason="about Logstead only"))
 

@@ -123,6 +123,7 @@ def test_second_server_is_refused(pair):
     assert first.stop() == 0
 
 
+@pytest.mark.one_store
 def test_restarts_need_not_wait_for_the_lease(pair):
     """After an orderly stop anybody starts at once; after kill -9, whoever can see that the process is gone."""
     first, second = pair
@@ -143,6 +144,7 @@ def test_restarts_need_not_wait_for_the_lease(pair):
     assert first.execute("SELECT count(*) FROM t") == [(6,)]
 
 
+@pytest.mark.one_store
 def test_server_killed_during_its_start_is_no_obstacle(pair, seed):
     rng = random.Random(seed)
     first, second = pair
@@ -190,6 +192,7 @@ def test_take_over_from_a_server_at_work(pair, seed):
     print(bank)
 
 
+@pytest.mark.one_store
 def test_pending_commits_of_a_fenced_server_are_never_acknowledged(pair):
     """One commit per lane is under way when the first is cut off; delivered after the take-over, they change nothing."""
     first, second = pair
@@ -216,6 +219,7 @@ def test_pending_commits_of_a_fenced_server_are_never_acknowledged(pair):
         second.restart_after_kill()
 
 
+@pytest.mark.one_store
 def test_stopped_server_that_wakes_up(pair, seed):
     """SIGSTOP the first, take over, work, SIGCONT: it acknowledges nothing and shows nothing, old or new, and ends."""
     first, second = pair
