@@ -131,10 +131,14 @@ impl SqlError {
         self
     }
 
-    /// Adds a CONTEXT line.
+    /// Adds a CONTEXT line, behind those of what happened further inside.
     #[must_use]
     pub fn context(mut self, text: impl Into<String>) -> SqlError {
-        self.0.context = Some(text.into());
+        let text = text.into();
+        self.0.context = Some(match self.0.context.take() {
+            Some(inside) => format!("{inside}\n{text}"),
+            None => text,
+        });
         self
     }
 

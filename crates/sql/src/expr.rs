@@ -118,7 +118,7 @@ pub enum Expr {
         /// NOT IN.
         negated: bool,
     },
-    /// ARRAY[...].
+    /// ARRAY[...]; a record of these fields if its type is one.
     Array(Vec<Expr>, SqlType),
     /// `array[subscript]`.
     Subscript {

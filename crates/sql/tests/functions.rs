@@ -250,7 +250,8 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
         _ if null => "NULL".to_owned(),
         Body::Pure(f) => show(&f(&actual)?),
         Body::Context(f) => show(&f(cx, &actual)?),
-        Body::Set(_) => String::new(),
+        Body::Typed(f) => show(&f(cx, &r.args, &actual)?),
+        Body::Set(_) | Body::TypedSet(_) => String::new(),
     })
 }
 

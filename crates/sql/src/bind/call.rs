@@ -4,7 +4,7 @@ use super::Binder;
 use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, Body, CastContext};
+use crate::func::{self, CastContext};
 use crate::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
 
@@ -48,7 +48,7 @@ impl Binder<'_> {
             let any = function.args.get(i).copied().or(function.variadic) == Some(oid::ANY);
             coerced.push(self.argument(arg, target, any, at)?);
         }
-        if matches!(resolved.function.body, Body::Set(_)) {
+        if resolved.function.is_set() {
             return self.set_call(resolved.function, coerced, resolved.result, at);
         }
         // A NULL tells nothing about its column, the column's declaration does.
@@ -57,6 +57,13 @@ impl Binder<'_> {
                 coerced.as_slice()
         {
             return Ok(Expr::Const(Datum::Oid(ty.oid), resolved.result));
+        }
+        // Nor does a text tell that it is json.
+        if resolved.function.name == "pg_typeof"
+            && let [arg] = coerced.as_slice()
+            && matches!(arg.ty().oid, oid::JSON | oid::JSON_ARRAY | oid::RECORD)
+        {
+            return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));
         }
         self.call(resolved.function, coerced, resolved.result)
     }
@@ -111,7 +118,15 @@ impl Binder<'_> {
         let mut ty = ty;
         if ty.oid == oid::RECORD {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-            ty = record::record_type(&func::record_columns(function, &types))?;
+            let columns = func::record_columns(function, &types);
+            if columns.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "function returning record called in context that cannot accept type record",
+                )
+                .at(at));
+            }
+            ty = record::record_type(&columns)?;
         }
         let id = self.computed(function.name, ty);
         self.frame()?

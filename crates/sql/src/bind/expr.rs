@@ -200,8 +200,13 @@ impl Binder<'_> {
             | Ast::Substring { .. }
             | Ast::Trim { .. }
             | Ast::Overlay { .. } => self.special_syntax(expr),
-            Ast::Tuple(_) => Err(SqlError::unsupported("a row value outside of a comparison")
-                .at(self.at(expr.span()))),
+            Ast::Tuple(items) => {
+                let fields = items
+                    .iter()
+                    .map(|item| self.expr(item))
+                    .collect::<Result<_>>()?;
+                self.row(fields)
+            }
             Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "syntax error at or near \"*\"",
@@ -266,7 +271,16 @@ impl Binder<'_> {
     fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
         let type_at = self.type_at(operand);
         let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
-        let ty = types::sql_type(data_type).map_err(|e| e.at(type_at))?;
+        let ty = match (types::sql_type(data_type), data_type) {
+            (Ok(ty), _) => ty,
+            (Err(error), ast::DataType::Custom(name, modifiers)) if modifiers.is_empty() => {
+                return match self.row_type(name) {
+                    Some(row) => self.cast_to_row(operand, row?, at),
+                    None => Err(error.at(type_at)),
+                };
+            }
+            (Err(error), _) => return Err(error.at(type_at)),
+        };
         if let Ast::Array(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)
         {

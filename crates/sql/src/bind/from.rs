@@ -7,9 +7,9 @@ use super::{Binder, Clause, Rel, Source};
 use crate::catalog::{Relation, RelationKind, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, Body, CastContext};
+use crate::func::{self, CastContext};
 use crate::plan::{JoinKind, Node, OutputColumn, Plan, build};
-use crate::value::{Datum, SqlType, oid};
+use crate::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, Spanned, TableFactor};
 use std::sync::Arc;
@@ -133,6 +133,14 @@ impl Binder<'_> {
                 self.using(kind, &columns, start, middle)?
             }
         };
+        let ns = &mut self.frame()?.ns;
+        let (lefts, rights) = ns[start..].split_at_mut(middle - start);
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            lefts.iter_mut().for_each(|item| item.nullable = true);
+        }
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            rights.iter_mut().for_each(|item| item.nullable = true);
+        }
         if kind == JoinKind::Inner {
             left.items.extend(right.items);
             left.conditions.extend(right.conditions);
@@ -198,6 +206,8 @@ impl Binder<'_> {
             rel_visible: false,
             columns_visible: true,
             table: 0,
+            nullable: false,
+            scalar: false,
         });
         Ok(conditions)
     }
@@ -353,6 +363,8 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: 0,
+            nullable: false,
+            scalar: false,
         });
         Ok(())
     }
@@ -513,6 +525,8 @@ impl Binder<'_> {
             rel_visible: !name.is_empty(),
             columns_visible: true,
             table: 0,
+            nullable: false,
+            scalar: false,
         });
         self.rels.push(Rel {
             shown: name.clone(),
@@ -677,11 +691,41 @@ impl Binder<'_> {
             self.volatile = true;
         }
         // A function of one result column names the column after its alias.
-        let column_name: Arc<str> = match alias {
-            Some(alias) => fold_ident(&alias.name).into(),
-            None => function_name.as_str().into(),
+        let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
+            (Some(name), _) => name.into(),
+            (None, Some(alias)) => fold_ident(&alias.name).into(),
+            (None, None) => function_name.as_str().into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        // A column definition list says what the record is; the function gets it as the type of a NULL.
+        let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
+        let mut plain_alias = alias.cloned();
+        if let Some(alias) = defined {
+            if resolved.result.oid != oid::RECORD
+                || !func::record_columns(resolved.function, &[]).is_empty()
+            {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a column definition list is only allowed for functions returning \"record\"",
+                )
+                .at(at));
+            }
+            let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
+            for column in &alias.columns {
+                let ty = match &column.data_type {
+                    Some(data_type) => super::types::sql_type(data_type)?,
+                    None => {
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
+                    }
+                };
+                fields.push((fold_ident(&column.name).into(), ty));
+            }
+            coerced.insert(0, Expr::Const(Datum::Null, record::record_type(&fields)?));
+            if let Some(alias) = &mut plain_alias {
+                alias.columns.clear();
+            }
+        }
+        let alias = plain_alias.as_ref();
         let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
         let several = func::record_columns(resolved.function, &types);
         if !several.is_empty() {
@@ -698,16 +742,16 @@ impl Binder<'_> {
         if ordinality {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
-        debug_assert!(matches!(
-            resolved.function.body,
-            Body::Set(_) | Body::Pure(_) | Body::Context(_)
-        ));
         let source = Source::Function {
             function: resolved.function,
             args: coerced,
             ordinality,
         };
+        let scalar = columns.len() == 1 && resolved.result.oid != oid::RECORD;
         let rel = self.add_item(source, columns, &function_name, alias)?;
+        if let Some(item) = self.frame()?.ns.last_mut() {
+            item.scalar = scalar;
+        }
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),

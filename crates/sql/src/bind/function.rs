@@ -52,7 +52,8 @@ impl Binder<'_> {
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
                 "row" => {
-                    return Err(SqlError::unsupported("a row value outside of a comparison").at(at));
+                    let fields = self.plain_args(list, &name, at)?;
+                    return self.row(fields);
                 }
                 "grouping" => return self.grouping_call(list, at),
                 "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
@@ -115,9 +116,7 @@ impl Binder<'_> {
                     .at(at));
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
-                    return Err(
-                        SqlError::unsupported(format!("whole-row argument {what}.*")).at(at),
-                    );
+                    out.push(self.whole_row_of(what)?);
                 }
                 FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                     return Err(SqlError::unsupported("a named argument").at(at));

@@ -24,6 +24,7 @@ mod literal;
 mod names;
 mod operator;
 pub(crate) mod query;
+mod row;
 mod scope;
 mod select;
 mod semijoin;

@@ -25,6 +25,10 @@ pub(crate) struct NsItem {
     pub(crate) columns_visible: bool,
     /// Table OID for `tableoid`, 0 if it has none.
     pub(crate) table: u32,
+    /// An outer join may give NULLs for all of its columns.
+    pub(crate) nullable: bool,
+    /// A function of one result column: its name means that column's value, not a row.
+    pub(crate) scalar: bool,
 }
 
 impl NsItem {
@@ -64,7 +68,7 @@ impl Binder<'_> {
         }
     }
 
-    fn found(&mut self, level: usize, what: NsWhat, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn found(&mut self, level: usize, what: NsWhat, at: Option<usize>) -> Result<Expr> {
         let expr = self.ns_expr(&what)?;
         let frame = &mut self.frames[level];
         if !frame.in_aggregate
@@ -94,12 +98,8 @@ impl Binder<'_> {
         if let Some(expr) = self.system_column(None, &name)? {
             return Ok(expr);
         }
-        if self
-            .frames
-            .iter()
-            .any(|f| f.ns.iter().any(|i| i.rel_visible && *i.alias == *name))
-        {
-            return Err(SqlError::unsupported(format!("whole-row reference \"{name}\"")).at(at));
+        if let Some(found) = self.find_item(None, &name).map_err(|e| e.at(at))? {
+            return self.whole_row(found, at);
         }
         let error = SqlError::new(
             SqlState::UNDEFINED_COLUMN,

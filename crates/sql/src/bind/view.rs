@@ -278,6 +278,8 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: if is_view { 0 } else { relation.oid },
+            nullable: false,
+            scalar: false,
         })
     }
 

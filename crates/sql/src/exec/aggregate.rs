@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::AggregateState as State;
 use crate::plan::{AggregateCall, GroupingSets, Plan};
-use crate::value::{Datum, SqlType, key};
+use crate::value::{Datum, SqlType, key, oid};
 use logstead_engine::Absent;
 use smallvec::SmallVec;
 
@@ -140,7 +140,7 @@ impl AggregateState {
                 .skip(self.at * calls.len())
                 .take(calls.len())
             {
-                out.push(cell.finish()?);
+                out.push(cell.finish(cx)?);
             }
             if let Some(sets) = sets {
                 let set = self.sets.get(self.at).map_or(0, |set| usize::from(*set));
@@ -378,13 +378,14 @@ impl Cell {
                     arg,
                     Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_) | Datum::Jsonb(_)
                 )
-            }) || call.aggregate.name == "array_agg";
+            }) || call.aggregate.name == "array_agg"
+                || matches!(call.aggregate.result, oid::JSON | oid::JSONB);
             if !growing {
-                self.state.add(&args)?;
+                self.state.add_in(cx.session, &args)?;
                 return Ok(0);
             }
             let before = self.state.size_bytes();
-            self.state.add(&args)?;
+            self.state.add_in(cx.session, &args)?;
             return Ok(self.state.size_bytes().saturating_sub(before));
         };
         scratch.order.clear();
@@ -410,11 +411,11 @@ impl Cell {
         Ok((kept.sorter.size_bytes() + kept.seen.size_bytes()).saturating_sub(before))
     }
 
-    fn finish(&mut self) -> Result<Datum> {
+    fn finish(&mut self, cx: &Cx<'_>) -> Result<Datum> {
         if let Some(kept) = self.kept.take() {
             let mut sorted = kept.sorter.finish();
             while let Some(row) = sorted.next() {
-                self.state.add(row)?;
+                self.state.add_in(cx.session, row)?;
             }
         }
         self.state.finish()

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
-use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, text_io};
+use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -179,11 +179,32 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
     match function.body {
         Body::Pure(body) => body(args),
         Body::Context(body) => body(cx.session, args),
-        Body::Set(_) => Err(SqlError::new(
+        Body::Typed(_) => Err(SqlError::internal(
+            "a function without its arguments' types",
+        )),
+        Body::Set(_) | Body::TypedSet(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
         )),
     }
+}
+
+/// Code that is told the types of its arguments.
+pub(crate) type TypedBody = fn(&dyn func::Context, &[SqlType], &[Datum]) -> Result<Datum>;
+
+/// Calls such code on evaluated arguments, strictness included. None of it is volatile.
+pub(crate) fn apply_typed(
+    function: &'static Function,
+    body: TypedBody,
+    args: &[Expr],
+    values: &[Datum],
+    cx: &Cx<'_>,
+) -> Result<Datum> {
+    if function.strict && values.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    let types: SmallVec<[SqlType; 4]> = args.iter().map(Expr::ty).collect();
+    body(cx.session, &types, values)
 }
 
 /// The same in an expression that may be evaluated again.
@@ -200,6 +221,13 @@ fn call<'a>(
     row: &[Datum],
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
+    if let Body::Typed(body) = function.body {
+        let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(args.len());
+        for arg in args {
+            values.push(eval_in(arg, row, cx)?);
+        }
+        return apply_typed(function, body, args, &values, cx);
+    }
     match args {
         [] => apply_once(function, &[], cx),
         [only] => {
@@ -343,6 +371,13 @@ fn in_list<'a>(
 }
 
 fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    if ty.oid == oid::RECORD {
+        let mut fields = Vec::with_capacity(items.len());
+        for item in items {
+            fields.push(eval_in(item, row, cx)?);
+        }
+        return Ok(record::record(fields));
+    }
     let element = info::element_of(ty.oid)
         .ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
     let mut values = Vec::with_capacity(items.len());

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function};
 use crate::plan::{Plan, walk};
-use crate::value::{Datum, oid, record};
+use crate::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
@@ -298,9 +298,7 @@ impl ProjectSetState {
                 let mut has_set = false;
                 for expr in exprs {
                     columns.push(match expr {
-                        Expr::Call { function, args, ty }
-                            if matches!(function.body, Body::Set(_)) =>
-                        {
+                        Expr::Call { function, args, ty } if function.is_set() => {
                             let mut rows = call_set(function, args, row, cx)?;
                             if ty.oid == oid::RECORD {
                                 for row in &mut rows {
@@ -356,6 +354,25 @@ pub(crate) fn call_set<'a>(
     match function.body {
         Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Ok(Vec::new()),
         Body::Set(body) => body(cx.session, &values),
+        Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Ok(Vec::new()),
+        Body::TypedSet(body) => {
+            let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+            body(cx.session, &types, &values)
+        }
+        Body::Typed(body) => {
+            let value = super::eval::apply_typed(function, body, args, &values, cx)?;
+            // A record's fields are the columns.
+            let record = args
+                .first()
+                .map(Expr::ty)
+                .filter(|ty| ty.oid == oid::RECORD);
+            let shape = record.filter(|_| function.result == oid::ANYELEMENT);
+            Ok(vec![match (value, shape.and_then(record::shape_of)) {
+                (Datum::Array(fields), Some(_)) => fields.items.clone(),
+                (Datum::Null, Some(shape)) => vec![Datum::Null; shape.len()],
+                (value, _) => vec![value],
+            }])
+        }
         _ => Ok(vec![vec![super::eval::apply(function, &values, cx)?]]),
     }
 }

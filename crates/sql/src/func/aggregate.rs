@@ -273,6 +273,10 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2151, "variance", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
     a(2152, "variance", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
     a(2153, "variance", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
+    super::json::aggregate::JSON_AGG,
+    super::json::aggregate::JSON_OBJECT_AGG,
+    super::json::aggregate::JSONB_AGG,
+    super::json::aggregate::JSONB_OBJECT_AGG,
 ];
 
 struct Count(i64);

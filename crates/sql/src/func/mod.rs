@@ -34,7 +34,7 @@ pub use patterns::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
-    functions_named, name_of, operator_by_oid, record_columns, schema_of,
+    functions_named, name_of, operator_by_oid, record_columns, result_name, schema_of,
 };
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
@@ -57,8 +57,12 @@ pub enum Body {
     Pure(fn(&[Datum]) -> Result<Datum>),
     /// Needs the session: clock, time zone, settings, sequences, catalog.
     Context(fn(&dyn Context, &[Datum]) -> Result<Datum>),
+    /// Needs the session and the types of its arguments: what takes values of any type.
+    Typed(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Datum>),
     /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
     Set(fn(&dyn Context, &[Datum]) -> Result<Rows>),
+    /// Yields rows, and needs the types of its arguments.
+    TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
 }
 
 /// When a function's result may change.
@@ -90,6 +94,13 @@ pub struct Function {
     pub volatility: Volatility,
     /// Code.
     pub body: Body,
+}
+
+impl Function {
+    /// True for functions that yield rows.
+    pub fn is_set(&self) -> bool {
+        matches!(self.body, Body::Set(_) | Body::TypedSet(_))
+    }
 }
 
 /// What the session gives to functions. Implemented by the session, and by a fixed one in tests.
@@ -294,6 +305,10 @@ pub struct Aggregate {
 pub trait AggregateState {
     /// Takes one row's arguments.
     fn add(&mut self, args: &[Datum]) -> Result<()>;
+    /// The same for aggregates whose result depends on the session's settings.
+    fn add_in(&mut self, _cx: &dyn Context, args: &[Datum]) -> Result<()> {
+        self.add(args)
+    }
     /// Takes back the row that was added first of those that are in, exactly: false if it cannot, and the state is
     /// good for nothing more.
     fn remove(&mut self, _args: &[Datum]) -> Result<bool> {

@@ -8,7 +8,7 @@ use super::{
     Aggregate, CastContext, Function, json, table_casts, table_functions, table_operator_functions,
     table_operators,
 };
-use crate::value::{Oid, SqlType, info, oid};
+use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -186,13 +186,34 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
             ("baredesc", oid::TEXT),
         ],
         "_pg_expandarray" => &[("x", oid::ANYELEMENT), ("n", oid::INT4)],
+        "json_each" => &[("key", oid::TEXT), ("value", oid::JSON)],
+        "jsonb_each" => &[("key", oid::TEXT), ("value", oid::JSONB)],
+        "json_each_text" | "jsonb_each_text" => &[("key", oid::TEXT), ("value", oid::TEXT)],
         "pg_options_to_table" => &[("option_name", oid::TEXT), ("option_value", oid::TEXT)],
         _ => &[],
     }
 }
 
+/// The name that a function of one result column gives to it, whatever its alias.
+pub fn result_name(function: &Function) -> Option<&'static str> {
+    matches!(
+        function.name,
+        "json_array_elements"
+            | "json_array_elements_text"
+            | "jsonb_array_elements"
+            | "jsonb_array_elements_text"
+    )
+    .then_some("value")
+}
+
 /// The columns of a call with arguments of these types; empty for functions of one result column.
 pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
+    // A record that the caller describes: what fills it and what it is cast to.
+    if matches!(function.result, oid::ANYELEMENT | oid::RECORD)
+        && let Some(shape) = args.first().and_then(|ty| record::shape_of(*ty))
+    {
+        return shape.to_vec();
+    }
     let element = args.first().and_then(|ty| info::element_of(ty.oid));
     let column = |(name, ty): &(&'static str, Oid)| {
         let ty = match *ty {

@@ -342,6 +342,16 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
         .zip(input)
         .map(|(d, i)| bind(*d, Some(i)))
         .collect();
+    if is_array_poly(result) && element == Some(oid::RECORD) {
+        return Err(SqlError::unsupported("an array of records"));
+    }
+    // A record is of the kind that the argument is.
+    let record = input.iter().find(|ty| ty.oid == oid::RECORD);
+    if let (oid::ANYELEMENT, Some(record)) = (result, record)
+        && element == Some(oid::RECORD)
+    {
+        return Ok((args, *record));
+    }
     let result = if is_array_poly(result) && element.is_some() && result == oid::ANYARRAY {
         SqlType::of(array(element).or(array_like).unwrap_or(oid::TEXT_ARRAY))
     } else {

@@ -10,7 +10,7 @@ fn rows_point_at_each_other() {
         let f = function_by_oid(o.function)
             .unwrap_or_else(|| panic!("operator {} has no function", o.oid));
         assert_eq!(
-            f.args.len(),
+            f.args.len() + usize::from(f.variadic.is_some()),
             if o.left == 0 { 1 } else { 2 },
             "operator {} {}",
             o.oid,

@@ -7,7 +7,6 @@ use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func;
 use crate::value::{SqlType, oid};
 use std::sync::Arc;
 
@@ -97,11 +96,7 @@ impl Binder<'_> {
                 args,
                 ordinality,
             } => {
-                let rows = if matches!(function.body, func::Body::Set(_)) {
-                    100.0
-                } else {
-                    1.0
-                };
+                let rows = if function.is_set() { 100.0 } else { 1.0 };
                 let node = Node::FunctionScan {
                     function,
                     args: std::mem::take(args),

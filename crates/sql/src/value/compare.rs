@@ -144,7 +144,7 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
         Uuid(v) => h.write(&**v),
         Interval(v) => h.write_i128(v.span()),
-        Jsonb(v) => v.view().hash(h),
+        Jsonb(v) => v.view().hash_value(h),
         Array(v) => {
             h.write_usize(v.items.len());
             for item in &v.items {

@@ -322,6 +322,8 @@ fn format_with(ty: SqlType, given: bool) -> String {
             }
         }
         oid::ANY => "\"any\"".into(),
+        // Its modifier is the number of a shape: see `record`.
+        oid::RECORD => "record".into(),
         _ if given && m >= 0 => format!("{}({m})", info.name),
         _ => info.name.into(),
     }

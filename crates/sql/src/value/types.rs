@@ -57,7 +57,6 @@ pub mod oid {
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
-    pub const RECORD_ARRAY: Oid = 2287;
     pub const JSONB: Oid = 3802;
     pub const JSONB_ARRAY: Oid = 3807;
     pub const BOOL_ARRAY: Oid = 1000;

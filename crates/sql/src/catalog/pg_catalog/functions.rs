@@ -5,7 +5,7 @@ use super::cells::{Ch, Id, Nil, oidvector, row};
 use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::Result;
-use crate::func::{self, Aggregate, Body, CastContext, Function, Volatility};
+use crate::func::{self, Aggregate, CastContext, Function, Volatility};
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -96,7 +96,7 @@ fn function_row(f: &Function) -> Vec<Datum> {
         variadic: f.variadic.unwrap_or(0),
         kind: 'f',
         strict: f.strict,
-        set: matches!(f.body, Body::Set(_)),
+        set: f.is_set(),
         volatility: match f.volatility {
             Volatility::Immutable => 'i',
             Volatility::Stable => 's',
@@ -196,11 +196,7 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
             let array = info::array_of(element).unwrap_or(element);
             arguments.push(format!("VARIADIC {}", name(array)));
         }
-        let set = if matches!(f.body, Body::Set(_)) {
-            "SETOF "
-        } else {
-            ""
-        };
+        let set = if f.is_set() { "SETOF " } else { "" };
         return Some((arguments.join(", "), format!("{set}{}", name(f.result))));
     }
     if let Some(a) = func::AGGREGATES.iter().find(|a| a.oid == function) {

@@ -101,7 +101,7 @@ impl Moving {
             }
             *work -= 1;
             if let Some(args) = arguments(aggregate, call, rows.row(self.to), cx)? {
-                self.state.add(&args)?;
+                self.state.add_in(cx.session, &args)?;
             }
             self.to += 1;
         }
@@ -139,7 +139,7 @@ impl Moving {
                 *work -= 1;
                 let row = rows.row(from + self.done - passed);
                 if let Some(args) = arguments(aggregate, call, row, cx)? {
-                    self.state.add(&args)?;
+                    self.state.add_in(cx.session, &args)?;
                 }
                 self.done += 1;
             }

@@ -1,7 +1,14 @@
 //! Functions and operators of json and jsonb.
 //!
-//! Owns: their rows of the registry ([`table`]) and their code. Text is read by [`crate::value::json`], whose errors are the input
-//! functions'.
+//! Owns: their rows of the registry ([`table`], [`aggregate`]) and their code. Text is read by [`crate::value::json`], whose errors
+//! are the input functions'. Where json and jsonb do the same, one function does it over a [`node`] of either.
 
+mod access;
+pub(super) mod aggregate;
 mod cast;
+mod change;
+mod expand;
+mod make;
+mod node;
+mod populate;
 pub(super) mod table;

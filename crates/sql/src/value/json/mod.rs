@@ -9,7 +9,7 @@
 //! payloads. A header is a count (u32) and a height (u16); an entry is a kind in the upper four bits and the end of its payload
 //! in the others, counted from the end of the entries. All little-endian.
 //!
-//! Invariants of the bytes in a [`Jsonb`]: every entry's end lies inside and not before the one in front of it, strings are UTF-8,
+//! Invariants of the bytes in a [`Jsonb`]: every entry's end lies inside and not before the one in front of it, strings are UTF-8 without zeros,
 //! keys are strings, each once, ordered by length and then by bytes; a container's height is one more than its highest
 //! child's and at most [`NESTING_MAX`], which bounds every recursion here. What comes from storage is checked first.
 
@@ -173,8 +173,8 @@ fn check(kind: Kind, payload: &[u8], height_max: usize) -> Result<usize> {
         Kind::Number if decode_numeric(payload)?.is_finite() => Ok(0),
         Kind::Number => Err(damaged()),
         Kind::String => match std::str::from_utf8(payload) {
-            Ok(_) => Ok(0),
-            Err(_) => Err(damaged()),
+            Ok(s) if !s.contains('\0') => Ok(0),
+            _ => Err(damaged()),
         },
         Kind::Array | Kind::Object => {
             let object = kind == Kind::Object;

@@ -61,7 +61,7 @@ impl View<'_> {
     }
 
     /// Feeds a hasher; values that compare equal feed the same.
-    pub fn hash<H: Hasher>(self, h: &mut H) {
+    pub fn hash_value<H: Hasher>(self, h: &mut H) {
         h.write_u8(self.rank());
         match self.kind() {
             Kind::Null => {}
@@ -75,13 +75,13 @@ impl View<'_> {
             }
             Kind::Array => {
                 h.write_usize(self.len());
-                self.elements().for_each(|element| element.hash(h));
+                self.elements().for_each(|element| element.hash_value(h));
             }
             Kind::Object => {
                 h.write_usize(self.len());
                 for (key, value) in self.members() {
                     key.hash(h);
-                    value.hash(h);
+                    value.hash_value(h);
                 }
             }
         }

@@ -335,7 +335,7 @@ impl<'a> Lexer<'a> {
                 b'\\' => {}
                 _ => {
                     if high.is_some() {
-                        return Err(self.not_end(Fault::LowSurrogate));
+                        return Err(self.fault_at(at, Fault::LowSurrogate));
                     }
                     at += 1;
                     continue;
@@ -357,15 +357,15 @@ impl<'a> Lexer<'a> {
                     if self.decode {
                         match (code, high) {
                             (0xd800..0xdc00, Some(_)) => {
-                                return Err(self.not_end(Fault::HighSurrogate));
+                                return Err(self.fault_at(at - 1, Fault::HighSurrogate));
                             }
                             (0xd800..0xdc00, None) => high = Some(code),
                             (0xdc00..0xe000, None) | (_, Some(_))
                                 if !(high.is_some() && (0xdc00..0xe000).contains(&code)) =>
                             {
-                                return Err(self.not_end(Fault::LowSurrogate));
+                                return Err(self.fault_at(at - 1, Fault::LowSurrogate));
                             }
-                            (0, None) => return Err(self.not_end(Fault::CodePointZero)),
+                            (0, None) => return Err(self.fault_at(at - 1, Fault::CodePointZero)),
                             _ => {
                                 let whole = match high.take() {
                                     Some(high) => 0x10000 + ((high & 0x3ff) << 10) + (code & 0x3ff),
@@ -385,7 +385,7 @@ impl<'a> Lexer<'a> {
                 b't' => b'\t',
                 _ => {
                     if high.is_some() {
-                        return Err(self.not_end(Fault::LowSurrogate));
+                        return Err(self.fault_at(at, Fault::LowSurrogate));
                     }
                     self.start = Some(at);
                     self.end = self.char_end(at);
@@ -393,7 +393,7 @@ impl<'a> Lexer<'a> {
                 }
             };
             if high.is_some() {
-                return Err(self.not_end(Fault::LowSurrogate));
+                return Err(self.fault_at(at, Fault::LowSurrogate));
             }
             if self.decode {
                 copied.push(char::from(plain));
@@ -402,7 +402,7 @@ impl<'a> Lexer<'a> {
             run = at;
         }
         if high.is_some() {
-            return Err(self.not_end(Fault::LowSurrogate));
+            return Err(self.fault_at(at, Fault::LowSurrogate));
         }
         self.word = if !self.decode {
             Cow::Borrowed("")
@@ -414,6 +414,12 @@ impl<'a> Lexer<'a> {
         };
         self.take(Token::String, at + 1);
         Ok(())
+    }
+
+    /// A fault of the character at `at`: what is shown ends with it.
+    fn fault_at(&mut self, at: usize, fault: Fault) -> SqlError {
+        self.end = self.char_end(at);
+        self.not_end(fault)
     }
 
     /// The four digits behind the `u` at `at`.
