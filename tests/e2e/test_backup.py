@@ -143,6 +143,22 @@ def test_nothing_else_is_overwritten(private_server, copied, tmp_path):
     assert not (tmp_path / "nothing").exists()
     copied.start(BY_HAND)
     assert copied.execute("SELECT * FROM precious") == [(1,)]
+    # What would be gone at once, lie within what is copied, or among other people's files.
+    for nowhere in ("memory:", "sim://?model=s3express"):
+        assert "gone when this command ends" in copy_fails("backup", source, nowhere)
+    for within in (f"{source}/backup", f"file://{source}/log/../backup"):
+        assert "lies within" in copy_fails("backup", source, within)
+    assert not (private_server.data / "backup").exists()
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("the only copy")
+    assert "thesis.txt" in copy_fails("backup", source, str(foreign))
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+    (foreign / "thesis.txt").unlink()
+    copy("backup", source, str(foreign))
+    # What is there beside a backup is nobody's concern.
+    (foreign / "notes.txt").write_text("of last night")
+    copy("backup", source, str(foreign))
 
 
 def test_a_database_without_a_checkpoint(private_server, copied):

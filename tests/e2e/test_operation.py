@@ -308,6 +308,27 @@ def test_log_verify_and_dump(written):
 
 
 @logstead_only
+def test_what_is_mounted_read_only_is_read(written, tmp_path):
+    """A snapshot of the data directory, say: it is checked, listed and copied without a byte written there."""
+    server, middle, last = written
+    copied = tmp_path / "copied"
+    script = f"""
+        mount --bind {server.data} {server.data} && mount -o remount,ro,bind {server.data} || exit 77
+        touch {server.data}/lock 2> /dev/null && exit 77
+        "$0" log verify {server.data} && "$0" fsck {server.data} && "$0" branch list {server.data} && "$0" backup {server.data} {copied}
+    """
+    found = subprocess.run(["unshare", "-rm", "sh", "-c", script, server.binary()], capture_output=True, text=True, timeout=300)
+    if found.returncode == 77 or "unshare" in found.stderr:
+        pytest.skip(f"nothing can be mounted here: {found.stderr}")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "0 damages" in found.stdout and copied.exists(), found.stdout
+    # Also where no server has ever left its lock.
+    (server.data / "lock").unlink()
+    found = subprocess.run(["unshare", "-rm", "sh", "-c", script, server.binary()], capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@logstead_only
 def test_log_commands_on_nothing(private_server, server_kind, tmp_path):
     for what in ("verify", "dump"):
         done = log(private_server, what, str(tmp_path / "nowhere"))

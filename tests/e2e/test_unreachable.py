@@ -131,6 +131,33 @@ def test_rows_that_cannot_be_read_for_a_while(tmp_path, seed):
             server.kill()
 
 
+@pytest.mark.parametrize("interval", ("0", "200ms"))
+@pytest.mark.timeout(400)
+def test_a_stop_while_nothing_answers(tmp_path, seed, interval):
+    """SIGTERM once, with pages on their way and, if any are taken, a checkpoint: the server ends, and what was acknowledged is there when the home is."""
+    with start_store("dev-bucket", tmp_path) as store, FaultProxy(f"{store.host}:{store.port}", seed) as proxy:
+        server = ObjectServer(tmp_path / "server", home(store, proxy=proxy, timeout=600_000), store.environment)
+        server.arguments += ["--checkpoint-interval", interval, "--evict-always", "--lease-duration", "10s", "--shutdown-grace", "1"]
+        try:
+            server.start()
+            server.execute("CREATE TABLE cold (k int, v text)", "INSERT INTO cold SELECT g, 'v' || g FROM generate_series(1, 3000) AS g", "CHECKPOINT")
+            server.execute("INSERT INTO cold VALUES (0, 'last')")
+            proxy.cut("hold")
+            readers = [Reader(server, "SELECT count(*) FROM cold", synchronous=False) for _ in range(3)]
+            wait_until(lambda: proxy.counts()["cut"] > 2, what="requests that go nowhere")
+            server.stop(timeout_s=200)
+            for reader in readers:
+                reader.join(60)
+                assert not reader.is_alive() and reader.found is None
+            assert "panicked" not in server.output_text()
+            proxy.mend()
+            server.start()
+            assert server.execute("SELECT count(*) FROM cold WHERE k + 0 = 0 OR v = 'v3000'") == [(2,)]
+        finally:
+            proxy.mend()
+            server.kill()
+
+
 # A subquery that needs absent rows for a row of `held`.
 NEEDS = "(SELECT c.v FROM cold AS c WHERE c.k + 0 = h.k)"
 PLACES = {

@@ -38,7 +38,9 @@ pub use immutable::{OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
 pub use local::{LocalHome, LocalObjects, LocalOptions, Way};
 pub use memory::{HeldObjects, MemoryHome, Presence};
 pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
-pub use open::{Beside, HomeOptions, open, open_beside, open_objects, open_read_only, url_below};
+pub use open::{
+    Beside, HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, url_below,
+};
 pub use prices::{Listed, Price, PriceList};
 pub use replicated::{
     Ack, Opener, Purpose, ReplicatedHome, ReplicatedOptions, Source, named_in_record,

@@ -22,7 +22,7 @@ use crate::{
     Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
     ObjectOptions, ObjectSource, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
-use logstead_env::Env;
+use logstead_env::{Env, FileKind};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -313,6 +313,56 @@ fn open_to_read(
             Ok(Arc::new(home))
         }
         Some(_) => open(url, env, &HomeOptions::default()),
+    }
+}
+
+/// The directory of a local home.
+fn directory(url: &str) -> Result<Option<PathBuf>, HomeError> {
+    let parts = Url::parse(url);
+    match parts.scheme.as_deref() {
+        None => Ok(Some(PathBuf::from(url))),
+        Some("file") => parts.path().map(Some),
+        Some(_) => Ok(None),
+    }
+}
+
+/// May a database be copied from one home to another? Not to where it would be gone when the process ends, nor into a directory with other things in it, or into the
+/// source itself. What is in a home that is there is for who opens it to judge.
+pub fn check_copy(from: &str, to: &str, env: &Env) -> Result<(), HomeError> {
+    if let Some(urls) = list_of(to) {
+        return urls.iter().try_for_each(|to| check_copy(from, to, env));
+    }
+    let parts = Url::parse(to);
+    if let Some("memory" | "sim") = parts.scheme.as_deref() {
+        return Err(parts.wrong("what is copied there is gone when this command ends"));
+    }
+    let Some(dir) = directory(to)? else {
+        return Ok(());
+    };
+    let failed = |error| HomeError::io(format!("look at {}", dir.display()), error);
+    let resolved = env.files.resolve(&dir).map_err(failed)?;
+    for from in list_of(from).unwrap_or_else(|| vec![from]) {
+        let Some(source) = directory(from)? else {
+            continue;
+        };
+        if resolved.starts_with(env.files.resolve(&source).map_err(failed)?) {
+            return Err(parts.wrong(format!("it lies within {from}, which is to be copied")));
+        }
+    }
+    match env.files.kind(&dir).map_err(failed)? {
+        Some(FileKind::Directory) => {}
+        _ => return Ok(()),
+    }
+    let names = env.files.list(&dir).map_err(failed)?;
+    let is_own = |name: &&String| {
+        LocalHome::NAMES.contains(&name.as_str()) || name.ends_with(LocalHome::UNFINISHED)
+    };
+    let other = names.iter().find(|name| !is_own(name));
+    match other.filter(|_| !names.iter().any(|name| name == MANIFEST)) {
+        Some(other) => Err(parts.wrong(format!(
+            "there are other things in that directory, such as \"{other}\": choose an empty one"
+        ))),
+        None => Ok(()),
     }
 }
 

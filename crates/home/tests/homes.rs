@@ -2,7 +2,8 @@
 
 use logstead_env::{Buffer, Clock, Env, Fault, Loss, SimClock};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way, conformance,
+    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way, check_copy,
+    conformance,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -560,4 +561,46 @@ fn rewriting_makes_durable_what_only_a_cache_held() {
             assert_eq!(holds(&home), rewrite, "{way}");
         }
     }
+}
+
+/// Where a database may be copied to, before anything is made there.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine's own directories and links are what it is about"
+)]
+fn places_of_copies() {
+    let env = Env::real();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    drop(LocalHome::open(at("source"), &env, small(false)).unwrap());
+    drop(LocalHome::open(at("begun"), &env, small(false)).unwrap());
+    std::fs::create_dir(at("empty")).unwrap();
+    std::fs::create_dir(at("others")).unwrap();
+    std::fs::write(at("others/file"), "x").unwrap();
+    std::os::unix::fs::symlink(at("source"), at("link")).unwrap();
+    let source = at("source");
+    for fine in ["empty", "new", "new/deeper", "begun", "source2"] {
+        check_copy(&source, &at(fine), &env).unwrap();
+        check_copy("s3://bucket/source", &format!("file://{}", at(fine)), &env).unwrap();
+    }
+    check_copy(&source, "s3://bucket/copy", &env).unwrap();
+    let refused = [
+        (at("others"), "\"file\""),
+        (at("source"), "within"),
+        (at("source/below/it"), "within"),
+        (at("link/below"), "within"),
+        ("memory:".to_owned(), "gone"),
+        ("sim://?model=s3express".to_owned(), "gone"),
+        (format!("file://{},memory:", at("empty")), "gone"),
+    ];
+    for (to, why) in refused {
+        let error = check_copy(&source, &to, &env).expect_err(&to);
+        assert!(error.to_string().contains(why), "{to}: {error}");
+    }
+    let list = format!("file://{},s3://bucket/copy", at("source"));
+    assert!(check_copy(&list, &at("source/below"), &env).is_err());
+    // A backup that is there is judged by what is in it.
+    std::fs::write(at("others/manifest"), "x").unwrap();
+    check_copy(&source, &at("others"), &env).unwrap();
 }

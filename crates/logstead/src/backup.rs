@@ -35,6 +35,7 @@ pub(crate) fn commands() -> [Command; 2] {
 
 fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<Backup, String> {
     let env = Env::real();
+    logstead_home::check_copy(from, to, &env).map_err(|error| error.to_string())?;
     let from = open_source(from, arguments, &env).map_err(|error| error.to_string())?;
     logstead_home::open(to, &env, &home_options(arguments))
         .map_err(BackupError::from)

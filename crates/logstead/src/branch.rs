@@ -330,6 +330,7 @@ fn restore(
     arguments: &ArgMatches,
 ) -> Result<String, BranchError> {
     let env = &Env::real();
+    logstead_home::check_copy(url, new, env)?;
     let from = open_source(url, arguments, env)?;
     let to = logstead_home::open(new, env, &home_options(arguments))?;
     let restored = restore_point(&from, which, to.as_ref(), env)?;

@@ -74,6 +74,8 @@ const OTHER_FILES: u64 = 256;
 const CONNECTIONS_SPARE: usize = 128;
 /// How long sessions have after the grace time to notice that it is over.
 const TERMINATE_TIME: Duration = Duration::from_secs(5);
+/// How long a stop waits for a home that does not answer, until everything is flushed. What is not was never acknowledged, unless with `synchronous_commit = off`.
+const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a stop looks whether the sessions are gone.
 const STOP_POLL: Duration = Duration::from_millis(10);
 /// A pause after accept fails (no file descriptors left): others may end meanwhile.
@@ -114,6 +116,8 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
     };
+    // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not answer, keeps nobody from stopping.
+    std::mem::forget(Arc::clone(&instance));
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -591,6 +595,9 @@ async fn accept(
         }
         () = &mut cut_short => {
             return Err("a second signal came before the log was flushed: nothing acknowledged is lost, the next start recovers".to_owned());
+        }
+        () = tokio::time::sleep(FLUSH_TIME) => {
+            return Err(format!("the log could not be flushed within {} s: nothing acknowledged is lost, the next start recovers", FLUSH_TIME.as_secs()));
         }
     }
     checkpoints.finish(&instance.engine, env, cut_short).await;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
-    Applied, Chain, Directory, Finished, KeptRecord, Ledger, Limits, NewCheckpoint, ObjectId,
-    ObjectWriter, PageKey, Point, Publisher, Record, Retention,
+    Applied, Chain, CheckpointError as PagesError, Directory, Finished, KeptRecord, Ledger, Limits,
+    NewCheckpoint, ObjectId, ObjectWriter, PageKey, PinsError, Point, Publisher, Record, Retention,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
@@ -147,8 +147,10 @@ impl Base {
             ledger,
             newest.as_ref(),
         )?;
-        // Who cannot read them removes nothing, and says so.
-        let _not_known_yet = publisher.look_at_pins();
+        // Of a newer server, what else it has written is not known here. Who cannot read them for other reasons removes nothing, and says so.
+        if let Err(error @ PagesError::Pins(PinsError::Newer(_))) = publisher.look_at_pins() {
+            return Err(error);
+        }
         let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
         let csn = publisher
             .newest()

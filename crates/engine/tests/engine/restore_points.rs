@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use logstead_checkpoint::{Directory, PageKey, PageReader, Pins, Record};
+use logstead_checkpoint::{Directory, PINS, PageKey, PageReader, Pins, Record};
 use logstead_engine::{
     Engine, EngineOptions, Isolation, LogHome, MemoryHome, RestorePoint, RestorePointError,
     Retention, RowBuilder, TableId, WorkerId,
@@ -188,4 +188,33 @@ fn points_are_kept_by_time() {
     }
     // One becomes a point with the first checkpoint after the interval: it was taken one before.
     assert!((13..=17).contains(&most), "{most}");
+}
+
+/// A list of pins that a newer server wrote: this one is not started on it, as little as anybody else reads it, for what else it must not touch is not known.
+#[test]
+fn pins_of_a_newer_server_stop_a_start() {
+    let place = Place::new(Retention::default());
+    let engine = place.open();
+    engine.create_restore_point("kept").expect("made");
+    drop(engine);
+    let (bytes, tag) = place.home.get(PINS).expect("read").expect("there");
+    let text = String::from_utf8(bytes.clone()).expect("text");
+    let body = text.replace("logstead pins 1", "logstead pins 2");
+    let (body, _) = body.split_once("crc ").expect("a checksum");
+    let newer = format!("{body}crc {:08x}\n", crc32c::crc32c(body.as_bytes()));
+    place
+        .home
+        .compare_and_swap(PINS, tag, newer.as_bytes())
+        .expect("stored");
+    place.memory.crash();
+    let options = EngineOptions::default();
+    let refused = Engine::open(options, Arc::clone(&place.home), Env::simulated(1).0);
+    let told = refused.err().expect("refused").to_string();
+    assert!(told.contains("format version 2"), "{told}");
+    let (_, tag) = place.home.get(PINS).expect("read").expect("there");
+    place
+        .home
+        .compare_and_swap(PINS, tag, &bytes)
+        .expect("stored");
+    assert_eq!(place.open().restore_points().len(), 1);
 }

@@ -16,7 +16,7 @@ pub use sim::{Fault, Loss, SimFiles};
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +229,16 @@ pub trait Files: Send + Sync {
 
     /// Locks `path` (made if absent) against every other process. `None`: another one holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;
+
+    /// The same for who changes nothing, where `path` cannot be written; then it is not made either, and if it is not there the error is of kind `NotFound`.
+    fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        self.lock(path)
+    }
+
+    /// Where `path` leads to, by no detours; what is not there yet is taken as it is written.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
 
     /// Bytes that may still be written on the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;

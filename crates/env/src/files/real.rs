@@ -5,7 +5,7 @@ use rustix::fs::OFlags;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,16 +136,50 @@ impl Files for RealFiles {
             .create(true)
             .truncate(false)
             .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
-            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        locked(file)
+    }
+
+    fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        match self.lock(path) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                // The kernel locks what is open for reading as well.
+                locked(std::fs::File::open(path)?)
+            }
+            other => other,
         }
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        for there in path.ancestors() {
+            let here = match there.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => there,
+            };
+            match (std::fs::canonicalize(here), path.strip_prefix(there)) {
+                (Ok(resolved), Ok(rest)) => return Ok(resolved.join(rest)),
+                (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(path.to_owned())
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -46,6 +46,7 @@ use paths::Paths;
 use queue::Queue;
 use side::LocalSide;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,6 +144,11 @@ impl LocalHome {
         LocalHome::lock(paths, env, options, false, true)
     }
 
+    /// What a home without a manifest may have in its directory: one that was begun, and no more.
+    pub(crate) const NAMES: [&str; 3] = ["lock", "log", "objects"];
+    /// How files under preparation end.
+    pub(crate) const UNFINISHED: &str = paths::UNFINISHED;
+
     /// Opens an existing home for reading only, while no server runs on it. Changes nothing.
     pub fn open_read_only(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         LocalHome::open_to_read(dir, env, true)
@@ -189,8 +195,14 @@ impl LocalHome {
         read_only: bool,
         alone: bool,
     ) -> Result<LocalHome, HomeError> {
-        let lock = match env.files.lock(&paths.lock()) {
+        let locked = match read_only {
+            true => env.files.lock_to_read(&paths.lock()),
+            false => env.files.lock(&paths.lock()),
+        };
+        let lock = match locked {
             Ok(Some(lock)) => Some(lock),
+            // What cannot be written has no server, unless one has left the file there.
+            Err(error) if read_only && error.kind() == ErrorKind::NotFound => None,
             Ok(None) if !alone => None,
             Ok(None) => return Err(HomeError::InUse(paths.dir().display().to_string())),
             Err(error) => {

@@ -5,7 +5,7 @@ use logstead_types::LaneId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const UNFINISHED: &str = ".new";
+pub(super) const UNFINISHED: &str = ".new";
 const SEGMENT: &str = ".seg";
 const SIDE: &str = ".rec";
 const SPARE: &str = ".free";
