@@ -287,6 +287,18 @@ impl Engine {
             .clone()
     }
 
+    /// A new temporary table: what is written to it is neither logged nor in checkpoints. It is for one session, whose transactions come
+    /// one after the other; see [`Table::is_temporary`]. Nobody else may have used the number.
+    pub fn create_temporary_table(&self, id: TableId) -> Arc<Table> {
+        let workers = self.worker_count();
+        self.0
+            .tables
+            .write()
+            .entry(id)
+            .or_insert_with(|| Arc::new(Table::temporary(id, workers, self.0.memory())))
+            .clone()
+    }
+
     /// The table with this number.
     pub fn table(&self, id: TableId) -> Option<Arc<Table>> {
         self.0.tables.read().get(&id).cloned()

@@ -255,6 +255,16 @@ async fn take_room(worker: &WorkerInner, bytes: usize) -> Result<logstead_commit
     poll_fn(|cx| path.poll_room(worker.id, bytes, cx.waker())).await
 }
 
+/// Puts the CSN into the versions of a transaction that is Precommitted.
+fn stamp_versions(work: &Work, csn: Csn, guard: &Guard) {
+    for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
+        let rows = &work.buffers.tables[write.table as usize].rows;
+        if let Some((chunk, slot)) = rows.slot(write.rid) {
+            chunk.stamp(slot, &work.writer, csn, guard);
+        }
+    }
+}
+
 fn commit_error(error: NoRoom) -> CommitError {
     match error {
         NoRoom::DiskFull => CommitError::DiskFull,
@@ -373,20 +383,42 @@ impl Txn {
         Ok(Place::Side(room, side))
     }
 
-    /// Ends a transaction that has nothing to log.
+    /// Ends a transaction that has nothing to log: it has changed nothing, or temporary tables only.
+    ///
+    /// Those draw no CSN, for a CSN without an entry would be a gap in the log. Their versions get the newest one that was drawn, whosever it is.
+    /// That keeps the order of a row's versions, since what this session wrote before has that one or a lower one, and every
+    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend on it.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
         self.certify_reader()?;
         let waits_for = self.awaits();
         let newest = waits_for.newest();
         if let Some(work) = self.work.take() {
-            // Row locks only.
             let guard = Guard::pin();
             self.unlock_rows(&work, &guard);
-            work.writer.state().aborted();
+            let state = work.writer.state();
+            let csn = if work.buffers.writes.iter().any(|w| w.what.is_change()) {
+                let csn = Csn(self.engine().horizon().counter().0.saturating_sub(1));
+                state.begin_commit();
+                state.precommitted(csn);
+                stamp_versions(&work, csn, &guard);
+                Some(csn)
+            } else {
+                // Row locks only.
+                state.aborted();
+                None
+            };
+            drop(guard);
             self.unshare_rows(&work);
             self.run_hooks(Outcome::Committed(newest));
             work.writer.state().wake();
-            self.worker.give_buffers(work.buffers);
+            match csn {
+                Some(csn) => {
+                    let worker = self.worker.clone();
+                    let Work { buffers, .. } = work;
+                    worker.garbage.borrow_mut().add(csn, buffers, &worker);
+                }
+                None => self.worker.give_buffers(work.buffers),
+            }
         } else {
             self.run_hooks(Outcome::Committed(newest));
         }
@@ -443,12 +475,7 @@ impl Txn {
         }
         self.unlock_rows(&work, &guard);
         state.precommitted(csn);
-        for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
-            let rows = &work.buffers.tables[write.table as usize].rows;
-            if let Some((chunk, slot)) = rows.slot(write.rid) {
-                chunk.stamp(slot, &work.writer, csn, &guard);
-            }
-        }
+        stamp_versions(&work, csn, &guard);
         drop(guard);
         self.unshare_rows(&work);
         self.run_hooks(Outcome::Committed(csn));

@@ -38,6 +38,8 @@ pub(crate) struct Rows {
     some_free: AtomicBool,
     /// Nothing of it, nor of its indexes, is ever evicted.
     stays: AtomicBool,
+    /// Of a temporary table.
+    temporary: bool,
     /// What the log behind the checkpoint says of chunks that are still absent.
     pub(crate) tails: Tails,
     /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when somebody looks for it.
@@ -90,6 +92,7 @@ impl Rows {
             }),
             some_free: AtomicBool::new(false),
             stays: AtomicBool::new(false),
+            temporary: false,
             tails: Tails::default(),
             past: None,
         }
@@ -106,6 +109,20 @@ impl Rows {
         rows.past = Some(Box::new(stored));
         *rows.next_rid.get_mut() = rid_end.min(RID_MAX);
         rows
+    }
+
+    /// Those of a temporary table: no checkpoint has them, so they stay in memory.
+    pub(crate) fn temporary(table: TableId, memory: &'static Memory) -> Rows {
+        let mut rows = Rows::new(table, memory);
+        rows.temporary = true;
+        *rows.stays.get_mut() = true;
+        rows
+    }
+
+    /// Are they a temporary table's? Then nobody but its session reads or writes them.
+    #[inline]
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary
     }
 
     /// The checkpoint that they are read from, if they are of the past.

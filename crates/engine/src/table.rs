@@ -58,6 +58,22 @@ impl Table {
         }
     }
 
+    /// A temporary table (see [`Table::is_temporary`]).
+    pub(crate) fn temporary(id: TableId, workers: usize, memory: &'static Memory) -> Table {
+        Table {
+            rows: Arc::new(Rows::temporary(id, memory)),
+            ..Table::new(id, workers, memory)
+        }
+    }
+
+    /// Is it temporary? What is written to it is not logged, is in no checkpoint, and is gone after a restart. It is one session's: its
+    /// transactions come one after the other, and each depends on the one before if that may still be lost, so what is read in
+    /// the table makes nobody depend on anything.
+    #[inline]
+    pub fn is_temporary(&self) -> bool {
+        self.rows.is_temporary()
+    }
+
     /// A table of the past: where its rows are read from, and below which number they are.
     pub(crate) fn of_past(
         id: TableId,

@@ -340,7 +340,7 @@ impl Txn {
         Guard::pin()
     }
 
-    /// Has it changed rows?
+    /// Has it changed rows of tables that are not temporary?
     pub fn has_writes(&self) -> bool {
         self.work.as_ref().is_some_and(|w| w.buffers.log_end() > 0)
     }

@@ -111,6 +111,9 @@ impl Examined {
     }
 
     fn cover(&mut self, csn: Csn, worker: &WorkerInner, rows: &Rows, rid: Rid) {
+        if rows.is_temporary() {
+            return;
+        }
         let path = &worker.inner().path;
         self.newest.cover(csn);
         self.deps.cover(csn, &**path);
@@ -556,7 +559,9 @@ impl Txn {
             what,
             rid,
         });
-        if let Some(record) = record {
+        if let Some(record) = record
+            && !table.is_temporary()
+        {
             record.encode(&mut buffers.log);
         }
         buffers.settle();

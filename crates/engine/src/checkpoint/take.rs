@@ -129,9 +129,11 @@ impl Engine {
         let (csn, mut tables, mut tiles) = {
             // See "Dropped tables".
             let tables = inner.tables.read();
-            let tiles = Tiles::of(tables.values());
+            // Temporary ones are in no checkpoint.
+            let lasting = || tables.values().filter(|table| !table.is_temporary());
+            let tiles = Tiles::of(lasting());
             let csn = snapshots.acquire(inner.horizon(), inner.published_by_checkpoints());
-            (csn, tables.values().cloned().collect::<Vec<_>>(), tiles)
+            (csn, lasting().cloned().collect::<Vec<_>>(), tiles)
         };
         snapshots.publish(inner.published_by_checkpoints());
         tables.sort_unstable_by_key(|table| table.id());

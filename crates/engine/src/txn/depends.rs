@@ -69,6 +69,10 @@ impl Txn {
     /// A version was examined (T1).
     #[inline]
     pub(crate) fn cover(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
+        // See `Table::is_temporary`.
+        if rows.is_temporary() {
+            return;
+        }
         let path = &self.worker.inner().path;
         self.deps.cover(csn, &**path);
         if path.tracking() == Tracking::Gsn {

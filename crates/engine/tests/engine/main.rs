@@ -27,6 +27,7 @@ mod stored_indexes;
 mod stress;
 mod surplus;
 mod tails;
+mod temporary;
 mod tracking;
 mod unique;
 mod world;

@@ -224,7 +224,12 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_relation_filepath"
         | "pg_filenode_relation"
         | "pg_get_replica_identity_index" => Datum::Null,
-        "pg_my_temp_schema" => Datum::Oid(0),
+        "pg_my_temp_schema" => Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid)),
+        // For current_schemas.
+        "my_temp_schema_name" => match &catalog.temp {
+            Some(schema) => Datum::text(schema.name.as_str()),
+            None => Datum::Null,
+        },
         "pg_sequence_last_value" => {
             let state = oid_arg(args, 0)
                 .and_then(|oid| catalog.relations.get(&oid))

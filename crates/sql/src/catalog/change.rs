@@ -3,6 +3,7 @@
 //! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
+use super::temporary::{self, OnCommit};
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use crate::role::Role;
 use crate::value::Oid;
@@ -31,6 +32,8 @@ pub(crate) enum Change {
     DropRole(Oid),
     /// WITH options of a table or index.
     Options(Oid, Vec<String>),
+    /// What COMMIT does with a temporary table.
+    OnCommit(Oid, OnCommit),
 }
 
 impl Change {
@@ -43,6 +46,9 @@ impl Change {
     pub(crate) fn apply(&self, catalog: &mut Catalog) {
         match self {
             Change::PutSchema(schema) => {
+                if temporary::is_temporary_schema(&schema.name) {
+                    catalog.temp = Some(Arc::clone(schema));
+                }
                 catalog.schemas.insert(schema.oid, Arc::clone(schema));
             }
             Change::DropSchema(oid) => {
@@ -72,6 +78,7 @@ impl Change {
                 if let Some(old) = catalog.relations.get(oid) {
                     let gone: Vec<_> = old.indexes.iter().map(|i| i.oid).chain([*oid]).collect();
                     let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
+                    catalog.notes.on_commit.remove(oid);
                     for object in gone.into_iter().chain(constraints) {
                         catalog.notes.options.remove(&object);
                         forget_comments(catalog, object);
@@ -101,6 +108,9 @@ impl Change {
             }
             Change::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
             Change::DropRole(oid) => Arc::make_mut(&mut catalog.roles).remove(*oid),
+            Change::OnCommit(oid, action) => {
+                catalog.notes.on_commit.insert(*oid, *action);
+            }
             Change::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);
             }

@@ -25,6 +25,7 @@ mod store;
 mod stored;
 mod stored_indexes;
 mod stored_roles;
+mod temporary;
 pub mod text;
 mod view;
 mod viewdef;
@@ -37,6 +38,7 @@ pub use sequence::{SEQUENCE_ROW, SequenceSession};
 pub(crate) use store::dependency_failure;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
+pub use temporary::{OnCommit, TempObjects};
 pub(crate) use view::source_name;
 pub use view::{View, ViewSource};
 
@@ -77,6 +79,8 @@ pub struct Catalog {
     pub roles: Arc<Roles>,
     /// The past that it is of; none is the present.
     pub past: Option<Weak<Past>>,
+    /// The temporary schema of the session whose view this is, once it has one.
+    pub temp: Option<Arc<Schema>>,
     /// What planning does not need.
     pub notes: Notes,
 }
@@ -90,6 +94,8 @@ pub struct Notes {
     pub comments: HashMap<(Oid, Oid, i32), Arc<str>>,
     /// WITH (...) of tables and indexes, as `name=value`.
     pub options: HashMap<Oid, Vec<String>>,
+    /// What COMMIT does with temporary tables.
+    pub on_commit: HashMap<Oid, OnCommit>,
     /// What changes without DDL; absent in tests without an engine.
     pub live: Option<Arc<dyn Live>>,
 }
@@ -239,60 +245,72 @@ impl Catalog {
         name: &str,
         path: &[String],
     ) -> Option<&Arc<Relation>> {
-        let find = |schema: &str| {
-            let schema = self.schemas.values().find(|s| s.name == schema)?;
-            self.names
-                .get(&(schema.oid, name.to_owned()))
-                .and_then(|oid| self.relations.get(oid))
-        };
-        match schema {
-            Some(schema) => find(schema),
-            None => {
-                let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
-                first
-                    .into_iter()
-                    .chain(path.iter().map(String::as_str))
-                    .find_map(find)
-            }
+        self.find_in(schema, path, |schema| {
+            let oid = self.names.get(&(schema.oid, name.to_owned()))?;
+            self.relations.get(oid)
+        })
+    }
+
+    /// What `find` finds in a schema, or in the first that has it of those searched: the session's temporary one and pg_catalog, each
+    /// unless the path names it, then those of the path.
+    fn find_in<T>(
+        &self,
+        schema: Option<&str>,
+        path: &[String],
+        mut find: impl FnMut(&Schema) -> Option<T>,
+    ) -> Option<T> {
+        if let Some(schema) = schema {
+            return find(self.schema(schema)?);
         }
+        if let Some(temp) = &self.temp
+            && !path
+                .iter()
+                .any(|s| *s == temp.name || s == temporary::ALIAS)
+            && let Some(found) = find(temp)
+        {
+            return Some(found);
+        }
+        let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
+        first
+            .into_iter()
+            .chain(path.iter().map(String::as_str))
+            .find_map(|schema| find(self.schema(schema)?))
     }
 
     /// The catalog of an empty database: the schemas pg_catalog, public and information_schema, and the system relations.
     pub fn empty(database: Oid, database_name: impl Into<String>) -> Catalog {
-        let schemas = [
+        let mut catalog = Catalog::bare(database, database_name);
+        for (oid, name) in [
             (11, "pg_catalog"),
             (2200, "public"),
             (13_000, "information_schema"),
-        ];
-        let mut catalog = Catalog {
+        ] {
+            let name = name.to_owned();
+            catalog.schemas.insert(oid, Arc::new(Schema { oid, name }));
+        }
+        for table in pg_catalog::tables() {
+            catalog.put_relation(Arc::new(Relation::of_virtual(table)));
+        }
+        catalog
+    }
+
+    /// A catalog of nothing at all.
+    fn bare(database: Oid, database_name: impl Into<String>) -> Catalog {
+        Catalog {
             version: 1,
             csn: Csn::ZERO,
             database,
             database_name: database_name.into(),
-            schemas: schemas
-                .iter()
-                .map(|(oid, name)| {
-                    (
-                        *oid,
-                        Arc::new(Schema {
-                            oid: *oid,
-                            name: (*name).to_owned(),
-                        }),
-                    )
-                })
-                .collect(),
+            schemas: HashMap::new(),
             relations: HashMap::new(),
             names: HashMap::new(),
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
             roles: Arc::default(),
             past: None,
+            temp: None,
             notes: Notes::default(),
-        };
-        for table in pg_catalog::tables() {
-            catalog.put_relation(Arc::new(Relation::of_virtual(table)));
         }
-        catalog
     }
 
     /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has it open.
@@ -367,20 +385,9 @@ impl Catalog {
 
     /// OID of a relation or index by name; `schema` None searches `path` as [`Catalog::relation`] does.
     pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
-        let find = |schema: &str| {
-            let schema = self.schemas.values().find(|s| s.name == schema)?;
+        self.find_in(schema, path, |schema| {
             self.names.get(&(schema.oid, name.to_owned())).copied()
-        };
-        match schema {
-            Some(schema) => find(schema),
-            None => {
-                let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
-                first
-                    .into_iter()
-                    .chain(path.iter().map(String::as_str))
-                    .find_map(find)
-            }
-        }
+        })
     }
 
     /// Schema and name of a relation or index.
@@ -393,8 +400,11 @@ impl Catalog {
         Some((&table.schema_name, &index.name))
     }
 
-    /// A schema by name.
+    /// A schema by name; `pg_temp` is the session's own.
     pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
+        if name == temporary::ALIAS {
+            return self.temp.as_ref();
+        }
         self.schemas.values().find(|s| s.name == name)
     }
 }

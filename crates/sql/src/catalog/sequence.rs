@@ -24,8 +24,8 @@ struct State {
     called: bool,
     /// Values that may still be handed out before the next log record.
     ahead: i64,
-    /// Row in the sequences' table.
-    rid: Rid,
+    /// Row in the sequences' table; a temporary one has none.
+    rid: Option<Rid>,
     /// CSN of the newest log record.
     csn: Csn,
 }
@@ -45,7 +45,7 @@ impl Sequences {
             last,
             called,
             ahead: 0,
-            rid,
+            rid: Some(rid),
             csn: Csn::ZERO,
         };
         self.0
@@ -77,7 +77,7 @@ impl Sequences {
             last,
             called,
             ahead: 0,
-            rid,
+            rid: Some(rid),
             csn,
         };
         self.0
@@ -85,6 +85,21 @@ impl Sequences {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(storage, Arc::new(Mutex::new(state)));
         Ok(csn)
+    }
+
+    /// The same for a temporary sequence: nothing is logged, now or later.
+    pub(crate) fn create_temporary(&self, storage: TableId, last: i64, called: bool) {
+        let state = State {
+            last,
+            called,
+            ahead: 0,
+            rid: None,
+            csn: Csn::ZERO,
+        };
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(storage, Arc::new(Mutex::new(state)));
     }
 
     /// Forgets a storage that nothing refers to any more.
@@ -126,12 +141,15 @@ fn log(
     (last, called): (i64, bool),
     rests_on: RestsOn,
 ) -> Result<()> {
+    // A temporary one's is nowhere.
+    let Some(rid) = state.rid else {
+        return Ok(());
+    };
     let mut builder = RowBuilder::new();
     let row = encode_sequence(&mut builder, storage, last, called);
     let table = engine
         .table(SEQUENCES)
         .ok_or_else(|| SqlError::internal("no table of sequences"))?;
-    let rid = state.rid;
     state.csn = super::store::autonomous(worker, |txn| {
         let guard = txn.pin();
         let version = txn

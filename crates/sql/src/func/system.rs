@@ -51,6 +51,14 @@ pub(super) fn current_schemas(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     } else if !implicit {
         names.retain(|n| *n != "pg_catalog");
     }
+    let temporary = cx.catalog_call("my_temp_schema_name", &[])?;
+    if let Datum::Text(own) = &temporary {
+        match names.iter_mut().find(|n| **n == "pg_temp" || **n == &**own) {
+            Some(name) => *name = own,
+            None if implicit => names.insert(0, own),
+            None => {}
+        }
+    }
     Ok(Datum::array(
         oid::NAME,
         names.into_iter().map(Datum::text).collect(),

@@ -387,7 +387,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3810, "pg_is_in_recovery", &[], None, BOOL, true, Volatile, Body::Pure(system::no)),
     f(2855, "pg_is_other_temp_schema", &[OID], None, BOOL, true, Stable, Body::Pure(system::no)),
     f(3378, "pg_isolation_test_session_is_blocked", &[INT4, INT4_ARRAY], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_isolation_test_session_is_blocked", a))),
-    f(2854, "pg_my_temp_schema", &[], None, OID, true, Stable, Body::Pure(|_| Ok(Datum::Oid(0)))),
+    f(2854, "pg_my_temp_schema", &[], None, OID, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_my_temp_schema", a))),
     f(2083, "pg_opclass_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_opclass_is_visible", a))),
     f(2082, "pg_operator_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_operator_is_visible", a))),
     f(3829, "pg_opfamily_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_opfamily_is_visible", a))),

@@ -1,6 +1,8 @@
-//! CREATE TABLE AS: bare column names and WITH [NO] DATA, which the grammar library lacks there.
+//! CREATE TABLE AS: bare column names and WITH [NO] DATA, which the grammar library lacks there; and SELECT INTO, which is the same.
 
 use super::rewrite::{is_word, words};
+use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -25,6 +27,33 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> bool {
     }
     name_columns(tokens, table, query);
     no_data
+}
+
+/// Makes CREATE TABLE AS of a SELECT ... INTO; false if it is none.
+pub(super) fn of_select_into(statement: &mut Statement) -> bool {
+    let Statement::Query(query) = statement else {
+        return false;
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return false;
+    };
+    let Some(into) = select.into.take() else {
+        return false;
+    };
+    let parts: Vec<Ident> = match into.targets.as_slice() {
+        [Expr::Identifier(name)] => vec![name.clone()],
+        [Expr::CompoundIdentifier(parts)] => parts.clone(),
+        _ => {
+            // The binder refuses it.
+            select.into = Some(into);
+            return false;
+        }
+    };
+    let table = CreateTableBuilder::new(ObjectName::from(parts))
+        .temporary(into.temporary)
+        .query(Some(Box::new(Query::clone(query))));
+    *statement = Statement::CreateTable(table.build());
+    true
 }
 
 /// Place of the AS outside of parentheses.

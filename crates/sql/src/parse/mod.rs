@@ -181,9 +181,13 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         return Err(unless_time(position::error_at_token(text, &rest)));
     }
     rewrite::apply_notes(&mut statement, &notes);
+    let is_into = create_as::of_select_into(&mut statement);
     let mut kind = kind::classify(&statement);
     if let StatementKind::Transaction(deferrable) = &mut kind {
         *deferrable = notes.deferrable;
+    }
+    if is_into {
+        kind = StatementKind::Ddl("SELECT INTO");
     }
     Ok(Parsed {
         statement: Arc::new(statement),

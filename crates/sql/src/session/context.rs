@@ -124,6 +124,15 @@ impl SessionContext {
         Ok(())
     }
 
+    /// A temporary sequence moves in any transaction.
+    fn may_write_sequence(&self, function: &str, catalog: &Catalog, sequence: Oid) -> Result<()> {
+        let found = catalog.relations.get(&sequence);
+        match found.is_some_and(|relation| relation.is_temporary()) {
+            true => Ok(()),
+            false => self.may_write(function),
+        }
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.borrow())
     }
@@ -235,8 +244,8 @@ impl Context for SessionContext {
     }
 
     fn nextval(&self, sequence: Oid) -> Result<i64> {
-        self.may_write("nextval")?;
         let catalog = self.catalog();
+        self.may_write_sequence("nextval", &catalog, sequence)?;
         self.may_use_sequence(&catalog, sequence)?;
         self.sequences.borrow_mut().nextval(
             &self.instance.store,
@@ -258,8 +267,8 @@ impl Context for SessionContext {
     }
 
     fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
-        self.may_write("setval")?;
         let catalog = self.catalog();
+        self.may_write_sequence("setval", &catalog, sequence)?;
         self.may_use_sequence(&catalog, sequence)?;
         let csn = self.sequences.borrow_mut().setval(
             &self.instance.store,

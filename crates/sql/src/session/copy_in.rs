@@ -297,7 +297,7 @@ impl Session {
             }
             let table = self.storage(&relation, &catalog)?;
             self.transaction()?;
-            if self.context.read_only.get() {
+            if self.context.read_only.get() && !relation.is_temporary() {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
                     "cannot execute COPY FROM in a read-only transaction",

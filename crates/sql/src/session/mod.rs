@@ -33,6 +33,7 @@ mod set;
 mod set_constraints;
 mod signals;
 mod statement;
+mod temporary;
 mod transaction;
 mod utility;
 
@@ -43,6 +44,7 @@ pub use notify::Notification;
 pub use portal::BindRequest;
 pub use signals::{Signals, shutting_down};
 
+use crate::catalog::TempObjects;
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::parse::{IndexCommand, Parsed, StatementKind};
@@ -109,6 +111,8 @@ pub struct Session {
     block: Block,
     modes: Modes,
     open: Option<Open>,
+    /// Its temporary objects.
+    temporary: Rc<TempObjects>,
     /// The past that transactions read, if `logstead.as_of` names one.
     reading: Option<Rc<Reading>>,
     savepoints: Vec<Savepoint>,
@@ -209,6 +213,7 @@ impl Session {
         // What the roles tell rests on it.
         let mut owed = Owed::default();
         owed.merge(&Awaits::floor(instance.store.newest_change()), true);
+        let temporary = Rc::new(TempObjects::new(&instance.store, pid));
         let context = SessionContext::new(
             instance,
             worker.worker.clone(),
@@ -232,6 +237,7 @@ impl Session {
                 isolation_name: "read committed",
             },
             open: None,
+            temporary,
             reading: None,
             savepoints: Vec::new(),
             statements: HashMap::default(),

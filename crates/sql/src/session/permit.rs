@@ -65,14 +65,16 @@ pub(super) fn needs(planned: &Planned) -> Vec<Need> {
     let mut needs = Vec::new();
     // What is only added tells nothing of what is there.
     let only_adds = planned.command == Command::Insert && planned.columns.is_empty();
-    for relation in planned.tables_written.iter().chain(&planned.tables_locked) {
+    let lasting = |relation: &&Arc<Relation>| !relation.is_temporary();
+    let written = planned.tables_written.iter().chain(&planned.tables_locked);
+    for relation in written.filter(lasting) {
         needs.push(Need::of(relation, true));
         if !only_adds {
             needs.push(Need::of(relation, false));
         }
     }
     let read = planned.tables_read.iter().chain(&planned.others_read);
-    needs.extend(read.map(|r| Need::of(r, false)));
+    needs.extend(read.filter(lasting).map(|r| Need::of(r, false)));
     needs
 }
 
@@ -294,6 +296,7 @@ impl Session {
                 }
                 Ok(())
             }
+            _ if self.concerns_temporary(parsed, &catalog) => Ok(()),
             _ => Err(self.refusal(parsed, &catalog)),
         }
     }

@@ -128,7 +128,7 @@ impl Session {
         }
         loop {
             let plan = self.plan(statement)?;
-            if self.modes_for_statement()?.read_only && !plan.read_only {
+            if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
                     format!(

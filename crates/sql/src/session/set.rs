@@ -250,6 +250,7 @@ impl Session {
         Ok(())
     }
 
+    /// All but temporary objects: those are gone already.
     fn discard(&mut self, what: &ast::DiscardObject) -> Result<Reply> {
         match what {
             ast::DiscardObject::ALL => {
@@ -266,7 +267,7 @@ impl Session {
                 self.keep_settings();
                 Ok(Reply::tag("DISCARD ALL"))
             }
-            // Plans are remade when they no longer fit; there are no temporary tables.
+            // Plans are remade when they no longer fit.
             ast::DiscardObject::PLANS => Ok(Reply::tag("DISCARD PLANS")),
             ast::DiscardObject::SEQUENCES => {
                 self.context.sequences.borrow_mut().discard();

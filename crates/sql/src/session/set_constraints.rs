@@ -34,7 +34,7 @@ impl Session {
             constraints_named(&catalog, name, &path, set.deferred, &mut named)?;
         }
         self.settle_suspended().await?;
-        let altered = self.has_private_catalog();
+        let altered = self.has_altered();
         let Some(mut open) = self.open.take() else {
             return Err(SqlError::internal("no transaction"));
         };

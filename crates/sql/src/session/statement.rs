@@ -44,6 +44,8 @@ pub(super) struct CachedPlan {
     pub(super) param_types: Vec<SqlType>,
     pub(super) command: Command,
     pub(super) read_only: bool,
+    /// It writes, or locks rows, where it is not temporary: a read-only transaction may not.
+    pub(super) writes_lasting: bool,
     /// Storages to lock before running.
     pub(super) locks: Vec<(Arc<Table>, TableLock)>,
     /// The snapshot it was made with.
@@ -228,6 +230,11 @@ impl Session {
             param_types: planned.param_types,
             command: planned.command,
             read_only: planned.read_only,
+            writes_lasting: planned
+                .tables_written
+                .iter()
+                .chain(&planned.tables_locked)
+                .any(|relation| !relation.is_temporary()),
             locks,
             catalog: Arc::clone(catalog),
             path: Rc::clone(path),

@@ -114,7 +114,7 @@ impl Session {
             }
             self.open = Some(Open {
                 txn,
-                ddl: DdlState::default(),
+                ddl: DdlState::of(&self.temporary),
                 savepoints,
                 events: Events::default(),
                 reading,
@@ -157,13 +157,16 @@ impl Session {
             Some(open) if open.ddl.has_changes() => {
                 open.ddl.catalog(store, &self.context.database)?
             }
-            _ => store.current_by_oid(self.database).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_CATALOG_NAME,
-                    format!("database \"{}\" does not exist", self.context.database),
-                )
-                .fatal()
-            })?,
+            _ => {
+                let current = store.current_by_oid(self.database).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_CATALOG_NAME,
+                        format!("database \"{}\" does not exist", self.context.database),
+                    )
+                    .fatal()
+                })?;
+                self.temporary.over(current)
+            }
         };
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
         let synchronous = self.context.synchronous.get();
@@ -171,7 +174,13 @@ impl Session {
         Ok(catalog)
     }
 
+    /// Does this session see a catalog that others do not?
     pub(super) fn has_private_catalog(&self) -> bool {
+        !self.temporary.is_empty() || self.has_altered()
+    }
+
+    /// Has the open transaction changed the catalog?
+    pub(super) fn has_altered(&self) -> bool {
         self.open
             .as_ref()
             .is_some_and(|open| open.ddl.has_changes())
@@ -201,7 +210,10 @@ impl Session {
             self.transaction_over(true);
             return Ok(());
         };
-        let judged = self.judge_deferred(&mut open).await;
+        let judged = match self.judge_deferred(&mut open).await {
+            Ok(()) => self.settle_temporary(&mut open).await,
+            Err(error) => Err(error),
+        };
         open.txn.depends_on_all(&self.context.depends_on.take());
         open.txn.depends_on_all(self.owed.unconfirmed());
         // SET LOCAL holds until the settings are told of the commit, below.
@@ -291,9 +303,10 @@ impl Session {
         let catalog = if altered {
             open.ddl.catalog(store, &self.context.database)?
         } else {
-            store
+            let current = store
                 .current_by_oid(self.database)
-                .ok_or_else(|| SqlError::internal("the database is gone"))?
+                .ok_or_else(|| SqlError::internal("the database is gone"))?;
+            self.temporary.over(current)
         };
         self.judge(open, &catalog, true, altered).await
     }

@@ -45,6 +45,12 @@ impl Session {
                 Ok(Reply::tag(tag))
             }
             StatementKind::Setting => {
+                if let ast::Statement::Discard {
+                    object_type: ast::DiscardObject::ALL | ast::DiscardObject::TEMP,
+                } = &*parsed.statement
+                {
+                    self.discard_temporary().await?;
+                }
                 if let Some(value) = super::set::as_of(&parsed.statement)? {
                     self.before_as_of(&value, client).await?;
                 }

@@ -2,9 +2,10 @@
 
 use super::DdlContext;
 use super::columns::{NewColumn, storage_options};
-use super::create_table::{create, exists, refuse};
+use super::create_table::{create, exists, on_commit, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
+use crate::catalog::change::Change;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
@@ -74,7 +75,8 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     let Some(query) = &table.query else {
         return Err(SqlError::internal("CREATE TABLE AS without a query"));
     };
-    let (schema, name) = cx.new_name(&table.name)?;
+    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
+    let on_commit = on_commit(table, &schema)?;
     if exists(cx, &schema, &name, table.if_not_exists)? {
         return Ok("CREATE TABLE AS".to_owned());
     }
@@ -115,6 +117,9 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     });
     let columns: Vec<NewColumn> = columns.collect();
     let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
+    if let Some(action) = on_commit {
+        cx.state.push(Change::OnCommit(relation.oid, action));
+    }
     // WITH NO DATA: see `parse::rewrite::apply_notes`.
     if table.transient {
         return Ok("CREATE TABLE AS".to_owned());

@@ -7,6 +7,7 @@ use super::expressions::bound_default;
 use super::objects::name_taken;
 use super::{DdlContext, constraints, sequence};
 use crate::catalog::change::Change;
+use crate::catalog::temporary::{OnCommit, is_temporary_schema};
 use crate::catalog::{Column, Relation, RelationKind, Schema};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 /// Fails for what CREATE TABLE does not do here.
 pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
     let refusals = [
-        (table.temporary, "CREATE TEMPORARY TABLE"),
         (table.partition_by.is_some(), "PARTITION BY"),
         (
             table.partition_of.is_some() || table.for_values.is_some(),
@@ -25,7 +25,6 @@ pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
         ),
         (table.inherits.is_some(), "INHERITS"),
         (table.like.is_some(), "LIKE in CREATE TABLE"),
-        (table.on_commit.is_some(), "ON COMMIT"),
         (table.or_replace, "CREATE OR REPLACE TABLE"),
         (table.external, "CREATE EXTERNAL TABLE"),
     ];
@@ -38,7 +37,16 @@ pub(super) fn refuse(table: &ast::CreateTable) -> Result<()> {
 /// Runs CREATE TABLE.
 pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -> Result<()> {
     refuse(table)?;
-    let (schema, name) = cx.new_name(&table.name)?;
+    let (schema, name) = cx.new_name_of(&table.name, table.temporary)?;
+    let on_commit = on_commit(table, &schema)?;
+    if table.temporary && table.global == Some(true) {
+        cx.notices.push(super::Notice {
+            severity: "WARNING",
+            code: SqlState::new(b"01000"),
+            message: "GLOBAL is deprecated in temporary table creation".to_owned(),
+            detail: None,
+        });
+    }
     if exists(cx, &schema, &name, table.if_not_exists)? {
         return Ok(());
     }
@@ -57,8 +65,29 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         ast::CreateTableOptions::With(options) => storage_options(options)?,
         other => return Err(SqlError::unsupported(format!("table option {other}"))),
     };
-    create(cx, &schema, &name, columns, table_constraints, options).await?;
+    let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
+    if let Some(action) = on_commit {
+        cx.state.push(Change::OnCommit(made.oid, action));
+    }
     Ok(())
+}
+
+/// What COMMIT is to do with a new table in this schema.
+pub(super) fn on_commit(table: &ast::CreateTable, schema: &Schema) -> Result<Option<OnCommit>> {
+    let Some(action) = &table.on_commit else {
+        return Ok(None);
+    };
+    if !is_temporary_schema(&schema.name) {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON COMMIT can only be used on temporary tables",
+        ));
+    }
+    Ok(match action {
+        ast::OnCommit::PreserveRows => None,
+        ast::OnCommit::DeleteRows => Some(OnCommit::DeleteRows),
+        ast::OnCommit::Drop => Some(OnCommit::Drop),
+    })
 }
 
 /// True if the name is taken and that is all right (IF NOT EXISTS), with its notice.
@@ -158,7 +187,7 @@ pub(super) async fn create(
             bound_default(cx, &catalog, &relation, position)?;
         }
     }
-    make_storage(cx, relation.storage);
+    make_storage(cx, &relation);
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
     }
@@ -168,10 +197,14 @@ pub(super) async fn create(
     Ok(made.unwrap_or(relation))
 }
 
-/// Makes the engine's table for a storage number.
-pub(super) fn make_storage(cx: &mut DdlContext<'_>, storage: TableId) {
-    cx.store.engine().create_table(storage);
-    cx.state.made(storage);
+/// Makes the engine's table of a relation that is new, or has a new storage number.
+pub(super) fn make_storage(cx: &mut DdlContext<'_>, relation: &Relation) {
+    let engine = cx.store.engine();
+    match relation.is_temporary() {
+        true => engine.create_temporary_table(relation.storage),
+        false => engine.create_table(relation.storage),
+    };
+    cx.state.made(relation.storage);
 }
 
 /// Makes the sequence that a column owns, and the column's default for serial ones.

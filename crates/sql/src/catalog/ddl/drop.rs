@@ -604,14 +604,19 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
                 }
             }
         }
-        let mut changed = Relation::clone(&table);
-        changed.storage = TableId(cx.new_oid()?);
-        create_table::make_storage(cx, changed.storage);
-        for index in &changed.indexes {
-            cx.attach(&changed, index).await?;
-        }
-        cx.state.unused(table.storage);
-        cx.update_relation(changed).await?;
+        empty(&table, cx).await?;
     }
     Ok(())
+}
+
+/// Gives a table that is locked a new, empty storage.
+pub(super) async fn empty(table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    changed.storage = TableId(cx.new_oid()?);
+    create_table::make_storage(cx, &changed);
+    for index in &changed.indexes {
+        cx.attach(&changed, index).await?;
+    }
+    cx.state.unused(table.storage);
+    cx.update_relation(changed).await.map(drop)
 }

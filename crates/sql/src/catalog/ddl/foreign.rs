@@ -246,6 +246,17 @@ pub(super) async fn add(
             ),
         ));
     }
+    let only = match (child.is_temporary(), parent.is_temporary()) {
+        (true, false) => Some("temporary"),
+        (false, true) => Some("permanent"),
+        _ => None,
+    };
+    if let Some(only) = only {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("constraints on {only} tables may reference only {only} tables"),
+        ));
+    }
     refuse_generated(&child, &columns, key)?;
     let (referenced, index) = target(&parent, &key.referenced)?;
     if columns.len() != referenced.len() {

@@ -10,6 +10,7 @@ use super::objects::no_relation;
 use super::{DdlContext, create_as, view};
 use crate::bind;
 use crate::catalog::change::Change;
+use crate::catalog::temporary::is_temporary_schema;
 use crate::catalog::{Relation, RelationKind, View, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::CreateView;
@@ -28,7 +29,16 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         return Ok(tag);
     }
     let options = storage_options(&create.options)?;
+    if is_temporary_schema(&schema.name) {
+        return Err(super::unsupported_all("temporary materialized views"));
+    }
     let (bound, _) = view::bound_query(&create.query, cx).await?;
+    if bound.sources.iter().any(|(_, r, _)| r.is_temporary()) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "materialized views must not use temporary tables or views",
+        ));
+    }
     let columns = view::columns(
         &create.columns,
         &bound.columns,
@@ -50,7 +60,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         storage: TableId(oid),
         schema_version: 1,
     };
-    make_storage(cx, relation.storage);
+    make_storage(cx, &relation);
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
     }
@@ -132,7 +142,8 @@ pub(super) async fn refresh(
         return Err(no_relation(name));
     }
     let storage = TableId(cx.new_oid()?);
-    make_storage(cx, storage);
+    cx.store.engine().create_table(storage);
+    cx.state.made(storage);
     if data {
         let now = now(oid, name, cx)?;
         let (plan, catalog) = planned(&now, cx).await?;

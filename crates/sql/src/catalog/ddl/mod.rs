@@ -29,10 +29,12 @@ mod rewrite;
 pub(crate) mod roles;
 mod sequence;
 mod state;
+mod temporary;
 mod using_index;
 mod view;
 
 pub use state::DdlState;
+pub use temporary::{at_commit, discard};
 
 use super::store::CatalogStore;
 use crate::error::{Result, SqlError};

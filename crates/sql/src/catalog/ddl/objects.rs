@@ -4,6 +4,7 @@ use super::DdlContext;
 use crate::catalog::change::Change;
 use crate::catalog::store::{attach_index, comment_name, write_error};
 use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
+use crate::catalog::temporary::ALIAS;
 use crate::catalog::text::truncate_name;
 use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
 use crate::error::{Result, SqlError};
@@ -167,6 +168,7 @@ impl DdlContext<'_> {
     pub(super) fn target_schema(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
         let catalog = self.catalog()?;
         match schema {
+            Some(ALIAS) => self.temporary_schema(),
             Some(name) => {
                 let found = catalog
                     .schema(name)
@@ -183,6 +185,16 @@ impl DdlContext<'_> {
             }
             None => {
                 let user = |s: &&String| *s != "pg_catalog" && *s != "information_schema";
+                let named = |s: &&String| *s == ALIAS || catalog.schema(s).is_some();
+                if self
+                    .search_path
+                    .iter()
+                    .filter(user)
+                    .find(named)
+                    .is_some_and(|s| s == ALIAS)
+                {
+                    return self.temporary_schema();
+                }
                 let found = self
                     .search_path
                     .iter()
@@ -200,11 +212,79 @@ impl DdlContext<'_> {
 
     /// Schema and name of an object that is to be made.
     pub(super) fn new_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        self.new_name_of(name, false)
+    }
+
+    /// The same of an object that is said to be temporary.
+    pub(super) fn new_name_of(
+        &mut self,
+        name: &ObjectName,
+        temporary: bool,
+    ) -> Result<(Arc<Schema>, String)> {
         let at = sqlparser::ast::Spanned::span(name);
         let (schema, name) = calls::name_parts(name)?;
         let name = self.name(&name);
-        let target = self.target_schema(schema.as_deref());
+        let target = match temporary {
+            true => self.temporary_target(schema.as_deref()),
+            false => self.target_schema(schema.as_deref()),
+        };
         Ok((target.map_err(|e| e.at(self.at(at)))?, name))
+    }
+
+    fn temporary_target(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {
+        match schema {
+            Some(name) if name != ALIAS => {
+                let catalog = self.catalog()?;
+                let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+                match &catalog.temp {
+                    Some(own) if own.oid == found.oid => Ok(Arc::clone(own)),
+                    _ => Err(SqlError::new(
+                        SqlState::INVALID_TABLE_DEFINITION,
+                        "cannot create temporary relation in non-temporary schema",
+                    )),
+                }
+            }
+            _ => self.temporary_schema(),
+        }
+    }
+
+    /// The session's temporary schema, made if it has none yet. It is in no stored catalog.
+    pub(super) fn temporary_schema(&mut self) -> Result<Arc<Schema>> {
+        if let Some(schema) = &self.catalog()?.temp {
+            return Ok(Arc::clone(schema));
+        }
+        let name = match self.state.temporary() {
+            Some(temporary) => temporary.schema_name().to_owned(),
+            None => return Err(SqlError::unsupported("temporary objects here")),
+        };
+        let schema = Arc::new(Schema {
+            oid: self.new_oid()?,
+            name,
+        });
+        self.state.push(Change::PutSchema(Arc::clone(&schema)));
+        Ok(schema)
+    }
+
+    /// Is the object with this number, a relation, an index or a constraint, temporary?
+    fn is_temporary(&mut self, object: Oid) -> Result<bool> {
+        let catalog = self.catalog()?;
+        if catalog.temp.is_none() {
+            return Ok(false);
+        }
+        let mut temporary = catalog.relations.values().filter(|r| r.is_temporary());
+        Ok(temporary.any(|r| {
+            r.oid == object
+                || r.indexes.iter().any(|i| i.oid == object)
+                || r.constraints.iter().any(|c| c.oid == object)
+        }))
+    }
+
+    /// Fails for a name that the session's temporary schema has already: no unique index stands behind it.
+    fn temporary_name_is_free(&mut self, schema: Oid, name: &str, own: Oid) -> Result<()> {
+        match self.catalog()?.names.get(&(schema, name.to_owned())) {
+            Some(other) if *other != own => Err(name_taken(name)),
+            _ => Ok(()),
+        }
     }
 
     /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.
@@ -302,9 +382,13 @@ impl DdlContext<'_> {
 
     /// Stores a new table or sequence.
     pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
-        let row = self.relation_row(&relation)?;
-        if !self.insert_row(RELATIONS, &row).await? {
-            return Err(name_taken(&relation.name));
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
+        } else {
+            let row = self.relation_row(&relation)?;
+            if !self.insert_row(RELATIONS, &row).await? {
+                return Err(name_taken(&relation.name));
+            }
         }
         let relation = Arc::new(relation);
         self.state.push(Change::PutRelation(Arc::clone(&relation)));
@@ -313,12 +397,16 @@ impl DdlContext<'_> {
 
     /// Stores a table or sequence that has changed.
     pub(super) async fn update_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
-        let row = self.relation_row(&relation)?;
-        if !self
-            .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
-            .await?
-        {
-            return Err(name_taken(&relation.name));
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
+        } else {
+            let row = self.relation_row(&relation)?;
+            if !self
+                .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
+                .await?
+            {
+                return Err(name_taken(&relation.name));
+            }
         }
         let relation = Arc::new(relation);
         self.state.push(Change::PutRelation(Arc::clone(&relation)));
@@ -328,12 +416,14 @@ impl DdlContext<'_> {
     /// Removes a table or sequence from the catalog; its indexes' rows go with it.
     pub(super) async fn delete_relation(&mut self, relation: &Relation) -> Result<()> {
         let database = self.catalog()?.database;
-        for index in &relation.indexes {
-            self.change_row(RELATIONS, database, index.oid, None)
+        if !relation.is_temporary() {
+            for index in &relation.indexes {
+                self.change_row(RELATIONS, database, index.oid, None)
+                    .await?;
+            }
+            self.change_row(RELATIONS, database, relation.oid, None)
                 .await?;
         }
-        self.change_row(RELATIONS, database, relation.oid, None)
-            .await?;
         self.state.push(Change::DropRelation(relation.oid));
         match relation.kind {
             RelationKind::Sequence(_) => self.state.sequence_unused(relation.storage),
@@ -348,9 +438,13 @@ impl DdlContext<'_> {
         relation: &Relation,
         index: IndexDef,
     ) -> Result<Arc<IndexDef>> {
-        let row = self.index_row(relation.schema, &index)?;
-        if !self.insert_row(RELATIONS, &row).await? {
-            return Err(name_taken(&index.name));
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
+        } else {
+            let row = self.index_row(relation.schema, &index)?;
+            if !self.insert_row(RELATIONS, &row).await? {
+                return Err(name_taken(&index.name));
+            }
         }
         let index = Arc::new(index);
         self.attach(relation, &index).await?;
@@ -515,12 +609,16 @@ impl DdlContext<'_> {
 
     /// Stores an index that has changed (its name).
     pub(super) async fn update_index(&mut self, schema: Oid, index: IndexDef) -> Result<()> {
-        let row = self.index_row(schema, &index)?;
-        if !self
-            .change_row(RELATIONS, row.key.database, index.oid, Some(&row))
-            .await?
-        {
-            return Err(name_taken(&index.name));
+        if self.is_temporary(index.table)? {
+            self.temporary_name_is_free(schema, &index.name, index.oid)?;
+        } else {
+            let row = self.index_row(schema, &index)?;
+            if !self
+                .change_row(RELATIONS, row.key.database, index.oid, Some(&row))
+                .await?
+            {
+                return Err(name_taken(&index.name));
+            }
         }
         self.state.push(Change::PutIndex(Arc::new(index)));
         Ok(())
@@ -533,8 +631,10 @@ impl DdlContext<'_> {
         index: &Arc<IndexDef>,
     ) -> Result<()> {
         let database = self.catalog()?.database;
-        self.change_row(RELATIONS, database, index.oid, None)
-            .await?;
+        if !relation.is_temporary() {
+            self.change_row(RELATIONS, database, index.oid, None)
+                .await?;
+        }
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
         self.state.push(Change::DropIndex(index.oid));
@@ -591,6 +691,11 @@ impl DdlContext<'_> {
     ) -> Result<()> {
         let catalog = self.catalog()?;
         let database = catalog.database;
+        if self.is_temporary(object)? {
+            self.state
+                .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+            return Ok(());
+        }
         let key = ObjectKey {
             database,
             namespace: class,

@@ -209,7 +209,7 @@ pub(super) async fn rewrite(
     new.storage = logstead_types::TableId(cx.new_oid()?);
     // Rows written from here on have every column.
     new.columns.iter_mut().for_each(|c| c.missing = Datum::Null);
-    super::create_table::make_storage(cx, new.storage);
+    super::create_table::make_storage(cx, &new);
     copy_rows(cx, old, &new, change).await?;
     for index in &new.indexes {
         cx.attach(&new, index).await?;

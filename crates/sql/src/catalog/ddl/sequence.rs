@@ -156,21 +156,25 @@ async fn store(
         storage: TableId(oid),
         schema_version: 0,
     };
-    new_state(cx, relation.storage, start, false)?;
+    new_state(cx, &relation, relation.storage, start, false)?;
     cx.create_relation(relation).await
 }
 
 /// Makes the state of a sequence's storage.
-pub(super) fn new_state(
+fn new_state(
     cx: &mut DdlContext<'_>,
+    sequence: &Relation,
     storage: TableId,
     last: i64,
     called: bool,
 ) -> Result<()> {
-    let csn = cx
-        .store
-        .sequences()
-        .create(cx.store.engine(), cx.worker, storage, last, called)?;
+    let all = cx.store.sequences();
+    if sequence.is_temporary() {
+        all.create_temporary(storage, last, called);
+        cx.state.sequence_made(storage);
+        return Ok(());
+    }
+    let csn = all.create(cx.store.engine(), cx.worker, storage, last, called)?;
     cx.state.sequence_made(storage);
     cx.depends_on(csn);
     Ok(())
@@ -178,10 +182,7 @@ pub(super) fn new_state(
 
 /// Runs CREATE SEQUENCE.
 pub(super) async fn create(create: &Create<'_>, cx: &mut DdlContext<'_>) -> Result<()> {
-    if create.temporary {
-        return Err(super::unsupported_all("temporary sequences"));
-    }
-    let (schema, name) = cx.new_name(create.name)?;
+    let (schema, name) = cx.new_name_of(create.name, create.temporary)?;
     if exists(cx, &schema, &name, create.if_not_exists)? {
         return Ok(());
     }
@@ -385,7 +386,7 @@ pub(super) async fn restart(
     called: bool,
 ) -> Result<()> {
     let storage = TableId(cx.new_oid()?);
-    new_state(cx, storage, last, called)?;
+    new_state(cx, relation, storage, last, called)?;
     let mut changed = Relation::clone(relation);
     changed.kind = RelationKind::Sequence(def);
     changed.storage = storage;

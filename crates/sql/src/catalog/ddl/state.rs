@@ -7,7 +7,7 @@
 
 use crate::catalog::change::Change;
 use crate::catalog::store::CatalogStore;
-use crate::catalog::{Catalog, IndexDef};
+use crate::catalog::{Catalog, IndexDef, TempObjects};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use logstead_engine::{Outcome, Table, Txn};
@@ -79,10 +79,20 @@ impl Log {
         }
     }
 
-    fn commit(&mut self, store: &CatalogStore, database: Oid, csn: logstead_types::Csn) {
+    fn commit(
+        &mut self,
+        store: &CatalogStore,
+        temporary: Option<&TempObjects>,
+        database: Oid,
+        csn: logstead_types::Csn,
+    ) {
         let log = std::mem::take(self);
-        if !log.changes.is_empty() {
-            store.publish(database, &log.changes, csn);
+        let changes = match temporary {
+            Some(temporary) => temporary.committed(log.changes),
+            None => log.changes,
+        };
+        if !changes.is_empty() {
+            store.publish(database, &changes, csn);
         }
         for (table, index) in log.detached {
             store.engine().drop_index(&table, index.storage);
@@ -102,6 +112,8 @@ pub struct DdlState {
     log: Rc<RefCell<Log>>,
     /// The catalog with this transaction's changes, and what it was made from.
     private: Option<Private>,
+    /// The session's temporary objects; who has none cannot make any.
+    temporary: Option<Rc<TempObjects>>,
 }
 
 struct Private {
@@ -112,6 +124,18 @@ struct Private {
 }
 
 impl DdlState {
+    /// That of a transaction of the session with these temporary objects.
+    pub fn of(temporary: &Rc<TempObjects>) -> DdlState {
+        DdlState {
+            temporary: Some(Rc::clone(temporary)),
+            ..DdlState::default()
+        }
+    }
+
+    pub(super) fn temporary(&self) -> Option<&Rc<TempObjects>> {
+        self.temporary.as_ref()
+    }
+
     /// True once the transaction has changed the catalog (and not rolled that back): its statements are planned with
     /// [`DdlState::catalog`], and their plans are nobody else's.
     pub fn has_changes(&self) -> bool {
@@ -126,6 +150,10 @@ impl DdlState {
                 format!("database \"{database}\" does not exist"),
             )
         })?;
+        let current = match &self.temporary {
+            Some(temporary) => temporary.over(current),
+            None => current,
+        };
         let log = self.log.borrow();
         if log.changes.is_empty() {
             self.private = None;
@@ -162,8 +190,12 @@ impl DdlState {
         let mark = self.log.borrow().mark();
         let log = Rc::clone(&self.log);
         let store = Arc::clone(store);
+        let temporary = self.temporary.clone();
         txn.on_end(Box::new(move |outcome| match outcome {
-            Outcome::Committed(csn) => log.borrow_mut().commit(&store, database, csn),
+            Outcome::Committed(csn) => {
+                let temporary = temporary.as_deref();
+                log.borrow_mut().commit(&store, temporary, database, csn);
+            }
             Outcome::Aborted => log.borrow_mut().undo(mark, &store),
         }));
     }

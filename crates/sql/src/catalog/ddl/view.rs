@@ -185,9 +185,6 @@ fn options(create: &CreateView) -> Result<Vec<String>> {
 
 /// Runs CREATE VIEW.
 pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Result<()> {
-    if create.temporary {
-        return Err(SqlError::unsupported("CREATE TEMPORARY VIEW"));
-    }
     if create
         .query
         .body
@@ -199,8 +196,14 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
             "views must not contain SELECT INTO",
         ));
     }
-    let (schema, name) = cx.new_name(&create.name)?;
     let (bound, _) = bound_query(&create.query, cx).await?;
+    let reads_temporary = bound.sources.iter().any(|(_, r, _)| r.is_temporary());
+    let temporary = create.temporary || reads_temporary;
+    let (schema, name) = cx.new_name_of(&create.name, temporary)?;
+    if reads_temporary && !create.temporary {
+        let message = format!("view \"{name}\" will be a temporary view");
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+    }
     let columns = columns(
         &create.columns,
         &bound.columns,
@@ -234,7 +237,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         schema_version: 0,
     };
     refuse_check(&relation, cx)?;
-    super::create_table::make_storage(cx, relation.storage);
+    super::create_table::make_storage(cx, &relation);
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
     }

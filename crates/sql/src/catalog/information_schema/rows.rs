@@ -107,6 +107,7 @@ pub(super) fn tables(cx: &VirtualContext<'_>) -> Rows {
             let insertable = columns.is_some_and(|c| c.contains(&true));
             entry(&t.schema_name, &t.name, "VIEW", insertable)
         }
+        _ if t.is_temporary() => entry(&t.schema_name, &t.name, "LOCAL TEMPORARY", true),
         _ => entry(&t.schema_name, &t.name, "BASE TABLE", true),
     });
     Ok(system.chain(user).collect())

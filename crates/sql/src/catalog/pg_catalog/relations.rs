@@ -100,6 +100,7 @@ struct ClassRow<'a> {
     rows: f32,
     options: Option<&'a Vec<String>>,
     populated: bool,
+    temporary: bool,
 }
 
 fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
@@ -121,7 +122,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(0),
         c.has_index,
         false,
-        Ch('p'),
+        Ch(if c.temporary { 't' } else { 'p' }),
         Ch(c.kind),
         columns,
         checks,
@@ -169,6 +170,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             rows: -1.0,
             options: None,
             populated: true,
+            temporary: false,
         }));
     }
     for relation in ordered(cx.catalog) {
@@ -201,6 +203,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             },
             options: cx.catalog.notes.options.get(&relation.oid),
             populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
+            temporary: relation.is_temporary(),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -217,6 +220,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 rows: -1.0,
                 options: cx.catalog.notes.options.get(&index.oid),
                 populated: true,
+                temporary: relation.is_temporary(),
             }));
         }
     }

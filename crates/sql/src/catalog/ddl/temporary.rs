@@ -1,0 +1,85 @@
+//! What happens to temporary objects at COMMIT, and DISCARD TEMP.
+
+use super::DdlContext;
+use super::drop::empty;
+use crate::catalog::temporary::OnCommit;
+use crate::catalog::{Relation, RelationKind};
+use crate::error::Result;
+use crate::value::Oid;
+use logstead_engine::TableLock;
+use std::sync::Arc;
+
+/// The catalog's changes of this transaction begin: to be called before the others.
+fn begin(cx: &mut DdlContext<'_>) -> Result<()> {
+    let database = cx.catalog()?.database;
+    cx.state.begin_statement(cx.txn, cx.store, database);
+    Ok(())
+}
+
+/// Empties or drops the temporary tables that ask for it. A transaction that has left them empty pays nothing.
+pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
+    // A look makes the transaction depend on nothing.
+    let catalog = cx.state.catalog(cx.store, cx.session.database())?;
+    let mut due: Vec<(Oid, OnCommit)> = Vec::new();
+    for (oid, action) in &catalog.notes.on_commit {
+        let Some(table) = catalog.relations.get(oid) else {
+            continue;
+        };
+        let rows = cx.storage(table)?.row_count_estimate();
+        if *action == OnCommit::Drop || rows > 0 {
+            due.push((*oid, *action));
+        }
+    }
+    if due.is_empty() {
+        return Ok(());
+    }
+    due.sort_unstable_by_key(|(oid, _)| *oid);
+    begin(cx)?;
+    for (oid, action) in due {
+        // One may have gone with another.
+        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+            continue;
+        };
+        match action {
+            OnCommit::DeleteRows => empty(&table, cx).await?,
+            OnCommit::Drop => {
+                let target = super::dependents::Object::Relation(oid);
+                super::dependents::clear(&[target], None, true, cx).await?;
+                delete(&table, cx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Drops a temporary table with the sequences that it owns.
+async fn delete(table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.delete_relation(table).await?;
+    for owned in table.columns.iter().filter_map(|c| c.sequence) {
+        let sequence = cx.catalog()?.relations.get(&owned).cloned();
+        if let Some(sequence) = sequence {
+            cx.delete_relation(&sequence).await?;
+        }
+    }
+    Ok(())
+}
+
+/// DISCARD TEMP: drops all of them. Nothing that lasts depends on what is temporary, so all that is in the way goes too.
+pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let all = catalog.relations.values().filter(|r| r.is_temporary());
+    let mut all: Vec<Arc<Relation>> = all.cloned().collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    all.sort_unstable_by_key(|r| std::cmp::Reverse(r.oid));
+    begin(cx)?;
+    for relation in all {
+        if !matches!(relation.kind, RelationKind::Sequence(_)) {
+            cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+            cx.refuse_pending(relation.oid, "DISCARD TEMP")?;
+        }
+        cx.delete_relation(&relation).await?;
+    }
+    Ok(())
+}

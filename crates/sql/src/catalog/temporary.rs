@@ -1,0 +1,178 @@
+//! Temporary objects: tables, sequences, views and indexes that one session has for itself.
+//!
+//! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and nothing is there
+//! after the session. What the session sees is the current catalog with them laid over it ([`TempObjects::over`]); others see the catalog
+//! without. DDL works on them as on any object, in the transaction's own list of changes ([`ddl`](super::ddl)), but writes no rows of the
+//! catalog; when the transaction becomes visible the list is divided: what is of temporary objects goes here, the rest is published.
+//!
+//! Invariants:
+//! - An object is temporary if and only if its schema is ([`Relation::is_temporary`]): no other schema's name begins so, since the prefix is reserved.
+//! - A temporary table's storage is a temporary one of the engine, whose rows are not logged either; a temporary sequence's state is in memory.
+//! - When the session ends, in whatever way, its storages go: dropping this drops them.
+//!
+//! Not done here: objects of other sessions are not to be seen in `pg_class`, as they are in PostgreSQL.
+
+use super::change::{Change, is_stored};
+use super::store::CatalogStore;
+use super::{Catalog, Relation, RelationKind};
+use crate::value::Oid;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What the names of temporary schemas begin with.
+const PREFIX: &str = "pg_temp_";
+
+/// By which name a session calls its own.
+pub(crate) const ALIAS: &str = "pg_temp";
+
+/// Is it the name of a session's temporary schema?
+pub(crate) fn is_temporary_schema(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// What COMMIT does with a temporary table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCommit {
+    /// Empties it.
+    DeleteRows,
+    /// Drops it.
+    Drop,
+}
+
+impl Relation {
+    /// Is it one session's own?
+    pub fn is_temporary(&self) -> bool {
+        is_temporary_schema(&self.schema_name)
+    }
+}
+
+/// The catalog with the temporary objects over it, and what it was made from.
+struct Composed {
+    catalog: Arc<Catalog>,
+    base: u64,
+}
+
+/// A session's temporary objects, as far as they are committed.
+pub struct TempObjects {
+    store: Arc<CatalogStore>,
+    /// Name of the session's schema, made when it is first needed.
+    schema: String,
+    /// Holds nothing else.
+    own: RefCell<Catalog>,
+    composed: RefCell<Option<Composed>>,
+}
+
+impl TempObjects {
+    /// Those of the session with this number: none.
+    pub fn new(store: &Arc<CatalogStore>, session: i32) -> TempObjects {
+        TempObjects {
+            store: Arc::clone(store),
+            schema: format!("{PREFIX}{session}"),
+            own: RefCell::new(Catalog::bare(0, "")),
+            composed: RefCell::default(),
+        }
+    }
+
+    /// What the session's schema is called.
+    pub(crate) fn schema_name(&self) -> &str {
+        &self.schema
+    }
+
+    /// Has the session never made any?
+    pub fn is_empty(&self) -> bool {
+        self.own.borrow().temp.is_none()
+    }
+
+    /// The session's view of a catalog: the same one as before if neither has changed.
+    pub fn over(&self, base: Arc<Catalog>) -> Arc<Catalog> {
+        if self.is_empty() {
+            return base;
+        }
+        let mut composed = self.composed.borrow_mut();
+        if let Some(made) = composed.as_ref().filter(|made| made.base == base.version) {
+            return Arc::clone(&made.catalog);
+        }
+        let mut catalog = Catalog::clone(&base);
+        let own = self.own.borrow();
+        if let Some(schema) = &own.temp {
+            Change::PutSchema(Arc::clone(schema)).apply(&mut catalog);
+        }
+        for relation in own.relations.values() {
+            catalog.put_relation(Arc::clone(relation));
+        }
+        let notes = &own.notes;
+        let copied = notes.options.iter().map(|(k, v)| (*k, v.clone()));
+        catalog.notes.options.extend(copied);
+        let copied = notes.comments.iter().map(|(k, v)| (*k, Arc::clone(v)));
+        catalog.notes.comments.extend(copied);
+        catalog.notes.on_commit.extend(&notes.on_commit);
+        catalog.version = self.store.new_version();
+        let catalog = Arc::new(catalog);
+        *composed = Some(Composed {
+            catalog: Arc::clone(&catalog),
+            base: base.version,
+        });
+        catalog
+    }
+
+    /// Takes over a committed transaction's changes of temporary objects; gives the others.
+    pub(crate) fn committed(&self, changes: Vec<Change>) -> Vec<Change> {
+        let mut objects = self.objects();
+        // What is said of an object may stand before the object.
+        for change in &changes {
+            match change {
+                Change::PutRelation(relation) if relation.is_temporary() => {
+                    objects.insert(relation.oid);
+                    objects.extend(relation.constraints.iter().map(|c| c.oid));
+                }
+                Change::PutIndex(index) if objects.contains(&index.table) => {
+                    objects.insert(index.oid);
+                }
+                _ => {}
+            }
+        }
+        let is_own = |change: &Change| match change {
+            Change::PutSchema(schema) => is_temporary_schema(&schema.name),
+            Change::PutRelation(relation) => relation.is_temporary(),
+            Change::PutIndex(index) => objects.contains(&index.table),
+            Change::DropSchema(oid)
+            | Change::DropRelation(oid)
+            | Change::DropIndex(oid)
+            | Change::Comment((_, oid, _), _)
+            | Change::Options(oid, _)
+            | Change::OnCommit(oid, _) => objects.contains(oid),
+            _ => false,
+        };
+        let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);
+        if !own.is_empty() {
+            let mut catalog = self.own.borrow_mut();
+            own.iter().for_each(|change| change.apply(&mut catalog));
+            *self.composed.borrow_mut() = None;
+        }
+        others
+    }
+
+    /// The numbers of all of them, constraints included.
+    fn objects(&self) -> HashSet<Oid> {
+        let own = self.own.borrow();
+        let relations = own.relations.values().flat_map(|relation| {
+            let indexes = relation.indexes.iter().map(|i| i.oid);
+            let constraints = relation.constraints.iter().map(|c| c.oid);
+            indexes.chain(constraints).chain([relation.oid])
+        });
+        relations.collect()
+    }
+}
+
+impl Drop for TempObjects {
+    fn drop(&mut self) {
+        for relation in self.own.get_mut().relations.values() {
+            if is_stored(relation) {
+                self.store.engine().drop_table(relation.storage);
+            } else if matches!(relation.kind, RelationKind::Sequence(_)) {
+                self.store.sequences().forget(relation.storage);
+            }
+        }
+    }
+}
