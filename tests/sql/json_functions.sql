@@ -10,6 +10,9 @@ select '{"a":{"b":"c"}}'::jsonb #> array['a',null], '{"a":[0,1]}'::json #>> arra
 select '{"a":"\u0000"}'::json -> 'a';
 select json_extract_path('{"a":{"b":[1,2]}}', 'a', 'b', '1'), json_extract_path_text('{"a":{"b":"x"}}', 'a', 'b'), jsonb_extract_path('{"a":{"b":[1,2]}}', 'a', 'b'), jsonb_extract_path_text('{"a":{"b":"x"}}', 'a', 'b');
 
+select j['a'], j['b'][1]['c'], j['b'][-1], j['x'], j['a']['y'], ('[1,2]'::jsonb)[0], j['b'][null], j['b']['0'] from (select '{"a": "x", "b": [1, {"c": 2}], "0": 3}'::jsonb j) v;
+select j[0], j[1.5] from (select '{"0": 3}'::jsonb j) v;
+
 -- containment and existence
 select '{"a":1,"b":[1,2,{"c":3}]}'::jsonb @> '{"b":[{"c":3},1]}', '{"a":1}'::jsonb @> '{"a":2}', '[1,2,[3]]'::jsonb @> '[[3],1,1]', '[1,2]'::jsonb @> '1', '1'::jsonb @> '[1]', '{"a":{}}'::jsonb @> '{"a":{}}',
   '{"a":[]}'::jsonb @> '{}', '[]'::jsonb <@ '[1]', '{}'::jsonb @> '[]', '[[1,2]]'::jsonb @> '[1]', '"a"'::jsonb @> '"a"', '1'::jsonb <@ '[1.0]';

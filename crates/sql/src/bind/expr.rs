@@ -501,6 +501,33 @@ impl Binder<'_> {
                 AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let ty = value.ty();
                     let at = self.at(root.span());
+                    if ty.oid == oid::JSONB {
+                        // A step of a path: the text of a key or of a number.
+                        let step = self.expr(index)?;
+                        let step = self.settle(step)?;
+                        let text = SqlType::of(oid::TEXT);
+                        let place = self.at(index.span());
+                        let step = match step.ty().oid {
+                            oid::INT2 | oid::INT4 | oid::TEXT | oid::VARCHAR => {
+                                self.coerce(step, text, CastContext::Explicit, place)?
+                            }
+                            _ => {
+                                return Err(SqlError::new(
+                                    SqlState::DATATYPE_MISMATCH,
+                                    format!(
+                                        "subscript type {} is not supported",
+                                        info::format_type_bare(step.ty().oid)
+                                    ),
+                                )
+                                .hint(
+                                    "jsonb subscript must be coercible to either integer or text.",
+                                )
+                                .at(place));
+                            }
+                        };
+                        value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
+                        continue;
+                    }
                     let element = match ty.oid {
                         oid::NAME => Some(oid::CHAR),
                         _ => info::element_of(ty.oid),

@@ -209,8 +209,11 @@ pub fn element_of(array: Oid) -> Option<Oid> {
     by_oid(array).filter(|t| t.category == 'A').map(|t| t.elem)
 }
 
-/// Array type over an element type; `None` if there is none.
+/// Array type over an element type; `None` if there is none, as for records: an array whose elements are records is a record.
 pub fn array_of(element: Oid) -> Option<Oid> {
+    if element == oid::RECORD {
+        return None;
+    }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }
 
