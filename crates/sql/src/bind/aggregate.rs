@@ -43,7 +43,7 @@ impl Binder<'_> {
             .for_each(|key| walk::column_ids(&key.expr, &mut ids));
         let gives = |what: &NsWhat| match what {
             NsWhat::Column(id) => ids.contains(id),
-            NsWhat::Merged(expr) => {
+            NsWhat::Merged(expr, _) => {
                 let mut merged = Vec::new();
                 walk::column_ids(expr, &mut merged);
                 merged.iter().any(|id| ids.contains(id))

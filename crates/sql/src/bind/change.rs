@@ -11,6 +11,7 @@ use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build, walk};
+use crate::role::acl::privilege;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
@@ -204,6 +205,7 @@ impl Binder<'_> {
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
         list.conditions.extend(shown);
         let assignments = self.assignments(&update.assignments, &relation)?;
+        self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
         let returning = self.returning_items(update.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
         let (assignments, generated) =
@@ -307,10 +309,13 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("a target that is not a table"));
         };
         let relation = self.target(name, verb)?;
+        if verb == Verb::Delete {
+            self.target_wants(privilege::DELETE);
+        }
         self.writes(&relation);
         let (rel, shown) = match self.through(&relation) {
             Some(through) => self.open_through(&through, alias.as_ref())?,
-            None => (self.add_relation(&relation, alias.as_ref())?, Vec::new()),
+            None => (self.target_item(&relation, alias.as_ref())?, Vec::new()),
         };
         self.give_row_id(rel);
         Ok((relation, rel, shown))
@@ -334,7 +339,7 @@ impl Binder<'_> {
         let first = self.rels[rel].first;
         for position in live(relation) {
             // The whole old row is read: it becomes the new one.
-            let _ = self.use_column(first + position);
+            self.give_column(first + position);
         }
         Ok(list)
     }

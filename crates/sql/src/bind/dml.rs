@@ -17,6 +17,7 @@ use crate::plan::{
     Check, ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build, implies,
     walk,
 };
+use crate::role::acl::privilege;
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
@@ -33,7 +34,11 @@ impl Binder<'_> {
         let at = self.at(name_span(name));
         let relation = self.relation(name)?;
         match &relation.kind {
-            RelationKind::Table => Ok(relation),
+            RelationKind::Table => {
+                let number = self.note_use(&relation, 0, false, Vec::new());
+                self.uses.target = vec![number];
+                Ok(relation)
+            }
             RelationKind::Sequence(_) => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot change sequence \"{}\"", relation.name),
@@ -220,6 +225,13 @@ impl Binder<'_> {
                     _ => error,
                 })?,
         };
+        let given: Vec<usize> = values
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| value.is_some())
+            .map(|(position, _)| position)
+            .collect();
+        self.target_writes(&given, privilege::INSERT);
         let mut full = Vec::with_capacity(values.len());
         for (position, value) in values.into_iter().enumerate() {
             full.push(match value {
@@ -384,7 +396,8 @@ impl Binder<'_> {
         alias: Option<&ast::Ident>,
     ) -> Result<(ColId, usize)> {
         let Some(through) = self.through(relation) else {
-            return self.relation_frame(relation, alias);
+            let target = self.target_number();
+            return self.attached(target, |b| b.relation_frame(relation, alias));
         };
         self.frames.push(Frame::new());
         let (rel, _) = self.open_through(&through, None)?;
@@ -481,6 +494,14 @@ impl Binder<'_> {
                 })?]
             }
         };
+        // Whether a row conflicts tells of the columns that decide it.
+        let told: Vec<usize> = indexes
+            .iter()
+            .flat_map(|index| index.columns.iter().filter_map(|c| c.position()))
+            .collect();
+        if !indexes.is_empty() {
+            self.target_reads(&told);
+        }
         let update = match &on.action {
             ast::OnConflictAction::DoNothing => None,
             ast::OnConflictAction::DoUpdate(update) => {
@@ -491,7 +512,9 @@ impl Binder<'_> {
                     )
                     .hint("For example, ON CONFLICT (column_name)."));
                 }
-                let (first, width) = self.relation_frame(relation, alias)?;
+                let target = self.target_number();
+                let (first, width) =
+                    self.attached(target, |b| b.relation_frame(relation, alias))?;
                 let result = self.conflict_update(update, relation, first, width);
                 self.frames.pop();
                 Some(result?)
@@ -582,7 +605,7 @@ impl Binder<'_> {
         first: ColId,
         width: usize,
     ) -> Result<ConflictUpdate> {
-        let excluded = self.add_relation(relation, None)?;
+        let excluded = self.target_item(relation, None)?;
         self.rename_last("excluded".into(), relation)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.hidden_name = None;
@@ -594,6 +617,8 @@ impl Binder<'_> {
                 .collect(),
         );
         let assignments = self.assignments(&update.assignments, relation)?;
+        let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
+        self.target_writes(&changed, privilege::UPDATE);
         let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;
         let filter = match &update.selection {
             None => None,

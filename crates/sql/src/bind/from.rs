@@ -179,7 +179,7 @@ impl Binder<'_> {
                 JoinKind::Right => r,
                 JoinKind::Full => {
                     let (both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
-                    NsWhat::Merged(Expr::Coalesce(both, ty))
+                    NsWhat::Merged(Expr::Coalesce(both, ty), None)
                 }
                 _ => l,
             };
@@ -391,7 +391,6 @@ impl Binder<'_> {
         };
         let span = name.span();
         if let RelationKind::View(view) = &relation.kind {
-            self.others_read.push(Arc::clone(&relation));
             return self.view_item(&relation, view, alias, frozen, span);
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
@@ -404,7 +403,7 @@ impl Binder<'_> {
     }
 
     /// Finds a table, view or sequence by name.
-    pub(crate) fn relation(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+    pub(crate) fn relation(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
         let at = self.at(name_span(name));
         let (schema, table) =
             schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
@@ -413,6 +412,10 @@ impl Binder<'_> {
                 .catalog
                 .relation(schema.as_deref(), &table, self.cx.search_path)
         {
+            if !matches!(relation.kind, RelationKind::Virtual(_)) {
+                let unqualified = schema.is_none().then_some(table);
+                self.uses.schemas.push((relation.schema, unqualified));
+            }
             return Ok(relation.clone());
         }
         let shown = match &schema {
@@ -485,8 +488,6 @@ impl Binder<'_> {
         };
         if matches!(source, Source::Table(_)) {
             self.reads(relation);
-        } else if matches!(relation.kind, RelationKind::Sequence(_)) {
-            self.others_read.push(Arc::clone(relation));
         }
         self.relation_item(relation, source, alias, frozen)
     }

@@ -9,6 +9,7 @@
 //! enclosing one; `plan::resolve` makes it `Column(position)` where the row has it and `Outer` where an enclosing row has
 //! it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
+mod access;
 mod aggregate;
 mod call;
 mod change;
@@ -79,6 +80,8 @@ pub(crate) struct ColumnInfo {
     pub(crate) origin: (u32, i16),
     /// Some expression refers to it: scans give it.
     pub(crate) used: bool,
+    /// The statement names it, and does not only give it along: its role must be allowed to read it.
+    pub(crate) named: bool,
     /// FROM item it belongs to; `usize::MAX` for computed ones.
     pub(crate) rel: usize,
 }
@@ -278,8 +281,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
     pub(crate) tables_locked: Vec<Arc<Relation>>,
-    /// Views and sequences that are read: nothing is locked of them, and they may be asked for like tables.
-    pub(crate) others_read: Vec<Arc<Relation>>,
+    /// What is done with which relations.
+    pub(crate) uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
     /// The view whose query is being bound.
@@ -327,7 +330,7 @@ impl<'a> Binder<'a> {
             tables_read: Vec::new(),
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
-            others_read: Vec::new(),
+            uses: access::Uses::default(),
             literals: Vec::new(),
             view: None,
             expanding: Vec::new(),
@@ -373,6 +376,7 @@ impl<'a> Binder<'a> {
             ty,
             origin,
             used: false,
+            named: false,
             rel,
         });
         COLUMN_BASE + self.columns.len() - 1
@@ -385,9 +389,15 @@ impl<'a> Binder<'a> {
         id
     }
 
-    /// Refers to a column: scans must give it.
+    /// Scans must give a column that the statement does not name.
+    pub(crate) fn give_column(&mut self, id: ColId) {
+        self.columns[id - COLUMN_BASE].used = true;
+    }
+
+    /// Refers to a column: scans must give it, and it takes the privilege to read it.
     pub(crate) fn use_column(&mut self, id: ColId) -> Expr {
         let info = &mut self.columns[id - COLUMN_BASE];
+        info.named = true;
         info.used = true;
         Expr::Column(id, info.ty)
     }

@@ -49,8 +49,8 @@ pub(crate) struct NsColumn {
 #[derive(Clone)]
 pub(crate) enum NsWhat {
     Column(ColId),
-    /// A column merged by FULL JOIN ... USING.
-    Merged(Expr),
+    /// A column merged by FULL JOIN ... USING, or one that a view computes, with its number.
+    Merged(Expr, Option<usize>),
     /// A dropped or otherwise unreachable column.
     Gone,
 }
@@ -63,7 +63,12 @@ impl Binder<'_> {
     pub(crate) fn ns_expr(&mut self, what: &NsWhat) -> Result<Expr> {
         match what {
             NsWhat::Column(id) => Ok(self.use_column(*id)),
-            NsWhat::Merged(expr) => Ok(expr.clone()),
+            NsWhat::Merged(expr, computed) => {
+                if let Some(number) = computed {
+                    self.name_computed(*number);
+                }
+                Ok(expr.clone())
+            }
             NsWhat::Gone => Err(SqlError::internal("a dropped column was named")),
         }
     }

@@ -543,6 +543,7 @@ impl Binder<'_> {
                     ));
                 }
                 self.locks_rows(&table);
+                self.note_lock(&table);
                 self.give_row_id(rel);
                 match marks.iter_mut().find(|m| m.rel == rel) {
                     Some(mark) => {

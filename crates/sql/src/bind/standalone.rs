@@ -1,5 +1,6 @@
 //! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
 
+use super::access::NOBODYS;
 use super::judged::Change;
 use super::{Binder, Clause, Frame};
 use crate::catalog::{ConstraintKind, Relation};
@@ -68,7 +69,7 @@ fn bind_over(
             _ => (Clause::Check, "cannot use subquery in check constraint"),
         };
         let reads = binder.tables_read.len();
-        let (first, width) = binder.relation_frame(&relation, None)?;
+        let (first, width) = binder.attached(NOBODYS, |b| b.relation_frame(&relation, None))?;
         binder.tables_read.truncate(reads);
         let bound = binder.in_clause(clause, |b| match what {
             "CHECK" => b.condition_of(expr, "CHECK"),
@@ -130,7 +131,7 @@ pub(crate) fn column_default(
     }
     if let (Some(_), Some(sequence)) = (column.identity, column.sequence) {
         let sequence = Expr::Const(Datum::Oid(sequence), SqlType::of(oid::REGCLASS));
-        let next = binder.named_call("nextval", vec![sequence], None)?;
+        let next = binder.own_number(sequence);
         return binder.assign(next, column, None);
     }
     let Some(text) = &column.default else {

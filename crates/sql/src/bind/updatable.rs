@@ -3,6 +3,7 @@
 //! The statement is bound to the table itself. [`Through`] says what the view's columns are in it, which of its rows the view shows
 //! (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
 
+use super::access::{NOBODYS, Slot};
 use super::query::Output;
 use super::scope::NsWhat;
 use super::select::push_conjuncts;
@@ -135,11 +136,12 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
 }
 
 impl Binder<'_> {
-    /// Opens the table under a view, with everything between.
+    /// Opens the table under a view, with everything between. Unless that is `noted` already, it is noted as what is under the target.
     fn open_view(
         &mut self,
         relation: &Arc<Relation>,
         view: &Arc<View>,
+        noted: bool,
     ) -> Result<std::result::Result<Opened, Refusal>> {
         self.reads(relation);
         let refuse = |detail| Refusal {
@@ -153,7 +155,7 @@ impl Binder<'_> {
                 Err(detail) => return Ok(Err(refuse(detail))),
             };
             b.frames.push(Frame::new());
-            let opened = b.open_select(select, factor, &outer_view, &refuse);
+            let opened = b.open_select(select, factor, &outer_view, &refuse, noted);
             b.frames.pop();
             let (mut opened, conditions) = match opened? {
                 Ok(opened) => opened,
@@ -173,6 +175,7 @@ impl Binder<'_> {
         factor: &TableFactor,
         view: &Arc<View>,
         refuse: &dyn Fn(Detail) -> Refusal,
+        noted: bool,
     ) -> Result<std::result::Result<(Opened, Vec<Expr>), Refusal>> {
         let TableFactor::Table { name, alias, .. } = factor else {
             return Ok(Err(refuse(SINGLE)));
@@ -181,11 +184,18 @@ impl Binder<'_> {
             return Ok(Err(refuse(SINGLE)));
         };
         let inner = self.source_relation(source)?;
+        let slots: Vec<Slot>;
         let mut opened = match &inner.kind {
             RelationKind::Table => {
                 self.reads(&inner);
                 let rows = Source::Table(Arc::clone(&inner));
-                let rel = self.relation_item(&inner, rows, alias.as_ref(), Some(source))?;
+                let rel = self.attached(NOBODYS, |b| {
+                    b.relation_item(&inner, rows, alias.as_ref(), Some(source))
+                })?;
+                let first = self.rels[rel].first;
+                slots = (0..inner.columns.len())
+                    .map(|i| Slot::Column(first + i))
+                    .collect();
                 Opened {
                     columns: Vec::new(),
                     base: Arc::clone(&inner),
@@ -194,15 +204,20 @@ impl Binder<'_> {
                 }
             }
             RelationKind::View(under) => {
-                let opened = match self.open_view(&inner, under)? {
+                let opened = match self.open_view(&inner, under, noted)? {
                     Ok(opened) => opened,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                self.push_view(&inner, &opened.columns, alias.as_ref(), Some(source))?;
+                slots = self.push_view(&inner, &opened.columns, alias.as_ref(), Some(source))?;
                 opened
             }
             _ => return Ok(Err(refuse(SINGLE))),
         };
+        let under = (!noted).then(|| {
+            let number = self.note_use(&inner, 0, false, slots.clone());
+            self.uses.target.insert(0, number);
+            number
+        });
         let mut outputs: Vec<Output> = Vec::new();
         self.in_clause(Clause::Select, |b| {
             b.select_list(&select.projection, &mut outputs)
@@ -233,6 +248,11 @@ impl Binder<'_> {
                 self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
             push_conjuncts(condition, &mut conditions);
         }
+        // What is named from here on is named of the view.
+        match under {
+            Some(number) => self.settle_under(number, &slots),
+            None => self.forget_all_named(&slots),
+        }
         opened.columns = columns;
         Ok(Ok((opened, conditions)))
     }
@@ -244,14 +264,12 @@ impl Binder<'_> {
         columns: &[Expr],
         alias: Option<&ast::TableAlias>,
         source: Option<&ViewSource>,
-    ) -> Result<()> {
-        let what = columns.iter().map(|e| match e {
-            Expr::Column(id, _) => NsWhat::Column(*id),
-            other => NsWhat::Merged(other.clone()),
-        });
-        let item = self.relation_names(relation, what.collect(), alias, source)?;
+    ) -> Result<Vec<Slot>> {
+        let what: Vec<NsWhat> = columns.iter().map(|e| self.view_column(e)).collect();
+        let slots = Self::slots_of(&what);
+        let item = self.relation_names(relation, what, alias, source)?;
         self.frame()?.ns.push(item);
-        Ok(())
+        Ok(slots)
     }
 
     /// The table under the view that a statement names, remembered for the rest of the statement.
@@ -261,8 +279,15 @@ impl Binder<'_> {
         view: &Arc<View>,
         verb: Verb,
     ) -> Result<Arc<Relation>> {
-        let opened = self.open_view(relation, view)?;
+        let opened = self.open_view(relation, view, false)?;
         let opened = opened.map_err(|refusal| refused(verb, &refusal))?;
+        let slots = opened.columns.iter().map(|e| match e {
+            Expr::Column(id, _) if *id >= COLUMN_BASE => Slot::Column(*id),
+            _ => Slot::Gone,
+        });
+        let slots = slots.collect();
+        let number = self.note_use(relation, 0, false, slots);
+        self.uses.target.insert(0, number);
         let (first, width) = (self.rels[opened.rel].first, self.rels[opened.rel].width);
         let position = |e: &Expr| match e {
             Expr::Column(id, _) => id.checked_sub(first).filter(|p| *p < width),
@@ -304,12 +329,13 @@ impl Binder<'_> {
             return Err(SqlError::internal("a table stands for a view"));
         };
         let read = self.tables_read.iter().any(|r| r.oid == through.base.oid);
-        let opened = self.open_view(&through.view, view)?;
+        let opened = self.open_view(&through.view, view, true)?;
         let opened = opened.map_err(|refusal| refused(through.verb, &refusal))?;
         if !read {
             self.tables_read.retain(|r| r.oid != through.base.oid);
         }
-        self.push_view(&through.view, &opened.columns, alias, None)?;
+        let slots = self.push_view(&through.view, &opened.columns, alias, None)?;
+        self.see_target(slots);
         let shown = self.frame()?.ns.last().map(|item| item.alias.clone());
         if let Some(shown) = shown {
             self.rels[opened.rel].shown = shown;
@@ -326,9 +352,14 @@ impl Binder<'_> {
         let RelationKind::View(view) = &through.view.kind else {
             return Ok(Vec::new());
         };
-        let opened = self.open_view(&through.view, view)?;
+        let read = self.tables_read.iter().any(|r| r.oid == through.base.oid);
+        let opened = self.open_view(&through.view, view, true)?;
         let opened = opened.map_err(|refusal| refused(through.verb, &refusal))?;
-        self.tables_read.retain(|r| r.oid != through.base.oid);
+        if read {
+            self.reads(&through.base);
+        } else {
+            self.tables_read.retain(|r| r.oid != through.base.oid);
+        }
         let (first, width) = (self.rels[opened.rel].first, self.rels[opened.rel].width);
         let layout = Layout::new((first..first + width).collect());
         let mut checks = Vec::new();
@@ -402,7 +433,7 @@ pub fn updatable_columns(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Opti
         return None;
     };
     let mut binder = Binder::new(cx, "");
-    let opened = binder.open_view(relation, view).ok()?.ok()?;
+    let opened = binder.open_view(relation, view, true).ok()?.ok()?;
     let columns = opened.columns.iter();
     Some(
         columns
@@ -416,7 +447,7 @@ pub fn check_option_allowed(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> R
     let RelationKind::View(view) = &relation.kind else {
         return Ok(());
     };
-    let detail = match Binder::new(cx, "").open_view(relation, view)? {
+    let detail = match Binder::new(cx, "").open_view(relation, view, true)? {
         Ok(opened) => {
             let plain = |e: &Expr| matches!(e, Expr::Column(..));
             (!opened.columns.iter().any(plain)).then_some(NO_COLUMN)

@@ -12,11 +12,13 @@ use super::scope::{NsColumn, NsItem, NsWhat};
 use super::select::collect_rels;
 use super::setop::Body;
 use super::{Binder, ColId, Source};
+use crate::catalog::rights::Access;
 use crate::catalog::{Relation, RelationKind, View, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{OutputColumn, Plan, PlanContext, walk};
-use crate::value::SqlType;
+use crate::role::acl::privilege;
+use crate::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use sqlparser::tokenizer::Span;
@@ -43,6 +45,8 @@ pub struct ViewQuery {
     pub sources: Vec<(Span, Arc<Relation>, Vec<usize>)>,
     /// Everything that it reads, to be locked.
     pub tables_read: Vec<Arc<Relation>>,
+    /// Schemas in which names were looked up.
+    pub schemas: Vec<(Oid, Option<String>)>,
 }
 
 /// Binds the query of CREATE VIEW. `text` is what its spans count in.
@@ -68,18 +72,20 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
         sources: sources.collect(),
         plan,
         tables_read: binder.tables_read.clone(),
+        schemas: std::mem::take(&mut binder.uses.schemas),
     })
 }
 
-/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked.
+/// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its owner must be allowed.
 pub fn plan_view(
     relation: &Relation,
     view: &Arc<View>,
     cx: &PlanContext<'_>,
-) -> Result<(Plan, Vec<Arc<Relation>>)> {
+) -> Result<(Plan, Vec<Arc<Relation>>, Vec<Access>)> {
     let mut binder = Binder::new(cx, "");
     let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
-    Ok((plan, binder.tables_read))
+    let (accesses, _) = binder.finish_access();
+    Ok((plan, binder.tables_read, accesses))
 }
 
 /// A stored text's places mean nothing to the client.
@@ -138,9 +144,14 @@ impl Binder<'_> {
         let frames = std::mem::take(&mut self.frames);
         let recorded = self.recorded.take();
         let text = std::mem::take(&mut self.text);
+        let role = self.view_role(relation);
+        let as_role = std::mem::replace(&mut self.uses.as_role, role);
+        let attach = self.uses.attach.take();
         let outer = self.view.replace(Arc::clone(view));
         let result = self.deeper(|b| bind(b, &tree));
         self.view = outer;
+        self.uses.attach = attach;
+        self.uses.as_role = as_role;
         self.text = text;
         self.recorded = recorded;
         self.frames = frames;
@@ -158,7 +169,9 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<FromList> {
         self.reads(relation);
+        let noted = self.uses_noted();
         let body = self.view_body(relation, view, |b, tree| b.query_body(tree, true))?;
+        self.settle_uses(noted);
         match body {
             Body::Select(select) if self.recorded.is_none() && self.can_merge(&select) => {
                 self.merge(relation, *select, alias, source)
@@ -210,17 +223,16 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let mut rels = Vec::new();
         collect_rels(&select.from, &mut rels);
-        let what = select.outputs.into_iter().enumerate().map(|(i, output)| {
+        let mut what: Vec<NsWhat> = Vec::with_capacity(select.outputs.len());
+        for (i, output) in select.outputs.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
-            match output.expr {
-                Expr::Column(id, _) => {
-                    self.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
-                    NsWhat::Column(id)
-                }
-                expr => NsWhat::Merged(expr),
+            let column = self.view_column(&output.expr);
+            if let NsWhat::Column(id) = column {
+                self.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
             }
-        });
-        let what: Vec<NsWhat> = what.collect();
+            what.push(column);
+        }
+        self.note_use(relation, privilege::SELECT, true, Self::slots_of(&what));
         let item = self.relation_names(relation, what, alias, source)?;
         for rel in rels {
             self.rels[rel].shown = item.alias.clone();
@@ -301,6 +313,7 @@ impl Binder<'_> {
             what.push(NsWhat::Column(id));
         }
         let item = self.relation_names(relation, what, alias, source)?;
+        self.note_item(relation, first);
         let (name, width) = (item.alias.clone(), item.columns.len());
         self.frame()?.ns.push(item);
         self.rels.push(super::Rel {

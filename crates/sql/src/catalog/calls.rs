@@ -1,7 +1,6 @@
 //! Functions that read the catalog: definitions as text, visibility, privileges, comments, sizes.
 //!
-//! The function registry declares them; their bodies come here through `Context::catalog_call`. Privileges are all granted:
-//! there is one role, and it is a superuser.
+//! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
 use super::pg_catalog::{PG_CLASS, io_function_name, operator_class};
 use super::privileges;
@@ -119,6 +118,9 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         _ if name.starts_with("has_") && name.ends_with("_privilege") => {
             privileges::other(name, args, cx)?
         }
+        "acldefault" => privileges::default(args, cx)?,
+        "aclexplode" => privileges::explode(args, cx)?,
+        "makeaclitem" => privileges::make(args, cx)?,
         "pg_has_role" => privileges::has_role(args, cx)?,
         "row_security_active" => Datum::Bool(false),
         "obj_description" => comment(
@@ -215,9 +217,8 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         _ if name.starts_with("pg_stat_get_") => Datum::Int8(0),
         "pg_blocking_pids" => int4_array(),
         "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
-        // No rights are stored (acldefault, aclexplode), sockets and files are not shown, no file holds one relation.
-        "acldefault"
-        | "current_query"
+        // Sockets and files are not shown, no file holds one relation.
+        "current_query"
         | "inet_client_port"
         | "inet_server_port"
         | "pg_current_logfile"
@@ -231,9 +232,13 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             None => Datum::Null,
         },
         "pg_sequence_last_value" => {
-            let state = oid_arg(args, 0)
-                .and_then(|oid| catalog.relations.get(&oid))
-                .and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
+            let sequence = oid_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
+            if let Some(sequence) = sequence
+                && !may_read_sequence(sequence, cx)
+            {
+                return Err(super::rights::denied_relation(sequence));
+            }
+            let state = sequence.and_then(|r| catalog.notes.live.as_ref()?.sequence(r.storage));
             cx.session.reads_sequences();
             state
                 .filter(|(_, called)| *called)
@@ -267,6 +272,15 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_partition_root" => functions(name, args),
         _ => return Err(SqlError::unsupported(format!("function {name}"))),
     })
+}
+
+/// May the current role see the value of a sequence?
+pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) -> bool {
+    use crate::role::acl::privilege as p;
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let wanted = p::USAGE | p::SELECT;
+    let (has, _) = judge.on_relation(cx.session.current_role(), sequence, wanted, 0);
+    has != 0
 }
 
 /// Which columns of a view can be changed; none for what is no view.

@@ -3,9 +3,12 @@
 //! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
+use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use super::rights::{DefaultKey, Rights};
 use super::temporary::{self, OnCommit};
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use crate::role::Role;
+use crate::role::acl::Acl;
 use crate::value::Oid;
 use std::sync::Arc;
 
@@ -30,6 +33,10 @@ pub(crate) enum Change {
     PutRole(Arc<Role>),
     /// A role dropped.
     DropRole(Oid),
+    /// Owner and privileges of an object of a class.
+    Rights(Oid, Oid, Arc<Rights>),
+    /// Default privileges, with their OID; none removes them.
+    DefaultRights(DefaultKey, Option<(Oid, Acl)>),
     /// WITH options of a table or index.
     Options(Oid, Vec<String>),
     /// What COMMIT does with a temporary table.
@@ -39,7 +46,10 @@ pub(crate) enum Change {
 impl Change {
     /// Does it change what all databases share?
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Change::PutRole(_) | Change::DropRole(_))
+        matches!(
+            self,
+            Change::PutRole(_) | Change::DropRole(_) | Change::Rights(PG_DATABASE, ..)
+        )
     }
 
     /// Applies it.
@@ -53,6 +63,7 @@ impl Change {
             }
             Change::DropSchema(oid) => {
                 catalog.schemas.remove(oid);
+                catalog.rights.objects.remove(&(PG_NAMESPACE, *oid));
                 forget_comments(catalog, *oid);
             }
             Change::PutRelation(relation) => {
@@ -84,6 +95,7 @@ impl Change {
                         forget_comments(catalog, object);
                     }
                 }
+                catalog.rights.objects.remove(&(PG_CLASS, *oid));
                 catalog.remove_relation(*oid);
             }
             Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes
@@ -110,6 +122,16 @@ impl Change {
             Change::DropRole(oid) => Arc::make_mut(&mut catalog.roles).remove(*oid),
             Change::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);
+            }
+            Change::Rights(class, object, rights) => {
+                let rights = Arc::clone(rights);
+                catalog.rights.objects.insert((*class, *object), rights);
+            }
+            Change::DefaultRights(key, acl) => {
+                match acl {
+                    Some(acl) => catalog.rights.defaults.insert(*key, acl.clone()),
+                    None => catalog.rights.defaults.remove(key),
+                };
             }
             Change::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);

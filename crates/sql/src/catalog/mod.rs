@@ -20,10 +20,12 @@ mod print;
 mod print_query;
 mod privileges;
 mod read;
+pub(crate) mod rights;
 mod sequence;
 mod store;
 mod stored;
 mod stored_indexes;
+mod stored_rights;
 mod stored_roles;
 mod temporary;
 pub mod text;
@@ -34,7 +36,7 @@ pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub(crate) use past::PastCatalogs;
 pub use pg_catalog::Tariff;
-pub use sequence::{SEQUENCE_ROW, SequenceSession};
+pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub(crate) use store::dependency_failure;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
@@ -77,6 +79,8 @@ pub struct Catalog {
     pub referencing: HashMap<Oid, Vec<Oid>>,
     /// All roles of the server.
     pub roles: Arc<Roles>,
+    /// Owners and privileges.
+    pub rights: rights::RightsBook,
     /// The past that it is of; none is the present.
     pub past: Option<Weak<Past>>,
     /// The temporary schema of the session whose view this is, once it has one.
@@ -307,6 +311,7 @@ impl Catalog {
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
             roles: Arc::default(),
+            rights: rights::RightsBook::default(),
             past: None,
             temp: None,
             notes: Notes::default(),
@@ -416,6 +421,13 @@ impl Column {
             Some(text) if self.generated => text::columns_in(text, table),
             _ => Vec::new(),
         }
+    }
+}
+
+impl VirtualTable {
+    /// Is it a view in PostgreSQL?
+    pub(crate) fn is_view(&self) -> bool {
+        pg_catalog::is_view(self)
     }
 }
 

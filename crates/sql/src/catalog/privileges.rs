@@ -1,20 +1,40 @@
-//! What has_table_privilege and its kin answer, and which GRANT and REVOKE ON say what is so anyway.
-//!
-//! Privileges on objects are not granted one by one (see `session::permit`): everything belongs to the bootstrap superuser, superusers may do everything,
-//! members of pg_read_all_data and pg_write_all_data what these may, and everybody what PostgreSQL gives to PUBLIC by itself. So GRANT and REVOKE are
-//! accepted where they change nothing, and refused (0A000) where somebody would believe that they did.
+//! What has_table_privilege and its kin answer, and the functions on lists of privileges.
 
+use super::VirtualContext;
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use super::ddl::roles::no_role;
-use super::{Catalog, RelationKind, VirtualContext};
+use super::pg_catalog::PG_DATABASE;
 use crate::error::{Result, SqlError};
-use crate::role::{DATABASE_OWNER, READ_ALL_DATA, Roles, WRITE_ALL_DATA};
-use crate::value::{Datum, Oid};
+use crate::role::Roles;
+use crate::role::acl::{Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p};
+use crate::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
+use std::sync::Arc;
 
-/// System relations that only superusers read.
-const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
+/// A list as a value.
+pub(crate) fn acl_datum(acl: &Acl, roles: &Roles) -> Datum {
+    let items = acl
+        .0
+        .iter()
+        .map(|item| Datum::Text(Arc::from(item.text(roles))));
+    Datum::Array(Arc::new(Array {
+        element: oid::ACLITEM,
+        lower: 1,
+        items: items.collect(),
+    }))
+}
+
+/// The bit of a privilege that is named in lower case; none for what objects have no list for.
+fn mask_of(name: &str) -> Mask {
+    let known = PRIVILEGES
+        .iter()
+        .find(|(_, _, known)| known.eq_ignore_ascii_case(name));
+    match known {
+        Some((mask, ..)) => *mask,
+        None if name == "temp" => p::TEMPORARY,
+        None => 0,
+    }
+}
 
 fn of(args: &[Datum], from_end: usize) -> Option<&Datum> {
     args.get(args.len().checked_sub(from_end)?)
@@ -27,7 +47,7 @@ fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option
     }
     match args.first() {
         // PUBLIC may what everybody may.
-        Some(Datum::Text(name)) if &**name == "public" => Ok(Some(0)),
+        Some(Datum::Text(name)) if &**name == "public" => Ok(Some(PUBLIC)),
         Some(Datum::Text(name)) => match cx.catalog.roles.by_name(name) {
             Some(role) => Ok(Some(role.oid)),
             None => Err(no_role(name)),
@@ -58,17 +78,18 @@ fn listed(args: &[Datum], known: &[&str]) -> Result<Vec<(String, bool)>> {
         .collect()
 }
 
-fn on_data(roles: &Roles, role: Oid, privilege: &str) -> bool {
-    match privilege {
-        "select" => roles.has_privileges_of(role, READ_ALL_DATA),
-        "insert" | "update" | "delete" => roles.has_privileges_of(role, WRITE_ALL_DATA),
-        _ => false,
-    }
+/// Does any of the privileges, or of the rights to grant them, come with what `has` says of one?
+fn any(privileges: &[(String, bool)], has: impl Fn(Mask, Mask) -> bool) -> Datum {
+    Datum::Bool(privileges.iter().any(|(name, grant)| {
+        let mask = mask_of(name);
+        mask != 0 && has(if *grant { 0 } else { mask }, if *grant { mask } else { 0 })
+    }))
 }
 
 /// has_table_privilege, has_any_column_privilege, has_column_privilege, has_sequence_privilege.
 pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let own = if name == "has_column_privilege" { 3 } else { 2 };
+    let of_column = name == "has_column_privilege";
+    let own = if of_column { 3 } else { 2 };
     let known: &[&str] = match name {
         "has_table_privilege" => &[
             "select",
@@ -96,20 +117,53 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
     let (Some(role), Some(oid)) = (subject, found) else {
         return Ok(Datum::Null);
     };
-    let roles = &cx.catalog.roles;
-    let system = cx
-        .catalog
-        .relations
-        .get(&oid)
-        .filter(|r| matches!(r.kind, RelationKind::Virtual(_)));
-    let everybodys = system.is_some_and(|r| !SECRET.contains(&&*r.name));
-    let may = |(privilege, grant): &(String, bool)| {
-        roles.is_superuser(role)
-            || (!grant && (on_data(roles, role, privilege) || (everybodys && privilege == "select")))
-            // Who may update a sequence may use it.
-            || (!grant && privilege == "usage" && on_data(roles, role, "update"))
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let Some(relation) = cx.catalog.relations.get(&oid) else {
+        // An index has no privileges.
+        return Ok(Datum::Bool(judge.members.is_superuser(role)));
     };
-    Ok(Datum::Bool(privileges.iter().any(may)))
+    if name == "has_sequence_privilege"
+        && !matches!(relation.kind, super::RelationKind::Sequence(_))
+    {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a sequence", relation.name),
+        ));
+    }
+    let live = |position: &usize| relation.columns.get(*position).is_some_and(|c| !c.dropped);
+    let columns: Vec<usize> = match (name, of(args, 2)) {
+        ("has_any_column_privilege", _) => (0..relation.columns.len()).filter(live).collect(),
+        ("has_column_privilege", Some(Datum::Text(column))) => {
+            let named = relation
+                .columns
+                .iter()
+                .position(|c| !c.dropped && c.name == **column);
+            vec![named.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!(
+                        "column \"{column}\" of relation \"{}\" does not exist",
+                        relation.name
+                    ),
+                )
+            })?]
+        }
+        ("has_column_privilege", Some(Datum::Int2(number))) => {
+            let position = usize::try_from(i32::from(*number) - 1).ok().filter(live);
+            match position {
+                Some(position) => vec![position],
+                None => return Ok(Datum::Null),
+            }
+        }
+        ("has_column_privilege", _) => return Ok(Datum::Null),
+        _ => Vec::new(),
+    };
+    Ok(any(&privileges, |wanted, grantable| {
+        judge.on_relation(role, relation, wanted, grantable) == (wanted, grantable)
+            || columns.iter().any(|position| {
+                judge.on_column(role, relation, *position, wanted, grantable) == (wanted, grantable)
+            })
+    }))
 }
 
 /// has_schema_privilege.
@@ -130,43 +184,57 @@ pub(super) fn schema(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let (Some(role), Some(schema)) = (subject, found) else {
         return Ok(Datum::Null);
     };
-    let roles = &cx.catalog.roles;
-    let everybodys = matches!(
-        &*schema.name,
-        "public" | "pg_catalog" | "information_schema"
-    );
-    let may = |(privilege, grant): &(String, bool)| {
-        let data = [READ_ALL_DATA, WRITE_ALL_DATA];
-        roles.is_superuser(role)
-            || (!grant
-                && privilege == "usage"
-                && (everybodys || data.iter().any(|d| roles.has_privileges_of(role, *d))))
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    Ok(any(&privileges, |wanted, grantable| {
+        judge.on_schema(role, schema.oid, wanted, grantable) == (wanted, grantable)
+    }))
+}
+
+/// has_database_privilege.
+fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let privileges = listed(args, &["create", "connect", "temp", "temporary"])?;
+    let subject = subject(args, 2, cx)?;
+    let catalog = cx.catalog;
+    let own = [(catalog.database, catalog.database_name.clone())];
+    let mut known = own.iter().chain(&catalog.notes.databases);
+    let found = match of(args, 2) {
+        Some(Datum::Text(name)) => {
+            let found = known.find(|(_, known)| **known == **name);
+            Some(found.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{name}\" does not exist"),
+                )
+            })?)
+        }
+        Some(Datum::Oid(oid)) => known.find(|(known, _)| known == oid),
+        _ => None,
     };
-    Ok(Datum::Bool(privileges.iter().any(may)))
+    let (Some(role), Some((database, _))) = (subject, found) else {
+        return Ok(Datum::Null);
+    };
+    let judge = catalog.judge(&catalog.roles);
+    let object = (PG_DATABASE, *database, AclKind::Database);
+    Ok(any(&privileges, |wanted, grantable| {
+        judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+    }))
 }
 
 /// has_database_privilege, has_function_privilege and all others.
 pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    const KNOWN: &[&str] = &[
-        "create",
-        "connect",
-        "temp",
-        "temporary",
-        "usage",
-        "execute",
-        "set",
-        "alter system",
-    ];
+    if name == "has_database_privilege" {
+        return database(args, cx);
+    }
+    const KNOWN: &[&str] = &["create", "usage", "execute", "set", "alter system"];
     let privileges = listed(args, KNOWN)?;
     let Some(role) = subject(args, 2, cx)? else {
         return Ok(Datum::Null);
     };
-    let may = |(privilege, grant): &(String, bool)| {
-        let everybodys = match name {
-            "has_database_privilege" => privilege == "connect",
-            "has_function_privilege" | "has_language_privilege" | "has_type_privilege" => true,
-            _ => false,
-        };
+    let may = |(_, grant): &(String, bool)| {
+        let everybodys = matches!(
+            name,
+            "has_function_privilege" | "has_language_privilege" | "has_type_privilege"
+        );
         cx.catalog.roles.is_superuser(role) || (everybodys && !grant)
     };
     Ok(Datum::Bool(privileges.iter().any(may)))
@@ -176,6 +244,7 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let member = subject(args, 2, cx)?;
     let roles = &cx.catalog.roles;
+    let judge = cx.catalog.judge(roles);
     let role = match of(args, 2) {
         Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Some(role.oid),
@@ -203,70 +272,83 @@ pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum>
     };
     let has = |(kind, grant): &(String, bool)| match &**kind {
         _ if *grant || kind.ends_with("admin option") => roles.is_admin_of(member, role),
-        "usage" => roles.has_privileges_of(member, role),
-        _ => roles.is_member(member, role),
+        "usage" => judge.members.has_privileges_of(member, role),
+        _ => judge.members.is_member(member, role),
     };
     Ok(Datum::Bool(kinds.iter().any(has)))
 }
 
-/// GRANT and REVOKE ON: nothing to do, or refused.
-pub(super) fn grant_or_revoke(statement: &ast::Statement, catalog: &Catalog) -> Result<()> {
-    let (grantees, revoke, objects) = match statement {
-        ast::Statement::Grant(grant) => (&grant.grantees, false, grant.objects.as_ref()),
-        ast::Statement::Revoke(revoke) => (&revoke.grantees, true, revoke.objects.as_ref()),
-        _ => return Ok(()),
+fn items(list: Option<&Datum>, roles: &Roles) -> Result<Vec<AclItem>> {
+    let Some(Datum::Array(list)) = list else {
+        return Ok(Vec::new());
     };
-    for grantee in grantees {
-        let name = match &grantee.name {
-            Some(ast::GranteeName::ObjectName(name)) => super::calls::name_parts(name)?.1,
-            Some(other) => return Err(SqlError::unsupported(format!("a grantee {other}"))),
-            None => "public".to_owned(),
-        };
-        let plain = matches!(&*name, "current_user" | "session_user" | "current_role");
-        let role = catalog.roles.by_name(&name);
-        if !plain && name != "public" && role.is_none() {
-            return Err(no_role(&name));
-        }
-        let superuser = plain || role.is_some_and(|role| role.superuser);
-        // A superuser may do everything, granted or not; a REVOKE takes nothing from it in PostgreSQL either. What nobody was given
-        // cannot be taken.
-        let owner = role.is_some_and(|role| role.oid == DATABASE_OWNER);
-        let nothing_to_take = revoke && role.is_some();
-        if superuser || owner || nothing_to_take || is_so(revoke, statement, objects) {
-            continue;
-        }
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!(
-                "{} of privileges on objects is not supported for a role that is no superuser",
-                if revoke { "REVOKE" } else { "GRANT" }
-            ),
-        )
-        .hint("GRANT pg_read_all_data or pg_write_all_data TO the role lets it read or write all tables."));
-    }
-    Ok(())
+    let texts = list.items.iter().filter_map(|item| match item {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.map(|text| AclItem::parse(text, roles)).collect()
 }
 
-/// PUBLIC uses schema public, and creates nothing in it: saying so changes nothing.
-fn is_so(revoke: bool, statement: &ast::Statement, objects: Option<&ast::GrantObjects>) -> bool {
-    let privileges = match statement {
-        ast::Statement::Grant(grant) => &grant.privileges,
-        ast::Statement::Revoke(revoke) => &revoke.privileges,
-        _ => return false,
+/// aclexplode: grantor, grantee, privilege and whether it can be granted on, one after the other.
+pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let mut cells = Vec::new();
+    for item in items(args.first(), &cx.catalog.roles)? {
+        for (mask, _, name) in PRIVILEGES {
+            if item.privileges & mask != 0 {
+                cells.extend([
+                    Datum::Oid(item.grantor),
+                    Datum::Oid(item.grantee),
+                    Datum::Text(Arc::from(name)),
+                    Datum::Bool(item.grantable & mask != 0),
+                ]);
+            }
+        }
+    }
+    Ok(Datum::Array(Arc::new(Array {
+        element: oid::ANY,
+        lower: 1,
+        items: cells,
+    })))
+}
+
+/// acldefault.
+pub(super) fn default(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let (Some(Datum::Char(letter)), Some(Datum::Oid(owner))) = (args.first(), args.get(1)) else {
+        return Ok(Datum::Null);
     };
-    let Some(ast::GrantObjects::Schemas(schemas)) = objects else {
-        return false;
+    let kind = AclKind::of_letter(char::from(*letter)).ok_or_else(|| {
+        SqlError::internal(format!(
+            "unrecognized object type abbreviation: {}",
+            char::from(*letter)
+        ))
+    })?;
+    let acl = Acl::default_for(kind, *owner);
+    Ok(acl_datum(&acl, &cx.catalog.roles))
+}
+
+/// makeaclitem.
+pub(super) fn make(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let [
+        Datum::Oid(grantee),
+        Datum::Oid(grantor),
+        Datum::Text(names),
+        Datum::Bool(grantable),
+    ] = args
+    else {
+        return Ok(Datum::Null);
     };
-    let public = schemas
-        .iter()
-        .all(|schema| super::calls::name_parts(schema).is_ok_and(|(_, name)| name == "public"));
-    let ast::Privileges::Actions(actions) = privileges else {
-        return false;
+    let privileges = mask_of(&names.to_ascii_lowercase());
+    if privileges == 0 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized privilege type: \"{names}\""),
+        ));
+    }
+    let item = AclItem {
+        grantee: *grantee,
+        grantor: *grantor,
+        privileges,
+        grantable: if *grantable { privileges } else { 0 },
     };
-    public
-        && actions.iter().all(|action| match action {
-            ast::Action::Usage => !revoke,
-            ast::Action::Create { .. } => revoke,
-            _ => false,
-        })
+    Ok(Datum::Text(Arc::from(item.text(&cx.catalog.roles))))
 }

@@ -7,12 +7,13 @@
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
 use super::change::Change;
-use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT};
+use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE};
 use super::store::PUBLIC;
 use super::stored::{
-    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, ROLES, SCHEMAS, SEQUENCES,
-    StoredRelation,
+    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
+    SEQUENCES, StoredRelation,
 };
+use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{Catalog, Schema};
 use crate::error::Result;
@@ -50,6 +51,8 @@ pub(crate) struct Catalogs {
     pub(crate) orphans: Orphans,
     /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
     pub(crate) mock_secret: Option<[u8; SECRET_BYTES]>,
+    /// Builds that know no owners refuse to open it.
+    pub(crate) has_rights: bool,
 }
 
 impl Rows {
@@ -168,6 +171,7 @@ impl Rows {
         }
         let mut roles = Roles::default();
         let mut mock_secret = None;
+        let mut has_rights = false;
         for (rid, row) in self.take(ROLES) {
             match stored_roles::decode(&row)? {
                 StoredRole::Role(role) => {
@@ -175,6 +179,39 @@ impl Rows {
                     roles.put(Arc::from(role));
                 }
                 StoredRole::Secret(secret) => mock_secret = Some(secret),
+                StoredRole::HasRights => has_rights = true,
+            }
+        }
+        for (rid, row) in self.take(RIGHTS) {
+            let database = row.key.database;
+            match stored_rights::decode(&row)? {
+                StoredRights::Object(PG_DATABASE, object, rights) => {
+                    rids.insert((RIGHTS, 0, row.oid), rid);
+                    let rights = Change::Rights(PG_DATABASE, object, Arc::new(rights));
+                    catalogs.values_mut().for_each(|c| rights.apply(c));
+                }
+                found => {
+                    rids.insert((RIGHTS, database, row.oid), rid);
+                    let Some(catalog) = catalogs.get_mut(&database) else {
+                        continue;
+                    };
+                    match found {
+                        // They outlive their object in the log, nowhere else.
+                        StoredRights::Object(class, object, _)
+                            if (class == PG_CLASS && catalog.name_of(object).is_none())
+                                || (class == PG_NAMESPACE
+                                    && !catalog.schemas.contains_key(&object)) =>
+                        {
+                            orphans.push((RIGHTS, rid));
+                        }
+                        StoredRights::Object(class, object, rights) => {
+                            Change::Rights(class, object, Arc::new(rights)).apply(catalog);
+                        }
+                        StoredRights::Default(key, acl) => {
+                            Change::DefaultRights(key, Some((row.oid, acl))).apply(catalog);
+                        }
+                    }
+                }
             }
         }
         let roles = Arc::new(roles);
@@ -183,6 +220,7 @@ impl Rows {
         }
         Ok(Catalogs {
             mock_secret,
+            has_rights,
             catalogs,
             databases,
             rids,

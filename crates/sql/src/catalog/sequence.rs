@@ -287,6 +287,11 @@ impl SequenceSession {
         })
     }
 
+    /// The sequence that gave the last value, if it still exists or not.
+    pub(crate) fn last(&self) -> Option<Oid> {
+        self.last
+    }
+
     /// The last value this session was given by any sequence that still exists.
     pub fn lastval(&self, catalog: &Catalog) -> Result<i64> {
         let last = self.last.filter(|oid| catalog.relations.contains_key(oid));
@@ -369,6 +374,21 @@ pub(crate) fn columns() -> Vec<Column> {
     };
     COLUMNS.iter().map(column).collect()
 }
+
+/// The next number of an identity column: nextval, without a privilege on the sequence.
+pub static OWN_NUMBER: Function = Function {
+    oid: 1574,
+    name: "nextval",
+    args: &[oid::REGCLASS],
+    variadic: None,
+    result: oid::INT8,
+    strict: true,
+    volatility: Volatility::Volatile,
+    body: Body::Context(|cx, args| match args {
+        [Datum::Oid(sequence)] => cx.own_number(*sequence).map(Datum::Int8),
+        _ => Ok(Datum::Null),
+    }),
+};
 
 /// `SELECT * FROM sequence`: the one row of the sequence with this OID.
 pub static SEQUENCE_ROW: Function = Function {

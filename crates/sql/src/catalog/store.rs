@@ -33,7 +33,7 @@ use logstead_engine::{
 };
 use logstead_types::{Csn, IndexId, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -71,6 +71,8 @@ pub struct CatalogStore {
     recovery: OnceLock<Arc<RecoveryReport>>,
     started_indexes: OnceLock<StartedIndexes>,
     mock_secret: OnceLock<[u8; SECRET_BYTES]>,
+    /// The row that says so is there for good.
+    has_rights: AtomicBool,
 }
 
 /// Where the indexes of tables have come from at the start.
@@ -285,6 +287,16 @@ impl CatalogStore {
         all.first()
             .map(|c| Arc::clone(&c.roles))
             .unwrap_or_default()
+    }
+
+    /// Is it stored, and by a transaction that has committed, that there are owners and privileges?
+    pub(crate) fn has_rights(&self) -> bool {
+        self.has_rights.load(Ordering::Relaxed)
+    }
+
+    /// It is.
+    pub(crate) fn found_rights(&self) {
+        self.has_rights.store(true, Ordering::Relaxed);
     }
 
     /// The CSN of the newest change of a catalog.
@@ -583,6 +595,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
         rids,
         mut orphans,
         mock_secret,
+        has_rights,
     } = rows.catalogs()?;
     let used: HashSet<TableId> = catalogs
         .values()
@@ -629,6 +642,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
             recovery: OnceLock::new(),
             started_indexes: OnceLock::new(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
+            has_rights: AtomicBool::new(has_rights),
         }
     });
     Ok((store, orphans))

@@ -34,13 +34,16 @@ pub(crate) const RELATIONS: TableId = TableId(1259);
 pub(crate) const COMMENTS: TableId = TableId(2609);
 /// Roles, by (0, 0, name); and what roles that are not there are asked, by (0, 1, "").
 pub(crate) const ROLES: TableId = TableId(1260);
+/// Owners and privileges, by (database, class, object), and default privileges.
+pub(crate) const RIGHTS: TableId = TableId(1214);
 /// States of sequences: storage, last value, called.
 pub(crate) const SEQUENCES: TableId = TableId(2224);
 /// One row: the first OID that was never reserved.
 pub(crate) const COUNTER: TableId = TableId(1);
 
 /// Tables whose rows are objects.
-pub(crate) const OBJECT_TABLES: [TableId; 5] = [DATABASES, SCHEMAS, RELATIONS, COMMENTS, ROLES];
+pub(crate) const OBJECT_TABLES: [TableId; 6] =
+    [DATABASES, SCHEMAS, RELATIONS, COMMENTS, ROLES, RIGHTS];
 
 /// The index on (database, namespace, name) of an object table.
 pub(crate) fn name_index(table: TableId) -> IndexId {

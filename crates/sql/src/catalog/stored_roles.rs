@@ -10,12 +10,16 @@ const FORMAT: u8 = 1;
 const NAMED: u32 = 0;
 /// Namespace of the secret's row.
 const SECRET: u32 = 1;
+/// Namespace of the row that says that there are owners and privileges.
+const RIGHTS: u32 = 2;
 /// Bytes of the secret.
 pub(super) const SECRET_BYTES: usize = 32;
 
 /// A row of the roles' table.
 pub(super) enum StoredRole {
     Role(Box<Role>),
+    /// There are owners and privileges: a build that does not know them would forget them, and cannot read this row either.
+    HasRights,
     /// What roles that are not there are asked is made from it.
     Secret([u8; SECRET_BYTES]),
 }
@@ -75,6 +79,19 @@ pub(super) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
     }
 }
 
+/// The row that says that there are owners and privileges. A build without them takes it for a role of a format that it does not know.
+pub(super) fn encode_has_rights() -> ObjectRow {
+    ObjectRow {
+        key: ObjectKey {
+            database: 0,
+            namespace: RIGHTS,
+            name: "owners and privileges".to_owned(),
+        },
+        oid: 0,
+        definition: vec![FORMAT + 1],
+    }
+}
+
 /// Reads a row.
 pub(super) fn decode(row: &ObjectRow) -> Result<StoredRole> {
     if row.key.namespace == SECRET {
@@ -82,6 +99,9 @@ pub(super) fn decode(row: &ObjectRow) -> Result<StoredRole> {
         return Ok(StoredRole::Secret(secret.map_err(|_| {
             corrupt("the secret of mock authentication has the wrong length")
         })?));
+    }
+    if row.key.namespace == RIGHTS && row.definition == [FORMAT + 1] {
+        return Ok(StoredRole::HasRights);
     }
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
@@ -154,6 +174,15 @@ mod tests {
         let mut newer = row;
         newer.definition[0] = FORMAT + 1;
         assert!(decode(&newer).is_err());
+    }
+
+    #[test]
+    fn a_build_without_rights_cannot_read_that_there_are_some() {
+        let mut row = encode_has_rights();
+        assert!(matches!(decode(&row), Ok(StoredRole::HasRights)));
+        // As such a build reads it: any row but the secret's is a role.
+        row.key.namespace = NAMED;
+        assert!(decode(&row).is_err());
     }
 
     #[test]

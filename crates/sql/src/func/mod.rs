@@ -145,6 +145,10 @@ pub trait Context {
     fn search_path(&self) -> Vec<String>;
     /// nextval of the sequence with this OID.
     fn nextval(&self, sequence: Oid) -> Result<i64>;
+    /// nextval for the column that the sequence belongs to.
+    fn own_number(&self, sequence: Oid) -> Result<i64> {
+        self.nextval(sequence)
+    }
     /// currval.
     fn currval(&self, sequence: Oid) -> Result<i64>;
     /// lastval.

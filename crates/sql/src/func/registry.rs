@@ -185,6 +185,12 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
             ("catdesc", oid::TEXT),
             ("baredesc", oid::TEXT),
         ],
+        "aclexplode" => &[
+            ("grantor", oid::OID),
+            ("grantee", oid::OID),
+            ("privilege_type", oid::TEXT),
+            ("is_grantable", oid::BOOL),
+        ],
         "_pg_expandarray" => &[("x", oid::ANYELEMENT), ("n", oid::INT4)],
         "json_each" => &[("key", oid::TEXT), ("value", oid::JSON)],
         "jsonb_each" => &[("key", oid::TEXT), ("value", oid::JSONB)],

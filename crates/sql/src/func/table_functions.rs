@@ -49,6 +49,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1398, "abs", &[INT2], None, INT2, true, Immutable, Body::Pure(numbers::abs)),
     f(1705, "abs", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(numbers::abs)),
     f(3943, "acldefault", &[CHAR, OID], None, ACLITEM_ARRAY, true, Immutable, Body::Context(|cx, a| cx.catalog_call("acldefault", a))),
+    f(1689, "aclexplode", &[ACLITEM_ARRAY], None, RECORD, true, Stable, Body::Set(|cx, a| match cx.catalog_call("aclexplode", a)? {
+        Datum::Array(cells) => Ok(cells.items.chunks(4).map(<[Datum]>::to_vec).collect()),
+        _ => Ok(Vec::new()),
+    })),
+    f(1365, "makeaclitem", &[OID, OID, TEXT, BOOL], None, ACLITEM, true, Stable, Body::Context(|cx, a| cx.catalog_call("makeaclitem", a))),
     f(1601, "acos", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(f64::acos))),
     f(2732, "acosd", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(math::acosd))),
     f(2466, "acosh", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::acosh)),

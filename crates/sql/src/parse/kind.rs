@@ -1,6 +1,7 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
+use super::grants::RightsCommand;
 use super::roles::RoleCommand;
 use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
@@ -18,6 +19,8 @@ pub enum StatementKind {
     Index(Box<IndexCommand>),
     /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog. The statement is a placeholder.
     Role(Box<RoleCommand>),
+    /// GRANT and REVOKE of privileges, owners: the catalog. The statement is a placeholder.
+    Rights(Box<RightsCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
     AlterConstraint(Box<AlterConstraint>),
     /// Views, which it lacks in part: the catalog. The statement is a placeholder.

@@ -11,6 +11,7 @@ pub(crate) mod constraints;
 mod create_as;
 mod cursor;
 mod generated;
+mod grants;
 mod grouping;
 mod index_commands;
 mod kind;
@@ -24,6 +25,7 @@ mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use generated::drops_expression;
+pub use grants::{Grant, GrantOn, OwnedKind, RightsCommand};
 pub(crate) use grouping::GroupingWord;
 pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,

@@ -40,6 +40,10 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::roles::roles(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(command) = super::grants::rights(text, tokens)? {
+        let kind = StatementKind::Rights(Box::new(command));
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     let command = if is_word(tokens.first(), "reindex") {
         super::index_commands::reindex(text, tokens)?
     } else if words(tokens, 0, &["alter", "index"]) {

@@ -113,31 +113,32 @@ impl RoleCommand {
 /// Where an attribute that is on or off is kept.
 type Place = fn(&mut RoleOptions) -> &mut Option<bool>;
 
-struct Words<'a> {
-    text: &'a str,
-    tokens: &'a [TokenWithSpan],
-    at: usize,
+/// The words of a statement, read one after the other.
+pub(super) struct Words<'a> {
+    pub(super) text: &'a str,
+    pub(super) tokens: &'a [TokenWithSpan],
+    pub(super) at: usize,
 }
 
 impl Words<'_> {
-    fn error(&self) -> SqlError {
+    pub(super) fn error(&self) -> SqlError {
         match self.tokens.get(self.at) {
             Some(token) => error_at_token(self.text, token),
             None => error_at_token(self.text, &TokenWithSpan::new_eof()),
         }
     }
 
-    fn is(&self, word: &str) -> bool {
+    pub(super) fn is(&self, word: &str) -> bool {
         is_word(self.tokens.get(self.at), word)
     }
 
-    fn take(&mut self, word: &str) -> bool {
+    pub(super) fn take(&mut self, word: &str) -> bool {
         let found = self.is(word);
         self.at += usize::from(found);
         found
     }
 
-    fn take_all(&mut self, words: &[&str]) -> bool {
+    pub(super) fn take_all(&mut self, words: &[&str]) -> bool {
         let found = super::rewrite::words(self.tokens, self.at, words);
         if found {
             self.at += words.len();
@@ -145,35 +146,35 @@ impl Words<'_> {
         found
     }
 
-    fn expect(&mut self, word: &str) -> Result<()> {
+    pub(super) fn expect(&mut self, word: &str) -> Result<()> {
         match self.take(word) {
             true => Ok(()),
             false => Err(self.error()),
         }
     }
 
-    fn token(&self) -> Option<&Token> {
+    pub(super) fn token(&self) -> Option<&Token> {
         self.tokens.get(self.at).map(|token| &token.token)
     }
 
-    fn take_token(&mut self, token: &Token) -> bool {
+    pub(super) fn take_token(&mut self, token: &Token) -> bool {
         let found = self.token() == Some(token);
         self.at += usize::from(found);
         found
     }
 
-    fn done(&self) -> bool {
+    pub(super) fn done(&self) -> bool {
         self.at >= self.tokens.len()
     }
 
-    fn end(&self) -> Result<()> {
+    pub(super) fn end(&self) -> Result<()> {
         match self.done() {
             true => Ok(()),
             false => Err(self.error()),
         }
     }
 
-    fn ident(&mut self) -> Result<String> {
+    pub(super) fn ident(&mut self) -> Result<String> {
         let Some(TokenWithSpan {
             token: Token::Word(word),
             span,
@@ -185,7 +186,7 @@ impl Words<'_> {
         Ok(fold(&word.clone().into_ident(*span)))
     }
 
-    fn role(&mut self) -> Result<RoleName> {
+    pub(super) fn role(&mut self) -> Result<RoleName> {
         let Some(Token::Word(word)) = self.token() else {
             return Err(self.error());
         };
@@ -218,7 +219,7 @@ impl Words<'_> {
         })
     }
 
-    fn roles(&mut self) -> Result<Vec<RoleName>> {
+    pub(super) fn roles(&mut self) -> Result<Vec<RoleName>> {
         let mut roles = vec![self.role()?];
         while self.take_token(&Token::Comma) {
             roles.push(self.role()?);

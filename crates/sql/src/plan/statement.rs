@@ -2,6 +2,7 @@
 
 use super::{OutputColumn, Plan, walk};
 use crate::bind::Binder;
+use crate::catalog::rights::Access;
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -49,8 +50,10 @@ pub struct Planned {
     pub tables_written: Vec<Arc<Relation>>,
     /// Stored tables of which rows are only locked.
     pub tables_locked: Vec<Arc<Relation>>,
-    /// Views, sequences, and tables that are written and read: what is asked for and not among [`Planned::tables_read`].
-    pub others_read: Vec<Arc<Relation>>,
+    /// What must be allowed of relations.
+    pub accesses: Vec<Access>,
+    /// Schemas in which names were looked up, with the name if it was not qualified.
+    pub schemas: Vec<(Oid, Option<String>)>,
     /// Version of the catalog it was planned with.
     pub catalog_version: u64,
     /// Calls volatile functions.
@@ -92,12 +95,10 @@ pub fn plan_statement(
         ));
     }
     let param_types = binder.finish_params()?;
+    let (accesses, schemas) = binder.finish_access();
     let written = binder.tables_written;
     let locked = binder.tables_locked;
     let mut read = binder.tables_read;
-    let mut others_read = binder.others_read;
-    let both = |r: &&Arc<Relation>| written.iter().any(|w| w.oid == r.oid);
-    others_read.extend(read.iter().filter(both).cloned());
     read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
     Ok(Planned {
         columns: plan.columns.clone(),
@@ -107,7 +108,8 @@ pub fn plan_statement(
         tables_read: read,
         tables_written: written,
         tables_locked: locked,
-        others_read,
+        accesses,
+        schemas,
         catalog_version: cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,

@@ -7,6 +7,7 @@
 //! role is never a member of itself, not even through others.
 //! Does not: store anything (`catalog` does), or speak the protocol (`wire` does).
 
+pub(crate) mod acl;
 pub mod scram;
 
 use crate::value::Oid;
@@ -244,6 +245,24 @@ impl Roles {
             }
         }
         false
+    }
+
+    /// The roles whose privileges `role` has, nearest first, itself before all.
+    pub(crate) fn privilege_sources(&self, role: Oid) -> Vec<Oid> {
+        let mut seen = vec![role];
+        let mut at = 0;
+        while let Some(next) = seen.get(at).copied() {
+            at += 1;
+            let Some(found) = self.get(next).filter(|found| found.inherit) else {
+                continue;
+            };
+            for membership in &found.member_of {
+                if !seen.contains(&membership.role) {
+                    seen.push(membership.role);
+                }
+            }
+        }
+        seen
     }
 
     fn reaches(&self, member: Oid, role: Oid, inherited: bool) -> bool {

@@ -7,6 +7,7 @@ use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::{AdvisoryLockRow, Context, CursorRow, RestorePointRequest};
+use crate::role::acl::privilege as p;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -245,8 +246,13 @@ impl Context for SessionContext {
 
     fn nextval(&self, sequence: Oid) -> Result<i64> {
         let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence, p::USAGE | p::UPDATE)?;
+        self.own_number(sequence)
+    }
+
+    fn own_number(&self, sequence: Oid) -> Result<i64> {
+        let catalog = self.catalog();
         self.may_write_sequence("nextval", &catalog, sequence)?;
-        self.may_use_sequence(&catalog, sequence)?;
         self.sequences.borrow_mut().nextval(
             &self.instance.store,
             &self.worker,
@@ -257,19 +263,26 @@ impl Context for SessionContext {
     }
 
     fn currval(&self, sequence: Oid) -> Result<i64> {
+        let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
         self.sequences
             .borrow()
             .currval(&self.catalog.borrow(), sequence)
     }
 
     fn lastval(&self) -> Result<i64> {
+        let last = self.sequences.borrow().last();
+        if let Some(sequence) = last {
+            let catalog = self.catalog();
+            self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
+        }
         self.sequences.borrow().lastval(&self.catalog.borrow())
     }
 
     fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
         let catalog = self.catalog();
         self.may_write_sequence("setval", &catalog, sequence)?;
-        self.may_use_sequence(&catalog, sequence)?;
+        self.may_use_sequence(&catalog, sequence, p::UPDATE)?;
         let csn = self.sequences.borrow_mut().setval(
             &self.instance.store,
             &self.worker,

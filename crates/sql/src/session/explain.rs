@@ -97,10 +97,10 @@ impl Session {
         let clock = Arc::clone(&self.worker.instance.env.clock);
         let begun = clock.monotonic();
         let catalog = self.catalog()?;
-        let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
+        let mut planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
         self.context
-            .may_use(&super::permit::needs(&planned), &catalog)?;
+            .may_use(&super::permit::needs(&mut planned), &catalog)?;
         if !analyze {
             let mut lines = explain(&planned.plan, &chosen);
             if summary == Some(true) {

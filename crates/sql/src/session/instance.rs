@@ -20,6 +20,9 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
+/// Connections that only superusers get, PostgreSQL's `superuser_reserved_connections`.
+const RESERVED_FOR_SUPERUSERS: usize = 3;
+
 /// One running server: what its sessions share across workers.
 pub struct Instance {
     /// Storage.
@@ -113,6 +116,18 @@ impl Instance {
 
     /// The session is this role's; 53300 if it has as many as it may.
     pub(super) fn admit_role(&self, pid: i32, role: &Role) -> Result<()> {
+        let reserved = match self.connections_max {
+            ..=RESERVED_FOR_SUPERUSERS => 0,
+            _ => RESERVED_FOR_SUPERUSERS,
+        };
+        let used = self.session_count.load(Ordering::SeqCst);
+        if !role.superuser && used > self.connections_max - reserved {
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "remaining connection slots are reserved for non-replication superuser connections",
+            )
+            .fatal());
+        }
         let mut sessions = self.sessions.lock();
         let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
         // Superusers are not limited; and counting is for those who are.

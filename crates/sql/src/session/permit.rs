@@ -2,9 +2,8 @@
 //!
 //! Owns: SET ROLE and SET SESSION AUTHORIZATION, and the question that is asked before anything runs: may the current role do this?
 //!
-//! Every object belongs to the bootstrap superuser, and privileges on objects are not granted: superusers may do everything, others what everybody may
-//! (connect, look at the system catalogs, use functions), and what the predefined roles give to their members: pg_read_all_data,
-//! pg_write_all_data, pg_checkpoint.
+//! What objects have is in the catalog (`catalog::rights`); what a query does with them its plan tells (`bind::access`); what DDL takes is asked where it runs
+//! (`catalog::ddl::permit`). Here they are brought together with the role of the session.
 //!
 //! Invariants:
 //! - What is not known to be allowed is refused: a statement of a kind that is not named in [`Session::may_do`] needs a superuser.
@@ -15,88 +14,36 @@
 use super::Session;
 use super::context::SessionContext;
 use super::statement::CachedPlan;
+use super::transaction::Block;
+use crate::catalog::ddl::permit::refuse_schemas;
+use crate::catalog::rights::{self, Access, denied, denied_relation};
+use crate::catalog::text::fold;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
-use crate::parse::{Parsed, StatementKind, ViewCommand};
-use crate::plan::{Command, Planned};
-use crate::role::{CHECKPOINT, READ_ALL_DATA, READ_ALL_SETTINGS, Role, Roles, WRITE_ALL_DATA};
+use crate::parse::{Parsed, StatementKind};
+use crate::plan::Planned;
+use crate::role::acl::{Mask, privilege};
+use crate::role::{CHECKPOINT, READ_ALL_SETTINGS, Role, Roles};
 use crate::value::Oid;
 use logstead_engine::Awaits;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// A privilege that a plan needs.
-#[derive(Clone, Debug)]
-pub(super) struct Need {
-    /// Of the relation.
-    name: String,
-    kind: &'static str,
-    write: bool,
-}
-
-impl Need {
-    fn of(relation: &Relation, write: bool) -> Need {
-        Need {
-            name: relation.name.clone(),
-            kind: kind(relation),
-            write,
-        }
-    }
-
-    fn denied(&self) -> SqlError {
-        denied(format!("permission denied for {} {}", self.kind, self.name))
-    }
-}
-
-/// As messages call it.
-fn kind(relation: &Relation) -> &'static str {
-    match relation.kind {
-        RelationKind::Sequence(_) => "sequence",
-        RelationKind::View(_) => "view",
-        RelationKind::Materialized(..) => "materialized view",
-        _ => "table",
-    }
+/// What a plan needs.
+#[derive(Default)]
+pub(super) struct Needs {
+    accesses: Vec<Access>,
+    schemas: Vec<(Oid, Option<String>)>,
 }
 
 /// What a statement needs.
-pub(super) fn needs(planned: &Planned) -> Vec<Need> {
-    let mut needs = Vec::new();
-    // What is only added tells nothing of what is there.
-    let only_adds = planned.command == Command::Insert && planned.columns.is_empty();
-    let lasting = |relation: &&Arc<Relation>| !relation.is_temporary();
-    let written = planned.tables_written.iter().chain(&planned.tables_locked);
-    for relation in written.filter(lasting) {
-        needs.push(Need::of(relation, true));
-        if !only_adds {
-            needs.push(Need::of(relation, false));
-        }
+pub(super) fn needs(planned: &mut Planned) -> Needs {
+    Needs {
+        accesses: std::mem::take(&mut planned.accesses),
+        schemas: std::mem::take(&mut planned.schemas),
     }
-    let read = planned.tables_read.iter().chain(&planned.others_read);
-    needs.extend(read.filter(lasting).map(|r| Need::of(r, false)));
-    needs
-}
-
-/// 42501.
-fn denied(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-}
-
-fn may_use(needs: &[Need], roles: &Roles, role: Oid) -> Result<()> {
-    if roles.is_superuser(role) {
-        return Ok(());
-    }
-    for need in needs {
-        let through = match need.write {
-            true => WRITE_ALL_DATA,
-            false => READ_ALL_DATA,
-        };
-        if !roles.has_privileges_of(role, through) {
-            return Err(need.denied());
-        }
-    }
-    Ok(())
 }
 
 impl SessionContext {
@@ -117,8 +64,39 @@ impl SessionContext {
     }
 
     /// 42501 unless the current role has what is needed.
-    pub(super) fn may_use(&self, needs: &[Need], catalog: &Catalog) -> Result<()> {
-        may_use(needs, &self.roles(catalog), self.current_role())
+    pub(super) fn may_use(&self, needs: &Needs, catalog: &Catalog) -> Result<()> {
+        let (roles, role) = (self.roles(catalog), self.current_role());
+        if roles.is_superuser(role) {
+            return Ok(());
+        }
+        let then = catalog.judge(&roles);
+        let now = match catalog.past {
+            None => None,
+            // What counts is what is granted now.
+            Some(_) => Some(
+                self.instance
+                    .store
+                    .current_by_oid(catalog.database)
+                    .ok_or_else(|| denied("permission denied for a database that is gone"))?,
+            ),
+        };
+        match &now {
+            None => refuse_schemas(&needs.schemas, catalog, then, role)?,
+            Some(now) => {
+                let there: Vec<_> = needs
+                    .schemas
+                    .iter()
+                    .filter(|(schema, _)| now.schemas.contains_key(schema))
+                    .cloned()
+                    .collect();
+                refuse_schemas(&there, catalog, now.judge(&roles), role)?;
+            }
+        }
+        let refused = needs.accesses.iter().find(|access| match &now {
+            None => !then.allows(role, access),
+            Some(now) => !rights::allow_in_past(access, role, then, now.judge(&roles)),
+        });
+        refused.map_or(Ok(()), |access| Err(denied_relation(&access.relation)))
     }
 
     /// The same for a plan that may have been asked for before.
@@ -129,20 +107,73 @@ impl SessionContext {
         if lasts && plan.permitted.get() == role {
             return Ok(());
         }
-        may_use(&plan.needs, &self.roles(&plan.catalog), role)?;
+        self.may_use(&plan.needs, &plan.catalog)?;
         if lasts {
             plan.permitted.set(role);
         }
         Ok(())
     }
 
-    /// nextval and setval.
-    pub(super) fn may_use_sequence(&self, catalog: &Catalog, sequence: Oid) -> Result<()> {
-        match catalog.relations.get(&sequence) {
-            Some(relation) => self.may_use(&[Need::of(relation, true)], catalog),
-            // Whoever looks for it says what is wrong.
-            None => Ok(()),
+    /// nextval, currval and setval: any of the privileges does.
+    pub(super) fn may_use_sequence(
+        &self,
+        catalog: &Catalog,
+        sequence: Oid,
+        wanted: Mask,
+    ) -> Result<()> {
+        let (roles, role) = (self.roles(catalog), self.current_role());
+        // Whoever looks for one that is not there says what is wrong.
+        let Some(relation) = catalog.relations.get(&sequence) else {
+            return Ok(());
+        };
+        if roles.is_superuser(role)
+            || !matches!(relation.kind, RelationKind::Sequence(_))
+            || catalog
+                .judge(&roles)
+                .on_relation(role, relation, wanted, 0)
+                .0
+                != 0
+        {
+            return Ok(());
         }
+        Err(denied_relation(relation))
+    }
+
+    /// An error of a constraint without the values of rows that the role may not read.
+    pub(super) fn without_secrets(&self, mut error: SqlError) -> SqlError {
+        let class = error.code().to_string();
+        if error.fields().detail.is_none() || !(class.starts_with("23") || class == "44000") {
+            return error;
+        }
+        let catalog = Arc::clone(&self.catalog.borrow());
+        let (roles, role) = (self.roles(&catalog), self.current_role());
+        if roles.is_superuser(role) {
+            return error;
+        }
+        let judge = catalog.judge(&roles);
+        let reads = |relation: &Relation| {
+            judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0
+        };
+        let fields = error.fields();
+        let table = fields.table.as_ref().and_then(|table| {
+            let schema = catalog.schema(fields.schema.as_deref()?)?;
+            let oid = catalog.names.get(&(schema.oid, table.to_string()))?;
+            catalog.relations.get(oid)
+        });
+        let seen = table.is_some_and(|table| {
+            // Of a foreign key both tables tell.
+            let key = table
+                .constraints
+                .iter()
+                .find(|c| fields.constraint.as_deref() == Some(c.name.as_str()))
+                .and_then(|c| c.foreign());
+            let parent = key.map(|key| catalog.relations.get(&key.table));
+            reads(table) && parent.is_none_or(|parent| parent.is_some_and(|p| reads(p)))
+        });
+        if !seen {
+            error.fields_mut().detail = None;
+        }
+        error
     }
 
     pub(super) fn superuser_only(&self, what: &str) -> Result<()> {
@@ -259,8 +290,15 @@ impl Session {
                 | K::SetConstraints(_)
                 | K::Maintenance(_)
                 | K::Unsupported(_)
-                // It asks itself.
+                // It asks itself: `catalog::ddl::permit`.
                 | K::Role(_)
+                | K::Rights(_)
+                | K::Ddl(_)
+                | K::AlterSequence(_)
+                | K::AlterConstraint(_)
+                | K::View(_)
+                | K::CommentOn(_)
+                | K::Index(_)
         ) {
             return Ok(());
         }
@@ -279,90 +317,70 @@ impl Session {
             (
                 K::Copy,
                 ast::Statement::Copy {
-                    source: ast::CopySource::Table { table_name, .. },
+                    source:
+                        ast::CopySource::Table {
+                            table_name,
+                            columns,
+                        },
                     to: false,
                     ..
                 },
             ) => {
-                let relation = self.find_relation(&catalog, table_name)?;
-                may_use(&[Need::of(&relation, true)], &roles, role)
+                let relation = self.named_relation(&catalog, table_name)?;
+                let all = relation.columns.iter().enumerate();
+                let live = all.filter(|(_, column)| !column.dropped);
+                let named = |name: &str| columns.iter().any(|c| fold(c) == name);
+                let positions: Vec<usize> = live
+                    .filter(|(_, column)| columns.is_empty() || named(&column.name))
+                    .map(|(position, _)| position)
+                    .collect();
+                let judge = catalog.judge(&roles);
+                match judge.has(role, &relation, privilege::INSERT, &positions) {
+                    true => Ok(()),
+                    false => Err(denied_relation(&relation)),
+                }
             }
             // It is run as a query.
             (K::Copy, ast::Statement::Copy { to: true, .. }) => Ok(()),
+            (K::Lock, _) if self.block == Block::None => Ok(()),
             (K::Lock, ast::Statement::Lock(lock)) => {
+                use privilege as p;
+                let wanted = match lock.lock_mode {
+                    Some(ast::LockTableMode::AccessShare) => p::SELECT,
+                    Some(ast::LockTableMode::RowExclusive) => {
+                        p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE
+                    }
+                    _ => p::UPDATE | p::DELETE | p::TRUNCATE,
+                };
                 for target in &lock.tables {
-                    let relation = self.find_relation(&catalog, &target.name)?;
-                    may_use(&[Need::of(&relation, true)], &roles, role)?;
+                    let relation = self.named_relation(&catalog, &target.name)?;
+                    let judge = catalog.judge(&roles);
+                    if judge.on_relation(role, &relation, wanted, 0).0 == 0 {
+                        return Err(denied_relation(&relation));
+                    }
                 }
                 Ok(())
             }
-            _ if self.concerns_temporary(parsed, &catalog) => Ok(()),
-            _ => Err(self.refusal(parsed, &catalog)),
+            _ => Err(denied("permission denied: only superusers may do this")),
         }
     }
 
-    /// Why a role that is no superuser may not do this, as PostgreSQL says it.
-    fn refusal(&self, parsed: &Parsed, catalog: &Catalog) -> SqlError {
-        use ast::Statement as S;
-        let schema = |name: &ast::ObjectName| {
-            let (schema, _) = calls::name_parts(name).unwrap_or_default();
-            let schema = schema.or_else(|| {
-                let path = self.context.search_path();
-                path.into_iter().next()
-            });
-            match schema {
-                Some(schema) => denied(format!("permission denied for schema {schema}")),
-                None => SqlError::new(
-                    SqlState::INVALID_SCHEMA_NAME,
-                    "no schema has been selected to create in",
-                ),
-            }
-        };
-        let owner = |name: &ast::ObjectName| match self.find_relation(catalog, name) {
-            Ok(relation) => denied(format!(
-                "must be owner of {} {}",
-                kind(&relation),
-                relation.name
-            )),
-            Err(error) => error,
-        };
-        if let StatementKind::View(command) = &parsed.kind {
-            return match &**command {
-                ViewCommand::Create(create) => schema(&create.name),
-                ViewCommand::Alter(alter) => owner(&alter.alter.name),
-                ViewCommand::Refresh { name, .. } => owner(name),
-            };
-        }
-        match &*parsed.statement {
-            S::CreateTable(table) => schema(&table.name),
-            S::CreateSequence { name, .. } => schema(name),
-            S::CreateIndex(index) => owner(&index.table_name),
-            S::AlterTable(alter) => owner(&alter.name),
-            S::Drop {
-                object_type:
-                    ast::ObjectType::Table
-                    | ast::ObjectType::Sequence
-                    | ast::ObjectType::View
-                    | ast::ObjectType::MaterializedView,
-                names,
-                ..
-            } if !names.is_empty() => owner(&names[0]),
-            S::Drop {
-                object_type: ast::ObjectType::Schema,
-                names,
-                ..
-            } if !names.is_empty() => denied(format!("must be owner of schema {}", names[0])),
-            S::Truncate(truncate) if !truncate.table_names.is_empty() => {
-                match self.find_relation(catalog, &truncate.table_names[0].name) {
-                    Ok(relation) => Need::of(&relation, true).denied(),
-                    Err(error) => error,
-                }
-            }
-            S::CreateSchema { .. } => denied(format!(
-                "permission denied for database {}",
-                catalog.database_name
-            )),
-            _ => denied("permission denied: only superusers may do this"),
-        }
+    /// The relation of a name in a schema that may be used.
+    fn named_relation(
+        &self,
+        catalog: &Arc<Catalog>,
+        name: &ast::ObjectName,
+    ) -> Result<Arc<Relation>> {
+        let relation = self.find_relation(catalog, name)?;
+        let roles = self.context.roles(catalog);
+        let (schema, plain) = calls::name_parts(name)?;
+        let unqualified = schema.is_none().then_some(plain);
+        refuse_schemas(
+            &[(relation.schema, unqualified)],
+            catalog,
+            catalog.judge(&roles),
+            self.context.current_role(),
+        )?;
+        Ok(relation)
     }
 }

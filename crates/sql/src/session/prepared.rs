@@ -180,9 +180,9 @@ impl Session {
         };
         let catalog = self.catalog()?;
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
-        let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
+        let mut planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
         self.context
-            .may_use(&super::permit::needs(&planned), &catalog)?;
+            .may_use(&super::permit::needs(&mut planned), &catalog)?;
         let (exprs, from) = match (&planned.plan.node, planned.columns.as_slice()) {
             (Node::Project { exprs, .. }, [column]) => (exprs.as_slice(), column.ty),
             (Node::Values(rows), [column]) if rows.len() == 1 => (rows[0].as_slice(), column.ty),

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::cache::ParsedText;
-use super::permit::{self, Need};
+use super::permit::{self, Needs};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
@@ -53,7 +53,7 @@ pub(super) struct CachedPlan {
     path: Rc<[String]>,
     scans: Scans,
     /// What whoever runs it must be allowed.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Needs,
     /// The role that was last found to have them, by the roles of the plan's catalog; 0 is none.
     pub(super) permitted: Cell<Oid>,
 }
@@ -200,7 +200,7 @@ impl Session {
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<(Rc<CachedPlan>, bool)> {
-        let planned = self.plan_ast(&parsed.statement, text, types, path, catalog)?;
+        let mut planned = self.plan_ast(&parsed.statement, text, types, path, catalog)?;
         if planned.columns.len() > COLUMNS_MAX {
             return Err(SqlError::new(
                 SqlState::TOO_MANY_COLUMNS,
@@ -223,7 +223,7 @@ impl Session {
             }
         }
         let session_dependent = planned.session_dependent;
-        let needs = permit::needs(&planned);
+        let needs = permit::needs(&mut planned);
         let plan = CachedPlan {
             prepared: Arc::new(exec::prepare(planned.plan)),
             columns: planned.columns,

@@ -3,11 +3,8 @@
 use super::Session;
 use super::run::guarded;
 use super::transaction::Open;
-use crate::catalog::Catalog;
 use crate::catalog::ddl::{self, DdlContext};
 use crate::error::Result;
-use crate::parse::{Parsed, StatementKind};
-use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,32 +39,6 @@ impl Session {
         let done = self.on_temporary(&mut open, Work::Discard).await;
         self.open = Some(open);
         done
-    }
-
-    /// Does a statement make or change temporary objects only, and read nothing else? Then anybody may run it. CREATE TABLE AS and
-    /// views read.
-    pub(super) fn concerns_temporary(&self, parsed: &Parsed, catalog: &Catalog) -> bool {
-        use ast::Statement as S;
-        let own = |name: &ast::ObjectName| {
-            self.find_relation(catalog, name)
-                .is_ok_and(|relation| relation.is_temporary())
-        };
-        if !matches!(parsed.kind, StatementKind::Ddl(_)) {
-            return false;
-        }
-        match &*parsed.statement {
-            S::CreateTable(table) => table.temporary && table.query.is_none(),
-            S::CreateSequence { temporary, .. } => *temporary,
-            S::CreateIndex(index) => own(&index.table_name),
-            S::AlterTable(alter) => own(&alter.name),
-            S::Truncate(truncate) => truncate.table_names.iter().all(|t| own(&t.name)),
-            S::Drop {
-                object_type: ast::ObjectType::Table | ast::ObjectType::Sequence,
-                names,
-                ..
-            } => names.iter().all(own),
-            _ => false,
-        }
     }
 
     async fn on_temporary(&mut self, open: &mut Open, work: Work) -> Result<()> {

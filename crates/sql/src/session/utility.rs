@@ -83,6 +83,7 @@ impl Session {
             | StatementKind::View(_)
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
+            | StatementKind::Rights(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }

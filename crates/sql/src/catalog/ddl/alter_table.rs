@@ -7,7 +7,7 @@ use super::columns::{
 use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
-    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
+    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index, owners,
     rewrite, sequence, using_index,
 };
 use crate::catalog::change::Change;
@@ -66,7 +66,10 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 index::rename(oid, new, cx).await?;
                 Ok(tag)
             }
-            [Op::OwnerTo { new_owner }] => owner(new_owner, cx).map(|()| tag),
+            [Op::OwnerTo { new_owner }] => {
+                owners::of_relation(oid, new_owner, cx).await?;
+                Ok(tag)
+            }
             [Op::SetOptionsParens { .. }] => Ok(tag),
             _ => Err(wrong_kind(&name, "a table")),
         };
@@ -83,7 +86,10 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                     sequence::rename(oid, &calls::name_parts(new)?.1, cx).await?;
                     Ok(tag)
                 }
-                [Op::OwnerTo { new_owner }] => owner(new_owner, cx).map(|()| tag),
+                [Op::OwnerTo { new_owner }] => {
+                    owners::of_relation(oid, new_owner, cx).await?;
+                    Ok(tag)
+                }
                 _ => Err(wrong_kind(&name, "a table")),
             };
         }
@@ -124,24 +130,6 @@ pub(super) fn system_relation(name: &str) -> SqlError {
         SqlState::INSUFFICIENT_PRIVILEGE,
         format!("permission denied: \"{name}\" is a system catalog"),
     )
-}
-
-/// Everything belongs to the bootstrap superuser: it may be said again, and nothing can be given away.
-pub(super) fn owner(owner: &ast::Owner, cx: &mut DdlContext<'_>) -> Result<()> {
-    let roles = Arc::clone(&cx.catalog()?.roles);
-    let role = match owner {
-        ast::Owner::Ident(role) => {
-            let name = fold(role);
-            let found = roles.by_name(&name);
-            found.ok_or_else(|| super::roles::no_role(&name))?.oid
-        }
-        ast::Owner::CurrentRole | ast::Owner::CurrentUser => cx.session.current_role(),
-        ast::Owner::SessionUser => cx.session.session_role(),
-    };
-    match role {
-        crate::role::BOOTSTRAP => Ok(()),
-        _ => Err(SqlError::unsupported("OWNER TO another role")),
-    }
 }
 
 async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -230,7 +218,7 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         Op::AlterColumn { column_name, op } => {
             alter_column::execute(&fold(column_name), op, table, cx).await
         }
-        Op::OwnerTo { new_owner } => owner(new_owner, cx),
+        Op::OwnerTo { new_owner } => owners::of_relation(table.oid, new_owner, cx).await,
         Op::SetOptionsParens { options } => {
             let new = storage_options(options)?;
             let mut all = cx

@@ -1,11 +1,11 @@
 //! ALTER VIEW, and ALTER TABLE where it names a view.
 
-use super::alter_table::{owner, position_of, system_relation, wrong_kind};
+use super::alter_table::{position_of, system_relation, wrong_kind};
 use super::columns::check_column_name;
 use super::drop::word_of;
 use super::expressions::{bound_default, default_text};
 use super::objects::{name_taken, no_relation};
-use super::{DdlContext, view};
+use super::{DdlContext, owners, view};
 use crate::catalog::change::Change;
 use crate::catalog::text::fold;
 use crate::catalog::{Relation, RelationKind, View, calls};
@@ -119,7 +119,9 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             let catalog = cx.catalog()?;
             bound_default(cx, &catalog, &changed, position)?;
         }
-        Op::OwnerTo { new_owner } => return owner(new_owner, cx),
+        Op::OwnerTo { new_owner } => {
+            return owners::of_relation(relation.oid, new_owner, cx).await;
+        }
         Op::SetOptionsParens { options } => {
             let mut all = cx
                 .catalog()?

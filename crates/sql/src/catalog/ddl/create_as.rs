@@ -92,6 +92,8 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         let planned = with_planner(cx, &catalog, |plan| {
             plan::plan_statement(&statement, &text, plan)
         })?;
+        super::permit::must_use(&planned.schemas, cx)?;
+        super::permit::must_allow(&planned.accesses, cx)?;
         for read in planned.tables_read.iter().chain(&planned.tables_written) {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }

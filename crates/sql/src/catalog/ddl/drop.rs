@@ -3,7 +3,7 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, create_table, foreign, sequence};
+use super::{DdlContext, create_table, foreign, permit, sequence};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
@@ -78,6 +78,16 @@ pub(super) async fn execute(
             targets.push(oid);
         }
     }
+    together(kind, targets, cascade, cx).await
+}
+
+/// Drops objects of one kind.
+pub(super) async fn together(
+    kind: ObjectType,
+    targets: Vec<Oid>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     // Tables dropped together take their sequences with them whatever the order.
     let dropping: HashSet<Oid> = targets.iter().copied().collect();
     if kind != ObjectType::Index {
@@ -399,7 +409,7 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     cx.delete_index(&table, &index).await
 }
 
-async fn drop_schemas(
+pub(super) async fn drop_schemas(
     names: &[ast::ObjectName],
     if_exists: bool,
     cascade: bool,
@@ -551,6 +561,11 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
     // Locking may wait, and what references the tables may be other tables afterwards.
     while let Some(oid) = targets.get(locked).copied() {
         cx.lock_table(oid, TableLock::Exclusive).await?;
+        let relation = cx.catalog()?.relations.get(&oid).cloned();
+        if let Some(relation) = relation {
+            // Those that CASCADE adds, too.
+            cx.judged(|judge, role| permit::may_truncate(&relation, judge, role))??;
+        }
         cx.refuse_pending(oid, "TRUNCATE")?;
         locked += 1;
         if locked < targets.len() {
@@ -600,6 +615,7 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
                 if let Some(sequence) = found
                     && let RelationKind::Sequence(def) = &sequence.kind
                 {
+                    cx.judged(|judge, role| judge.must_own(role, &sequence))??;
                     sequence::restart(cx, &sequence, def.clone(), def.start, false).await?;
                 }
             }

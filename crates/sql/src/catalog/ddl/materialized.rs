@@ -84,8 +84,9 @@ async fn planned(
         .ok_or_else(|| SqlError::internal("a materialized view without a query"))?;
     loop {
         let catalog = cx.catalog()?;
-        let (plan, reads) =
+        let (plan, reads, accesses) =
             with_planner(cx, &catalog, |plan| bind::plan_view(relation, &view, plan))?;
+        super::permit::must_allow(&accesses, cx)?;
         for read in &reads {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }

@@ -21,11 +21,15 @@ mod drop;
 mod expressions;
 mod foreign;
 mod generated;
+mod grant;
 mod index;
 mod materialized;
 mod names;
 mod objects;
+mod owners;
+pub(crate) mod permit;
 mod rewrite;
+mod rights;
 pub(crate) mod roles;
 mod sequence;
 mod state;
@@ -40,7 +44,7 @@ use super::store::CatalogStore;
 use crate::error::{Result, SqlError};
 use crate::exec::Cancel;
 use crate::func::Context;
-use crate::parse::{Parsed, StatementKind, ViewCommand};
+use crate::parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
 use logstead_engine::{Txn, Worker};
 use logstead_types::SqlState;
 use sqlparser::ast::Statement;
@@ -98,6 +102,11 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             )
         })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
+    permit::ask(parsed, cx)?;
+    if let StatementKind::Rights(command) = &parsed.kind {
+        rights(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
     if let StatementKind::AlterSequence(alter) = &parsed.kind {
         sequence::alter(alter, cx).await?;
         return Ok("ALTER SEQUENCE".to_owned());
@@ -186,16 +195,34 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         } => {
             comment::execute(object_type, object_name, comment.as_deref(), cx).await?;
         }
-        Statement::Grant(_) | Statement::Revoke(_) => {
-            let catalog = cx.catalog()?;
-            super::privileges::grant_or_revoke(&parsed.statement, &catalog)?;
-        }
         other => return Err(SqlError::unsupported(first_words(other))),
     }
     Ok(match &parsed.kind {
         StatementKind::Ddl(tag) => (*tag).to_owned(),
         _ => first_words(&parsed.statement),
     })
+}
+
+/// Runs a statement about owners or privileges.
+async fn rights(command: &RightsCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        RightsCommand::Grant(grant) => grant::execute(grant, cx).await,
+        RightsCommand::Defaults {
+            roles,
+            schemas,
+            grant,
+        } => grant::defaults(roles, schemas, grant, cx).await,
+        RightsCommand::Owner {
+            kind,
+            if_exists,
+            name,
+            owner,
+        } => owners::alter(*kind, *if_exists, name, owner, cx).await,
+        RightsCommand::Reassign { roles, to } => owners::reassign(roles, to, cx).await,
+        RightsCommand::DropOwned { roles, cascade } => {
+            owners::drop_owned(roles, *cascade, cx).await
+        }
+    }
 }
 
 /// 0A000 for what is named in the plural.
@@ -222,12 +249,24 @@ async fn create_schema(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     use sqlparser::ast::SchemaName;
+    let owner = match name {
+        SchemaName::Simple(_) => cx.session.current_role(),
+        SchemaName::NamedAuthorization(_, role) | SchemaName::UnnamedAuthorization(role) => {
+            owners::role_of_ident(role, cx)?
+        }
+    };
     let name = match name {
         SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
             super::calls::name_parts(name)?.1
         }
-        SchemaName::UnnamedAuthorization(role) => super::text::fold(role),
+        SchemaName::UnnamedAuthorization(_) => {
+            let roles = std::sync::Arc::clone(&cx.catalog()?.roles);
+            roles
+                .get(owner)
+                .map_or_else(String::new, |role| role.name.clone())
+        }
     };
+    owners::must_be_member(owner, cx)?;
     let name = cx.name(&name);
     if name.starts_with("pg_") {
         return Err(SqlError::new(
@@ -236,7 +275,7 @@ async fn create_schema(
         )
         .detail("The prefix \"pg_\" is reserved for system schemas."));
     }
-    if !cx.create_schema(&name).await? {
+    if !cx.create_schema(&name, owner).await? {
         if !if_not_exists {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_SCHEMA,

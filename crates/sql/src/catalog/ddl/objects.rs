@@ -2,6 +2,8 @@
 
 use super::DdlContext;
 use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE};
+use crate::catalog::rights::kind_of;
 use crate::catalog::store::{attach_index, comment_name, write_error};
 use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
 use crate::catalog::temporary::ALIAS;
@@ -9,6 +11,7 @@ use crate::catalog::text::truncate_name;
 use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
 use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
+use crate::role::acl::AclKind;
 use crate::value::Oid;
 use logstead_engine::{Index, Row, RowBuilder, ScanCursor, Table, TableLock, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
@@ -312,6 +315,18 @@ impl DdlContext<'_> {
         oid: Oid,
         row: Option<&ObjectRow>,
     ) -> Result<bool> {
+        self.change_row_from(table, database, oid, row, None).await
+    }
+
+    /// The same, of a row that must still have the definition `expected`.
+    pub(super) async fn change_row_from(
+        &mut self,
+        table: TableId,
+        database: Oid,
+        oid: Oid,
+        row: Option<&ObjectRow>,
+        expected: Option<&[u8]>,
+    ) -> Result<bool> {
         let handle = self.store.table(table)?;
         let concurrent = || {
             SqlError::new(
@@ -326,8 +341,15 @@ impl DdlContext<'_> {
         let bytes = row.map(|r| r.encode(&mut RowBuilder::new()));
         loop {
             self.txn.begin_statement();
-            let version = self.read_newest(&handle, rid, |row| row.map(|row| row.version));
-            let version = version.await?.ok_or_else(concurrent)?;
+            let newest = self.read_newest(&handle, rid, |row| {
+                row.map(|row| (row.version, ObjectRow::decode(row.bytes)))
+            });
+            let (version, now) = newest.await?.ok_or_else(concurrent)?;
+            if let Some(expected) = expected
+                && now?.definition != expected
+            {
+                return Err(SqlError::internal("tuple concurrently updated"));
+            }
             let result = match &bytes {
                 Some(bytes) => self.txn.update(&handle, rid, version, bytes),
                 None => self.txn.delete(&handle, rid, version),
@@ -380,7 +402,7 @@ impl DdlContext<'_> {
         })
     }
 
-    /// Stores a new table or sequence.
+    /// Stores a new table or sequence. It belongs to who makes it.
     pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
@@ -392,6 +414,10 @@ impl DdlContext<'_> {
         }
         let relation = Arc::new(relation);
         self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        if !relation.is_temporary() {
+            self.own_new(PG_CLASS, relation.oid, relation.schema, kind_of(&relation))
+                .await?;
+        }
         Ok(relation)
     }
 
@@ -423,6 +449,7 @@ impl DdlContext<'_> {
             }
             self.change_row(RELATIONS, database, relation.oid, None)
                 .await?;
+            self.delete_rights(PG_CLASS, relation.oid).await?;
         }
         self.state.push(Change::DropRelation(relation.oid));
         match relation.kind {
@@ -642,7 +669,7 @@ impl DdlContext<'_> {
     }
 
     /// Stores a new schema. `false` if the name is taken.
-    pub(super) async fn create_schema(&mut self, name: &str) -> Result<bool> {
+    pub(super) async fn create_schema(&mut self, name: &str, owner: Oid) -> Result<bool> {
         let catalog = self.catalog()?;
         if catalog.schema(name).is_some() {
             return Ok(false);
@@ -670,6 +697,8 @@ impl DdlContext<'_> {
             oid,
             name: name.to_owned(),
         })));
+        self.own_new_as(owner, PG_NAMESPACE, oid, 0, AclKind::Schema)
+            .await?;
         Ok(true)
     }
 
@@ -677,8 +706,38 @@ impl DdlContext<'_> {
     pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
         let database = self.catalog()?.database;
         self.change_row(SCHEMAS, database, oid, None).await?;
+        self.delete_rights(PG_NAMESPACE, oid).await?;
         self.state.push(Change::DropSchema(oid));
         Ok(())
+    }
+
+    /// An object's row by its name.
+    pub(super) async fn named_row(
+        &mut self,
+        table: TableId,
+        key: &ObjectKey,
+    ) -> Result<Option<(Rid, ObjectRow)>> {
+        let handle = self.store.table(table)?;
+        let index = handle
+            .index(stored::name_index(table))
+            .ok_or_else(|| SqlError::internal("a table of the catalog has no index"))?;
+        let mut lookup = Vec::new();
+        lookup.extend_from_slice(&key.database.to_be_bytes());
+        lookup.extend_from_slice(&key.namespace.to_be_bytes());
+        lookup.extend_from_slice(key.name.as_bytes());
+        lookup.push(0);
+        self.txn.begin_statement();
+        loop {
+            let absent = {
+                let guard = self.txn.pin();
+                match self.txn.get(&index, &lookup, &guard) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(row)) => return Ok(Some((row.rid, ObjectRow::decode(row.bytes)?))),
+                    Err(absent) => absent,
+                }
+            };
+            self.wait(absent).await?;
+        }
     }
 
     /// Stores or removes a comment.
@@ -701,27 +760,8 @@ impl DdlContext<'_> {
             namespace: class,
             name: comment_name(object, sub),
         };
-        let handle = self.store.table(COMMENTS)?;
-        let index = handle
-            .index(stored::name_index(COMMENTS))
-            .ok_or_else(|| SqlError::internal("the comments have no index"))?;
-        let mut lookup = Vec::new();
-        lookup.extend_from_slice(&database.to_be_bytes());
-        lookup.extend_from_slice(&class.to_be_bytes());
-        lookup.extend_from_slice(key.name.as_bytes());
-        lookup.push(0);
-        self.txn.begin_statement();
-        let old = loop {
-            let absent = {
-                let guard = self.txn.pin();
-                match self.txn.get(&index, &lookup, &guard) {
-                    Ok(None) => break None,
-                    Ok(Some(row)) => break Some((row.rid, ObjectRow::decode(row.bytes)?.oid)),
-                    Err(absent) => absent,
-                }
-            };
-            self.wait(absent).await?;
-        };
+        let old = self.named_row(COMMENTS, &key).await?;
+        let old = old.map(|(rid, row)| (rid, row.oid));
         let row = |oid| {
             text.map(|text| {
                 let definition = [&[1], text.as_bytes()].concat();

@@ -41,6 +41,8 @@ fn reserved(name: &str) -> SqlError {
 
 /// Runs a statement about roles.
 pub(super) async fn execute(command: &RoleCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    // Who may not do it keeps nobody waiting.
+    ask(command, cx)?;
     // What others are changing is waited for, and seen.
     cx.lock_storage(ROLES, TableLock::Exclusive).await?;
     cx.txn.begin_statement();
@@ -106,7 +108,7 @@ impl DdlContext<'_> {
         Ok(Arc::clone(&self.catalog()?.roles))
     }
 
-    fn find_role(&mut self, name: &RoleName) -> Result<Arc<Role>> {
+    pub(super) fn find_role(&mut self, name: &RoleName) -> Result<Arc<Role>> {
         let roles = self.roles()?;
         let found = match name {
             RoleName::Name(name) => {
@@ -287,9 +289,10 @@ fn refuse_predefined(role: &Role) -> Result<()> {
     }
 }
 
-async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<()> {
+/// The role, if the asker may change it so.
+fn may_alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<Role> {
     let found = cx.find_role(name)?;
-    let mut role = Role::clone(&found);
+    let role = Role::clone(&found);
     refuse_predefined(&role)?;
     let asker = asker(cx)?;
     if !asker.superuser {
@@ -322,6 +325,11 @@ async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) 
         )
         .detail("The bootstrap user must have the SUPERUSER attribute."));
     }
+    Ok(role)
+}
+
+async fn alter(name: &RoleName, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut role = may_alter(name, options, cx)?;
     apply(&mut role, options, cx)?;
     cx.put_role(role).await
 }
@@ -392,6 +400,35 @@ async fn set(
     cx.put_role(role).await
 }
 
+/// 42501 for what only other roles may do, as far as that can be said before anything is locked. It is asked again afterwards.
+fn ask(command: &RoleCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    let asker = asker(cx)?;
+    match command {
+        _ if asker.superuser => Ok(()),
+        RoleCommand::Create { .. } if !asker.create_role => {
+            Err(denied("permission denied to create role"))
+        }
+        RoleCommand::Drop { .. } if !asker.create_role => {
+            Err(denied("permission denied to drop role"))
+        }
+        RoleCommand::Alter { name, options } => may_alter(name, options, cx).map(|_| ()),
+        RoleCommand::Rename { .. } if !asker.create_role => {
+            Err(denied("permission denied to rename role"))
+        }
+        RoleCommand::Set { name, .. }
+        | RoleCommand::SetFromCurrent { name, .. }
+        | RoleCommand::ResetAll { name } => settable(name, cx).map(|_| ()),
+        RoleCommand::Grant { roles, .. } | RoleCommand::Revoke { roles, .. } => {
+            for role in roles {
+                let role = cx.find_role(role)?;
+                may_change_members(&role, cx)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 async fn drop(if_exists: bool, names: &[RoleName], cx: &mut DdlContext<'_>) -> Result<()> {
     let asker = asker(cx)?;
     if !asker.create_role {
@@ -431,6 +468,7 @@ async fn drop(if_exists: bool, names: &[RoleName], cx: &mut DdlContext<'_>) -> R
                 format!("cannot drop role {name} because it is required by the database system"),
             ));
         }
+        super::owners::refuse_dependents(&role, cx).await?;
         let members: Vec<_> = cx
             .roles()?
             .all()

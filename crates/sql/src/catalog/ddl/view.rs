@@ -31,6 +31,7 @@ pub(super) async fn bound_query(
         let bound = with_planner(cx, &catalog, |plan| {
             bind::bind_view_query(query, text, plan)
         })?;
+        super::permit::must_use(&bound.schemas, cx)?;
         for read in &bound.tables_read {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }

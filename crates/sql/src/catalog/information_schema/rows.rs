@@ -2,13 +2,14 @@
 
 use crate::catalog::calls;
 use crate::catalog::pg_catalog::cells::{Nil, row};
-use crate::catalog::pg_catalog::{owner_name, plain_type_name};
+use crate::catalog::pg_catalog::{PG_NAMESPACE, owner_name, plain_type_name};
 use crate::catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
     Timing, VirtualContext, viewdef,
 };
 use crate::error::Result;
 use crate::parse::CheckOption;
+use crate::role::acl::AclKind;
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use std::sync::Arc;
 
@@ -18,12 +19,29 @@ fn yes_no(value: bool) -> &'static str {
     if value { "YES" } else { "NO" }
 }
 
+/// Only what the role may do anything with is shown.
+fn is_shown(relation: &Relation, cx: &VirtualContext<'_>) -> bool {
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    let all = crate::catalog::rights::kind_of(relation).all();
+    judge.on_relation(role, relation, all, all) != (0, 0)
+        || cx
+            .catalog
+            .rights_of(crate::catalog::pg_catalog::PG_CLASS, relation.oid)
+            .is_some_and(|rights| {
+                let all = AclKind::Column.all();
+                let mut columns = rights.columns.keys();
+                columns.any(|at| judge.on_column(role, relation, *at, all, 0).0 != 0)
+            })
+}
+
 fn relations<'a>(cx: &'a VirtualContext<'_>) -> Vec<&'a Arc<Relation>> {
     let mut all: Vec<_> = cx
         .catalog
         .relations
         .values()
         .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
+        .filter(|r| is_shown(r, cx))
         .collect();
     all.sort_unstable_by_key(|r| r.oid);
     all
@@ -56,13 +74,17 @@ pub(super) fn information_schema_catalog_name(cx: &VirtualContext<'_>) -> Rows {
 
 /// `schemata`
 pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
-    let mut schemas: Vec<_> = cx.catalog.schemas.values().collect();
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let all = AclKind::Schema.all();
+    let shown = |oid| judge.on_schema(cx.session.current_role(), oid, all, all) != (0, 0);
+    let schemas = cx.catalog.schemas.values();
+    let mut schemas: Vec<_> = schemas.filter(|s| shown(s.oid)).collect();
     schemas.sort_unstable_by_key(|s| s.oid);
     let rows = schemas.into_iter().map(|s| {
         row![
             &cx.catalog.database_name,
             &s.name,
-            owner_name(cx.catalog),
+            owner_name(cx.catalog, PG_NAMESPACE, s.oid),
             Nil,
             Nil,
             Nil,

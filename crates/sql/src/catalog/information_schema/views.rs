@@ -52,7 +52,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         table_catalog NAME, table_schema NAME, table_name NAME, column_name NAME, option_name NAME,
         option_value VARCHAR,
     }
-    13285 column_privileges = none {
+    13285 column_privileges = super::privileges::column_privileges {
         grantor NAME, grantee NAME, table_catalog NAME, table_schema NAME, table_name NAME, column_name NAME,
         privilege_type VARCHAR, is_grantable VARCHAR,
     }
@@ -156,7 +156,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         unique_constraint_schema NAME, unique_constraint_name NAME, match_option VARCHAR, update_rule VARCHAR,
         delete_rule VARCHAR,
     }
-    13344 role_column_grants = none {
+    13344 role_column_grants = super::privileges::role_column_grants {
         grantor NAME, grantee NAME, table_catalog NAME, table_schema NAME, table_name NAME, column_name NAME,
         privilege_type VARCHAR, is_grantable VARCHAR,
     }
@@ -164,7 +164,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         grantor NAME, grantee NAME, specific_catalog NAME, specific_schema NAME, specific_name NAME,
         routine_catalog NAME, routine_schema NAME, routine_name NAME, privilege_type VARCHAR, is_grantable VARCHAR,
     }
-    13421 role_table_grants = none {
+    13421 role_table_grants = super::privileges::role_table_grants {
         grantor NAME, grantee NAME, table_catalog NAME, table_schema NAME, table_name NAME, privilege_type VARCHAR,
         is_grantable VARCHAR, with_hierarchy VARCHAR,
     }
@@ -172,7 +172,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         grantor NAME, grantee NAME, udt_catalog NAME, udt_schema NAME, udt_name NAME, privilege_type VARCHAR,
         is_grantable VARCHAR,
     }
-    13459 role_usage_grants = none {
+    13459 role_usage_grants = super::privileges::role_usage_grants {
         grantor NAME, grantee NAME, object_catalog NAME, object_schema NAME, object_name NAME, object_type VARCHAR,
         privilege_type VARCHAR, is_grantable VARCHAR,
     }
@@ -234,7 +234,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         table_name NAME, constraint_type VARCHAR, is_deferrable VARCHAR, initially_deferred VARCHAR, enforced VARCHAR,
         nulls_distinct VARCHAR,
     }
-    13416 table_privileges = none {
+    13416 table_privileges = super::privileges::table_privileges {
         grantor NAME, grantee NAME, table_catalog NAME, table_schema NAME, table_name NAME, privilege_type VARCHAR,
         is_grantable VARCHAR, with_hierarchy VARCHAR,
     }
@@ -262,7 +262,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         grantor NAME, grantee NAME, udt_catalog NAME, udt_schema NAME, udt_name NAME, privilege_type VARCHAR,
         is_grantable VARCHAR,
     }
-    13454 usage_privileges = none {
+    13454 usage_privileges = super::privileges::usage_privileges {
         grantor NAME, grantee NAME, object_catalog NAME, object_schema NAME, object_name NAME, object_type VARCHAR,
         privilege_type VARCHAR, is_grantable VARCHAR,
     }

@@ -76,7 +76,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     2964 pg_db_role_setting = super::roles::pg_db_role_setting {
         setdatabase OID, setrole OID, setconfig TEXT_ARRAY,
     }
-    826 pg_default_acl = none {
+    826 pg_default_acl = super::roles::pg_default_acl {
         oid OID, defaclrole OID, defaclnamespace OID, defaclobjtype CHAR, defaclacl ACLITEM_ARRAY,
     }
     2608 pg_depend = super::relations::pg_depend {

@@ -36,7 +36,6 @@ mod shared;
 mod types;
 mod views;
 
-pub(crate) use crate::role::DATABASE_OWNER;
 pub use cost::Tariff;
 pub(crate) use functions::signature;
 pub(crate) use relations::{
@@ -53,12 +52,14 @@ use crate::value::{Datum, Oid};
 /// Owner of everything: the bootstrap superuser.
 pub(crate) const OWNER: Oid = crate::role::BOOTSTRAP;
 
-/// Its name.
-pub(crate) fn owner_name(catalog: &super::Catalog) -> &str {
-    catalog
-        .roles
-        .get(OWNER)
-        .map_or("postgres", |role| &role.name)
+/// The name of an object's owner.
+pub(crate) fn owner_name(catalog: &super::Catalog, class: Oid, object: Oid) -> String {
+    let owner = catalog.owner_of(class, object);
+    let role = catalog.roles.get(owner);
+    role.map_or_else(
+        || format!("unknown (OID={owner})"),
+        |role| role.name.clone(),
+    )
 }
 /// OIDs from here on are views in PostgreSQL's own catalog.
 const FIRST_VIEW: Oid = 10_000;

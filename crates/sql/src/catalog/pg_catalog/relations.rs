@@ -3,6 +3,7 @@
 use super::cells::{Ch, Id, Nil, int2_array, int2vector, oidvector, row, text_array};
 use super::shared::{BTREE, operator_class};
 use super::{OWNER, is_view};
+use crate::catalog::privileges::acl_datum;
 use crate::catalog::{
     Catalog, Column, Constraint, ConstraintKind, ForeignKey, IndexDef, IndexKey, Relation,
     RelationKind, VirtualContext, VirtualTable,
@@ -48,12 +49,13 @@ pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
     Ok(schemas
         .into_iter()
         .map(|s| {
-            let owner = if s.oid == 2200 {
-                super::DATABASE_OWNER
-            } else {
-                OWNER
-            };
-            row![Id(s.oid), &s.name, Id(owner), Nil]
+            let owner = cx.catalog.owner_of(PG_NAMESPACE, s.oid);
+            row![
+                Id(s.oid),
+                &s.name,
+                Id(owner),
+                acl(cx.catalog, PG_NAMESPACE, s.oid)
+            ]
         })
         .collect())
 }
@@ -101,6 +103,14 @@ struct ClassRow<'a> {
     options: Option<&'a Vec<String>>,
     populated: bool,
     temporary: bool,
+    owner: Oid,
+    acl: Datum,
+}
+
+/// What was granted on an object, as a value.
+pub(super) fn acl(catalog: &Catalog, class: Oid, object: Oid) -> Datum {
+    let acl = catalog.acl_of(class, object);
+    acl.map_or(Datum::Null, |acl| acl_datum(&acl, &catalog.roles))
 }
 
 fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
@@ -112,7 +122,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(c.schema),
         Id(0),
         Id(0),
-        Id(OWNER),
+        Id(c.owner),
         Id(c.method),
         Id(c.file),
         Id(0),
@@ -141,7 +151,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(0),
         Id(0),
         Id(0),
-        Nil,
+        c.acl.clone(),
         c.options.map(text_array),
         Nil,
     ]
@@ -171,6 +181,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             options: None,
             populated: true,
             temporary: false,
+            owner: OWNER,
+            acl: acl(cx.catalog, PG_CLASS, table.oid),
         }));
     }
     for relation in ordered(cx.catalog) {
@@ -204,6 +216,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             options: cx.catalog.notes.options.get(&relation.oid),
             populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
             temporary: relation.is_temporary(),
+            owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
+            acl: acl(cx.catalog, PG_CLASS, relation.oid),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -221,6 +235,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 options: cx.catalog.notes.options.get(&index.oid),
                 populated: true,
                 temporary: relation.is_temporary(),
+                owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
+                acl: Datum::Null,
             }));
         }
     }
@@ -238,6 +254,7 @@ struct AttributeRow<'a> {
     identity: Option<bool>,
     generated: bool,
     dropped: bool,
+    acl: Datum,
 }
 
 fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
@@ -278,7 +295,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         true,
         0_i32,
         Id(info.map_or(0, info::TypeInfo::collation)),
-        Nil,
+        a.acl.clone(),
         Nil,
         Nil,
         missing,
@@ -303,6 +320,7 @@ fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
             identity: None,
             generated: false,
             dropped: false,
+            acl: Datum::Null,
         }));
     }
 }
@@ -319,6 +337,11 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         })
         .clone();
     for relation in ordered(cx.catalog) {
+        let rights = cx.catalog.rights_of(PG_CLASS, relation.oid);
+        let granted = |position: usize| {
+            let acl = rights.and_then(|rights| rights.columns.get(&position));
+            acl.map_or(Datum::Null, |acl| acl_datum(acl, &cx.catalog.roles))
+        };
         for (position, column) in relation.columns.iter().enumerate() {
             rows.push(attribute_row(&AttributeRow {
                 relation: relation.oid,
@@ -331,6 +354,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 identity: column.identity,
                 generated: column.generated,
                 dropped: column.dropped,
+                acl: granted(position),
             }));
         }
         for index in &relation.indexes {
@@ -353,6 +377,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     identity: None,
                     generated: false,
                     dropped: false,
+                    acl: Datum::Null,
                 }));
             }
         }

@@ -2,8 +2,10 @@
 //!
 //! `pg_authid` and `pg_shadow` show verifiers of passwords: to superusers only, as in PostgreSQL.
 
-use super::cells::{Id, row, text_array};
+use super::cells::{Ch, Id, row, text_array};
 use crate::catalog::VirtualContext;
+use crate::catalog::privileges::acl_datum;
+use crate::catalog::stored_rights::default_letter;
 use crate::error::{Result, SqlError};
 use crate::role::Role;
 use crate::value::{Array, Datum, oid};
@@ -177,6 +179,22 @@ pub(crate) fn applicable_roles(cx: &VirtualContext<'_>) -> Rows {
                 let of = roles.get(m.role)?;
                 Some(row![&role.name, &of.name, yes(m.admin)])
             })
+        })
+        .collect())
+}
+
+/// `pg_default_acl`
+pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
+    let defaults = cx.catalog.rights.defaults.iter();
+    Ok(defaults
+        .map(|((role, schema, kind), (oid, acl))| {
+            row![
+                Id(*oid),
+                Id(*role),
+                Id(*schema),
+                Ch(default_letter(*kind)),
+                acl_datum(acl, &cx.catalog.roles)
+            ]
         })
         .collect())
 }

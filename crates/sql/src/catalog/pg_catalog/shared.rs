@@ -138,7 +138,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(*database),
             name,
-            Id(OWNER),
+            Id(cx.catalog.owner_of(PG_DATABASE, *database)),
             6_i32,
             Ch('c'),
             false,
@@ -151,7 +151,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
             "C",
             Nil,
             Nil,
-            Nil
+            super::relations::acl(cx.catalog, PG_DATABASE, *database)
         ]
     });
     Ok(rows.collect())

@@ -2,7 +2,8 @@
 
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
-use super::{is_view, owner_name};
+use super::{PG_CLASS, is_view, owner_name};
+use crate::catalog::calls::may_read_sequence;
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::{Datum, info};
@@ -24,7 +25,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             t.schema,
             t.name,
-            owner_name(cx.catalog),
+            owner_name(cx.catalog, PG_CLASS, t.oid),
             Nil,
             true,
             false,
@@ -37,7 +38,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             &t.schema_name,
             &t.name,
-            owner_name(cx.catalog),
+            owner_name(cx.catalog, PG_CLASS, t.oid),
             Nil,
             !t.indexes.is_empty(),
             false,
@@ -50,9 +51,14 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_views`
 pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
-    let system = super::tables()
-        .filter(|t| is_view(t))
-        .map(|t| row![t.schema, t.name, owner_name(cx.catalog), Nil]);
+    let system = super::tables().filter(|t| is_view(t)).map(|t| {
+        row![
+            t.schema,
+            t.name,
+            owner_name(cx.catalog, PG_CLASS, t.oid),
+            Nil
+        ]
+    });
     let mut rows: Vec<Vec<Datum>> = system.collect();
     let catalog = Arc::new(cx.catalog.clone());
     for r in ordered(&catalog) {
@@ -62,7 +68,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog),
+                owner_name(cx.catalog, PG_CLASS, r.oid),
                 definition
             ]);
         }
@@ -81,7 +87,7 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog),
+                owner_name(cx.catalog, PG_CLASS, r.oid),
                 Nil,
                 !r.indexes.is_empty(),
                 *populated,
@@ -117,11 +123,14 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                     .live
                     .as_ref()
                     .and_then(|live| live.sequence(r.storage));
-                let last = state.filter(|s| s.1).map(|s| s.0);
+                // As PostgreSQL: not to who may not ask the sequence itself.
+                let last = state
+                    .filter(|s| s.1 && may_read_sequence(r, cx))
+                    .map(|s| s.0);
                 Some(row![
                     &r.schema_name,
                     &r.name,
-                    owner_name(cx.catalog),
+                    owner_name(cx.catalog, PG_CLASS, r.oid),
                     // regtype in PostgreSQL: its number, printed as the type's name.
                     Id(s.ty),
                     s.start,

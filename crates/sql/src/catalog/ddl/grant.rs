@@ -1,0 +1,632 @@
+//! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES: who may grant what, and what is granted then.
+
+use super::DdlContext;
+use super::alter_table::{system_relation, wrong_kind};
+use super::objects::{no_relation, no_schema};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use crate::catalog::rights::{denied, kind_of, word_of};
+use crate::catalog::{Catalog, Relation, RelationKind, calls};
+use crate::error::{Result, SqlError};
+use crate::parse::{Grant, GrantOn, RoleName};
+use crate::role::acl::{
+    Acl, AclItem, AclKind, INVALID_GRANT, Mask, Mode, PRIVILEGES, PUBLIC, best_grantor,
+    privilege as p,
+};
+use crate::value::Oid;
+use logstead_types::SqlState;
+use sqlparser::ast::ObjectName;
+use std::sync::Arc;
+
+/// 01007.
+const NOT_GRANTED: SqlState = SqlState::new(b"01007");
+/// 01006.
+const NOT_REVOKED: SqlState = SqlState::new(b"01006");
+
+/// The privilege that a word of GRANT means.
+fn privilege(word: &str) -> Result<Mask> {
+    let known = PRIVILEGES
+        .iter()
+        .find(|(_, _, name)| name.eq_ignore_ascii_case(word));
+    match known {
+        Some((mask, ..)) => Ok(*mask),
+        None if word == "temp" => Ok(p::TEMPORARY),
+        None => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("unrecognized privilege type \"{word}\""),
+        )),
+    }
+}
+
+fn name_of(mask: Mask) -> &'static str {
+    let known = PRIVILEGES.iter().find(|(bit, ..)| mask & bit != 0);
+    known.map_or("?", |(_, _, name)| name)
+}
+
+/// What a statement grants, resolved.
+struct Asked {
+    /// None is ALL.
+    whole: Option<Mask>,
+    /// Privileges on columns, by name; none is ALL.
+    columns: Vec<(Option<Mask>, Vec<String>)>,
+    grantees: Vec<Oid>,
+    /// GRANTED BY.
+    revoke: bool,
+    option: bool,
+    cascade: bool,
+}
+
+impl Asked {
+    /// 0LP01 for a privilege that objects of the kind do not have.
+    fn check(&self, kind: AclKind) -> Result<()> {
+        let wrong = self.whole.unwrap_or(0) & !kind.all();
+        if wrong != 0 {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                format!(
+                    "invalid privilege type {} for {}",
+                    name_of(wrong),
+                    kind.words()
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn asked(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<Asked> {
+    let mut grantees = Vec::new();
+    for grantee in &grant.grantees {
+        grantees.push(match grantee {
+            RoleName::Public => PUBLIC,
+            role => cx.find_role(role)?.oid,
+        });
+    }
+    if let Some(grantor) = &grant.grantor
+        && cx.find_role(grantor)?.oid != cx.session.current_role()
+    {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "grantor must be current user",
+        ));
+    }
+    let mut whole = Some(0);
+    let mut columns = Vec::new();
+    match &grant.privileges {
+        None if grant.columns.is_empty() => whole = None,
+        None => columns.push((None, grant.columns.clone())),
+        Some(all) => {
+            let mut mask = 0;
+            for (word, of) in all {
+                let privilege = privilege(word)?;
+                match of.is_empty() {
+                    true => mask |= privilege,
+                    false => {
+                        if privilege & !AclKind::Column.all() != 0 {
+                            return Err(SqlError::new(
+                                INVALID_GRANT,
+                                format!("invalid privilege type {} for column", name_of(privilege)),
+                            ));
+                        }
+                        columns.push((Some(privilege), of.clone()));
+                    }
+                }
+            }
+            whole = Some(mask);
+        }
+    }
+    Ok(Asked {
+        whole,
+        columns,
+        grantees,
+        revoke: grant.revoke,
+        option: grant.option,
+        cascade: grant.cascade,
+    })
+}
+
+/// An object, as messages name it.
+struct Target<'a> {
+    /// As in "permission denied for ...".
+    denied: String,
+    /// As in "no privileges were granted for ...".
+    named: String,
+    owner: Oid,
+    /// Has the grantor any privilege on it at all?
+    any: &'a dyn Fn(Oid) -> bool,
+}
+
+/// Who grants, and what of `wanted` may be granted: less, with a warning, or 42501.
+fn grantor(
+    asked: &Asked,
+    wanted: Mask,
+    is_all: bool,
+    acl: &Acl,
+    target: &Target<'_>,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Oid, Mask)> {
+    let (grantor, options) =
+        cx.judged(|judge, role| best_grantor(role, wanted, acl, target.owner, judge.members))?;
+    if options == 0 && !(target.any)(grantor) {
+        return Err(denied(format!("permission denied for {}", target.denied)));
+    }
+    let may = wanted & options;
+    let (code, verb) = match asked.revoke {
+        true => (NOT_REVOKED, "could be revoked"),
+        false => (NOT_GRANTED, "were granted"),
+    };
+    let words = match may {
+        0 => "no privileges",
+        _ if !is_all && may != wanted => "not all privileges",
+        _ => return Ok((grantor, may)),
+    };
+    cx.notices.push(super::Notice {
+        severity: "WARNING",
+        code,
+        message: format!("{words} {verb} for {}", target.named),
+        detail: None,
+    });
+    Ok((grantor, may))
+}
+
+/// The list with what is asked added or taken away.
+fn changed(
+    asked: &Asked,
+    mut acl: Acl,
+    grantor: Oid,
+    privileges: Mask,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<Acl> {
+    let mode = match asked.revoke {
+        true => Mode::Remove,
+        false => Mode::Add,
+    };
+    for grantee in &asked.grantees {
+        if !asked.revoke && asked.option && *grantee == PUBLIC {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                "grant options can only be granted to roles",
+            ));
+        }
+        // REVOKE takes the right to grant along; GRANT OPTION FOR takes nothing else.
+        let item = AclItem {
+            grantee: *grantee,
+            grantor,
+            privileges: if asked.revoke && asked.option {
+                0
+            } else {
+                privileges
+            },
+            grantable: if asked.revoke || asked.option {
+                privileges
+            } else {
+                0
+            },
+        };
+        if privileges != 0 {
+            cx.judged(|judge, _| acl.change(item, mode, owner, asked.cascade, judge.members))??;
+        }
+    }
+    Ok(acl)
+}
+
+/// Runs GRANT and REVOKE.
+pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()> {
+    let asked = asked(grant, cx)?;
+    let of_relations = matches!(grant.on, GrantOn::Tables(_) | GrantOn::AllTables(_));
+    if !asked.columns.is_empty() && !of_relations {
+        return Err(match grant.on {
+            GrantOn::Other(what) => SqlError::unsupported(what),
+            _ => SqlError::new(
+                INVALID_GRANT,
+                "column privileges are only valid for relations",
+            ),
+        });
+    }
+    match &grant.on {
+        GrantOn::Tables(names) => on_relations(&asked, &found(names, cx)?, false, cx).await,
+        GrantOn::Sequences(names) => {
+            asked.check(AclKind::Sequence)?;
+            on_relations(&asked, &found(names, cx)?, true, cx).await
+        }
+        GrantOn::AllTables(schemas) | GrantOn::AllSequences(schemas) => {
+            let sequences = matches!(grant.on, GrantOn::AllSequences(_));
+            if sequences {
+                asked.check(AclKind::Sequence)?;
+            }
+            let catalog = cx.catalog()?;
+            let mut all = Vec::new();
+            for name in schemas {
+                let schema = usable_schema(name, &catalog, cx)?;
+                let mut inside: Vec<Oid> = catalog
+                    .relations
+                    .values()
+                    .filter(|r| r.schema == schema)
+                    .filter(|r| matches!(r.kind, RelationKind::Sequence(_)) == sequences)
+                    .map(|r| r.oid)
+                    .collect();
+                inside.sort_unstable();
+                all.extend(inside);
+            }
+            on_relations(&asked, &all, sequences, cx).await
+        }
+        GrantOn::AllFunctions(schemas) => {
+            asked.check(AclKind::Function)?;
+            let catalog = cx.catalog()?;
+            for name in schemas {
+                let schema = usable_schema(name, &catalog, cx)?;
+                if schema == 11 {
+                    return Err(SqlError::unsupported("GRANT on a function"));
+                }
+            }
+            Ok(())
+        }
+        GrantOn::Schemas(names) => {
+            asked.check(AclKind::Schema)?;
+            for name in names {
+                let catalog = cx.catalog()?;
+                let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+                on_object(
+                    &asked,
+                    (PG_NAMESPACE, schema.oid, AclKind::Schema),
+                    name,
+                    cx,
+                )
+                .await?;
+            }
+            Ok(())
+        }
+        GrantOn::Databases(names) => {
+            asked.check(AclKind::Database)?;
+            for name in names {
+                let catalog = cx.catalog()?;
+                let database = database(name, &catalog)?;
+                on_object(&asked, (PG_DATABASE, database, AclKind::Database), name, cx).await?;
+            }
+            Ok(())
+        }
+        GrantOn::Languages(names) => {
+            asked.check(AclKind::Language)?;
+            let name = names.first().map_or("?", String::as_str);
+            Err(SqlError::unsupported(format!("GRANT on language {name}")))
+        }
+        GrantOn::Types(word, names) => {
+            asked.check(AclKind::Type)?;
+            let name = names.first().map(ToString::to_string).unwrap_or_default();
+            Err(SqlError::unsupported(format!("GRANT on {word} {name}")))
+        }
+        GrantOn::Other(what) => Err(SqlError::unsupported(*what)),
+        GrantOn::Later(_) => Err(SqlError::internal("default privileges outside of theirs")),
+    }
+}
+
+/// The OID of a database.
+pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
+    if name == catalog.database_name {
+        return Ok(catalog.database);
+    }
+    let all = &catalog.notes.databases;
+    let found = all.iter().find(|(_, known)| known == name);
+    found.map(|(oid, _)| *oid).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_CATALOG_NAME,
+            format!("database \"{name}\" does not exist"),
+        )
+    })
+}
+
+fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
+    match cx.judged(|judge, role| judge.may_use_schema(role, schema))? {
+        true => Ok(schema),
+        false => Err(denied(format!("permission denied for schema {name}"))),
+    }
+}
+
+fn found(names: &[ObjectName], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
+    let mut all = Vec::new();
+    let catalog = cx.catalog()?;
+    for name in names {
+        let (schema, plain) = calls::name_parts(name)?;
+        if let Some(schema) = &schema {
+            usable_schema(schema, &catalog, cx)?;
+        }
+        let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+        let oid = oid.ok_or_else(|| no_relation(name))?;
+        if schema.is_none()
+            && let Some(relation) = catalog.relations.get(&oid)
+            && !cx.judged(|judge, role| judge.may_use_schema(role, relation.schema))?
+        {
+            return Err(no_relation(name));
+        }
+        all.push(oid);
+    }
+    Ok(all)
+}
+
+async fn on_object(
+    asked: &Asked,
+    (class, object, kind): (Oid, Oid, AclKind),
+    name: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let mut rights = catalog.whole_rights(class, object);
+    let acl = rights
+        .acl
+        .clone()
+        .unwrap_or_else(|| Acl::default_for(kind, rights.owner));
+    let word = match kind {
+        AclKind::Schema => "schema",
+        AclKind::Type => "type",
+        _ => "database",
+    };
+    let judge = catalog.judge(&catalog.roles);
+    let any = |role: Oid| {
+        let all = kind.all();
+        judge.on_object(role, (class, object, kind), all, all) != (0, 0)
+    };
+    let target = Target {
+        denied: format!("{word} {name}"),
+        named: format!("\"{name}\""),
+        owner: rights.owner,
+        any: &any,
+    };
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
+    let acl = changed(asked, acl, grantor, may, rights.owner, cx)?;
+    rights.acl = Some(acl);
+    cx.put_rights(class, object, rights).await
+}
+
+async fn on_relations(
+    asked: &Asked,
+    relations: &[Oid],
+    sequences: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for oid in relations {
+        let catalog = cx.catalog()?;
+        let Some(relation) = catalog.relations.get(oid).cloned() else {
+            let name = catalog.name_of(*oid).map_or("?", |(_, name)| name);
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{name}\" is an index"),
+            ));
+        };
+        on_relation(asked, &relation, sequences, cx).await?;
+    }
+    Ok(())
+}
+
+async fn on_relation(
+    asked: &Asked,
+    relation: &Arc<Relation>,
+    sequences: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let name = &relation.name;
+    let kind = kind_of(relation);
+    if matches!(relation.kind, RelationKind::Virtual(_)) {
+        return Err(
+            match cx.judged(|judge, role| judge.members.is_superuser(role))? {
+                true => SqlError::unsupported("GRANT on a system relation"),
+                false => system_relation(name),
+            },
+        );
+    }
+    if sequences && kind != AclKind::Sequence {
+        return Err(wrong_kind(name, "a sequence"));
+    }
+    let mut whole = asked.whole.unwrap_or(kind.all());
+    if kind == AclKind::Sequence && !sequences {
+        // For the sake of old programs, that take a sequence for a table.
+        if whole & !kind.all() != 0 {
+            cx.notices.push(super::Notice {
+                severity: "WARNING",
+                code: INVALID_GRANT,
+                message: format!(
+                    "sequence \"{name}\" only supports USAGE, SELECT, and UPDATE privileges"
+                ),
+                detail: None,
+            });
+            whole &= kind.all();
+        }
+    } else if whole & !kind.all() != 0 {
+        return Err(SqlError::new(
+            INVALID_GRANT,
+            format!(
+                "invalid privilege type {} for table",
+                name_of(whole & !kind.all())
+            ),
+        ));
+    }
+    let catalog = cx.catalog()?;
+    let judge = catalog.judge(&catalog.roles);
+    let mut rights = catalog.whole_rights(PG_CLASS, relation.oid);
+    let owner = rights.owner;
+    let old = rights
+        .acl
+        .clone()
+        .unwrap_or_else(|| Acl::default_for(kind, owner));
+    if whole != 0 {
+        let any = |role: Oid| judge.on_relation(role, relation, kind.all(), kind.all()) != (0, 0);
+        let target = Target {
+            denied: format!("{} {name}", word_of(relation)),
+            named: format!("\"{name}\""),
+            owner,
+            any: &any,
+        };
+        let (grantor, may) = grantor(asked, whole, asked.whole.is_none(), &old, &target, cx)?;
+        rights.acl = Some(changed(asked, old.clone(), grantor, may, owner, cx)?);
+    }
+    for (position, wanted, is_all, named) in columns_asked(asked, relation, whole)? {
+        let own = rights.columns.get(&position).cloned().unwrap_or_default();
+        // Who may grant on the whole may grant on each column.
+        let both = Acl([&old.0[..], &own.0[..]].concat());
+        let all = AclKind::Column.all();
+        let any = |role: Oid| {
+            judge.on_relation(role, relation, all, all) != (0, 0)
+                || judge.on_column(role, relation, position, all, all) != (0, 0)
+        };
+        let column = relation
+            .columns
+            .get(position)
+            .map_or("?", |c| c.name.as_str());
+        let target = Target {
+            denied: match named {
+                true => format!("column \"{column}\" of relation \"{name}\""),
+                false => format!("{} {name}", word_of(relation)),
+            },
+            named: format!("column \"{column}\" of relation \"{name}\""),
+            owner,
+            any: &any,
+        };
+        // Nothing was granted on it that could be taken along.
+        if own.0.is_empty() && !named {
+            continue;
+        }
+        let (grantor, may) = grantor(asked, wanted, is_all, &both, &target, cx)?;
+        let acl = changed(asked, own, grantor, may, owner, cx)?;
+        match acl.0.is_empty() {
+            true => rights.columns.remove(&position),
+            false => rights.columns.insert(position, acl),
+        };
+    }
+    cx.put_rights(PG_CLASS, relation.oid, rights).await
+}
+
+/// Columns whose lists change: position, privileges, whether all of them were asked for, and whether the statement names the column.
+fn columns_asked(
+    asked: &Asked,
+    relation: &Relation,
+    whole: Mask,
+) -> Result<Vec<(usize, Mask, bool, bool)>> {
+    let mut found: Vec<(usize, Mask, bool, bool)> = Vec::new();
+    let all = AclKind::Column.all();
+    // What is taken from the whole is taken from each column.
+    if asked.revoke && whole & all != 0 {
+        for (position, column) in relation.columns.iter().enumerate() {
+            if !column.dropped {
+                found.push((position, whole & all, asked.whole.is_none(), false));
+            }
+        }
+    }
+    if !asked.columns.is_empty() && kind_of(relation) == AclKind::Sequence {
+        let selects = asked
+            .columns
+            .iter()
+            .all(|(mask, _)| *mask == Some(p::SELECT));
+        if !selects {
+            return Err(SqlError::new(
+                INVALID_GRANT,
+                format!(
+                    "sequence \"{}\" only supports SELECT column privileges",
+                    relation.name
+                ),
+            ));
+        }
+    }
+    for (mask, names) in &asked.columns {
+        for name in names {
+            let position = relation
+                .columns
+                .iter()
+                .position(|c| !c.dropped && c.name == *name)
+                .ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!(
+                            "column \"{name}\" of relation \"{}\" does not exist",
+                            relation.name
+                        ),
+                    )
+                })?;
+            let wanted = mask.unwrap_or(all);
+            match found.iter_mut().find(|(known, ..)| *known == position) {
+                Some(known) => {
+                    known.1 |= wanted;
+                    known.2 &= mask.is_none();
+                    known.3 = true;
+                }
+                None => found.push((position, wanted, mask.is_none(), true)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Runs ALTER DEFAULT PRIVILEGES.
+pub(super) async fn defaults(
+    roles: &[RoleName],
+    schemas: &[String],
+    grant: &Grant,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let asked = asked(grant, cx)?;
+    let GrantOn::Later(word) = grant.on else {
+        return Err(SqlError::internal("default privileges of nothing"));
+    };
+    let kind = match word {
+        "sequences" => AclKind::Sequence,
+        "functions" => AclKind::Function,
+        "types" => AclKind::Type,
+        "schemas" => AclKind::Schema,
+        _ => AclKind::Table,
+    };
+    if !asked.columns.is_empty() {
+        return Err(SqlError::new(
+            INVALID_GRANT,
+            "default privileges cannot be set for columns",
+        ));
+    }
+    if kind == AclKind::Schema && !schemas.is_empty() {
+        return Err(SqlError::new(
+            INVALID_GRANT,
+            "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS",
+        ));
+    }
+    asked.check(kind)?;
+    let mut owners = Vec::new();
+    for role in roles {
+        let role = cx.find_role(role)?;
+        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
+            return Err(denied("permission denied to change default privileges"));
+        }
+        owners.push(role.oid);
+    }
+    if roles.is_empty() {
+        owners.push(cx.session.current_role());
+    }
+    for owner in owners {
+        if schemas.is_empty() {
+            default_of((owner, 0, kind), &asked, cx).await?;
+        }
+        for name in schemas {
+            let catalog = cx.catalog()?;
+            let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
+            default_of((owner, schema, kind), &asked, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn default_of(
+    key: (Oid, Oid, AclKind),
+    asked: &Asked,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (owner, schema, kind) = key;
+    let catalog = cx.catalog()?;
+    // In a schema there is only what comes on top.
+    let usual = match schema {
+        0 => Acl::default_for(kind, owner),
+        _ => Acl::default(),
+    };
+    let old = catalog.rights.defaults.get(&key);
+    let old = old.map_or_else(|| usual.clone(), |(_, acl)| acl.clone());
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let acl = changed(asked, old, owner, wanted, owner, cx)?;
+    let new = (acl.sorted() != usual.sorted()).then_some(acl);
+    cx.put_default_rights(key, new).await
+}

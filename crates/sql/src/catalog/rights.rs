@@ -1,0 +1,396 @@
+//! Who owns what, and who was given which privilege on it.
+//!
+//! Owns: [`RightsBook`], what a catalog snapshot knows of owners, privileges and default privileges, and [`Judge`], which answers from it what a role may do.
+//! Only what differs from how objects are made is kept: an object that is not in the book belongs to the bootstrap superuser and has what its kind has by
+//! default. So databases of builds that knew no owners read the same.
+//!
+//! Invariants:
+//! - What is not known to be allowed is refused.
+//! - A superuser may do everything, whatever is in the book.
+//!
+//! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`, `ddl::permit`).
+
+use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use super::store::PUBLIC as PUBLIC_SCHEMA;
+use super::temporary::is_temporary_schema;
+use super::{Catalog, Relation, RelationKind};
+use crate::error::{Result, SqlError};
+use crate::role::acl::{Acl, AclItem, AclKind, Mask, Members, PUBLIC, privilege as p};
+use crate::role::{BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, Roles, WRITE_ALL_DATA};
+use crate::value::Oid;
+use logstead_types::SqlState;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// System relations that only superusers read.
+const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
+
+/// `pg_default_acl`: the class of default privileges' records.
+pub(crate) const PG_DEFAULT_ACL: Oid = 826;
+
+/// Owner and privileges of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// Whose it is.
+    pub(crate) owner: Oid,
+    /// What was granted; none is what its kind has by default.
+    pub(crate) acl: Option<Acl>,
+    /// Of a relation: what was granted on its columns, by position.
+    pub(crate) columns: BTreeMap<usize, Acl>,
+}
+
+impl Rights {
+    /// Does it say no more than that nothing was said?
+    pub(crate) fn is_default(&self) -> bool {
+        self.owner == BOOTSTRAP && self.acl.is_none() && self.columns.is_empty()
+    }
+
+    /// Is the role named as the owner or in a list?
+    pub(crate) fn names(&self, role: Oid) -> bool {
+        self.owner == role || self.lists().any(|acl| acl.names(role))
+    }
+
+    /// All its lists.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &Acl> {
+        self.acl.iter().chain(self.columns.values())
+    }
+}
+
+/// Which default privileges: of whom, in which schema (0 is all), for which kind of object.
+pub(crate) type DefaultKey = (Oid, Oid, AclKind);
+
+/// Owners, privileges and default privileges of a database.
+#[derive(Clone, Default)]
+pub struct RightsBook {
+    /// By class and object.
+    pub(crate) objects: HashMap<(Oid, Oid), Arc<Rights>>,
+    /// The row's OID, and what objects made later have.
+    pub(crate) defaults: BTreeMap<DefaultKey, (Oid, Acl)>,
+}
+
+impl Catalog {
+    /// What is known of an object's rights.
+    pub(crate) fn rights_of(&self, class: Oid, object: Oid) -> Option<&Arc<Rights>> {
+        self.rights.objects.get(&(class, object))
+    }
+
+    /// Who owns it.
+    pub(crate) fn owner_of(&self, class: Oid, object: Oid) -> Oid {
+        match self.rights_of(class, object) {
+            Some(rights) => rights.owner,
+            None if (class, object) == (PG_NAMESPACE, PUBLIC_SCHEMA) => DATABASE_OWNER,
+            None => BOOTSTRAP,
+        }
+    }
+
+    /// Who owns the database.
+    pub(crate) fn database_owner(&self) -> Oid {
+        self.owner_of(PG_DATABASE, self.database)
+    }
+
+    /// What was granted on an object; none if nothing was, and it has what its kind has by default.
+    pub(crate) fn acl_of(&self, class: Oid, object: Oid) -> Option<Acl> {
+        if let Some(rights) = self.rights_of(class, object) {
+            return rights.acl.clone();
+        }
+        let everybody = |owner: Oid, privileges: Mask| AclItem {
+            grantee: PUBLIC,
+            grantor: owner,
+            privileges,
+            grantable: 0,
+        };
+        // As initdb leaves them.
+        match (class, object) {
+            (PG_NAMESPACE, PUBLIC_SCHEMA | 11 | 13_000) => {
+                let owner = self.owner_of(class, object);
+                let mut acl = Acl::default_for(AclKind::Schema, owner);
+                acl.0.push(everybody(owner, p::USAGE));
+                Some(acl)
+            }
+            (PG_CLASS, relation) => match self.relations.get(&relation)?.kind {
+                RelationKind::Virtual(table) if !SECRET.contains(&table.name) => {
+                    let owner = Acl::default_for(AclKind::Table, BOOTSTRAP);
+                    let mut acl = Acl(vec![everybody(BOOTSTRAP, p::SELECT)]);
+                    acl.0.extend(owner.0);
+                    Some(acl)
+                }
+                RelationKind::Virtual(_) => Some(Acl::default_for(AclKind::Table, BOOTSTRAP)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The rights of an object as they would be stored.
+    pub(crate) fn whole_rights(&self, class: Oid, object: Oid) -> Rights {
+        match self.rights_of(class, object) {
+            Some(rights) => Rights::clone(rights),
+            None => Rights {
+                owner: self.owner_of(class, object),
+                acl: self.acl_of(class, object),
+                columns: BTreeMap::new(),
+            },
+        }
+    }
+
+    /// Who judges by the rights of this catalog.
+    pub(crate) fn judge<'a>(&'a self, roles: &'a Roles) -> Judge<'a> {
+        Judge {
+            catalog: self,
+            members: Members {
+                roles,
+                database_owner: self.database_owner(),
+            },
+        }
+    }
+}
+
+/// The kind of a relation's list.
+pub(crate) fn kind_of(relation: &Relation) -> AclKind {
+    match relation.kind {
+        RelationKind::Sequence(_) => AclKind::Sequence,
+        _ => AclKind::Table,
+    }
+}
+
+/// As messages call a relation.
+pub(crate) fn word_of(relation: &Relation) -> &'static str {
+    match relation.kind {
+        RelationKind::Sequence(_) => "sequence",
+        RelationKind::View(_) => "view",
+        RelationKind::Materialized(..) => "materialized view",
+        RelationKind::Virtual(table) if table.is_view() => "view",
+        RelationKind::Table | RelationKind::Virtual(_) => "table",
+    }
+}
+
+/// 42501.
+pub(crate) fn denied(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+}
+
+/// 42501 for a relation.
+pub(crate) fn denied_relation(relation: &Relation) -> SqlError {
+    denied(format!(
+        "permission denied for {} {}",
+        word_of(relation),
+        relation.name
+    ))
+}
+
+/// What a statement does with one relation.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The relation.
+    pub(crate) relation: Arc<Relation>,
+    /// Whose rights count; none is the role that runs the statement.
+    pub(crate) as_role: Option<Oid>,
+    /// Privileges, all of which it takes.
+    pub(crate) wanted: Mask,
+    /// Columns read, added and changed, by position: privileges on all of these do instead of the same on the whole.
+    pub(crate) selected: Vec<usize>,
+    pub(crate) inserted: Vec<usize>,
+    pub(crate) updated: Vec<usize>,
+}
+
+/// Answers what roles may do.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    catalog: &'a Catalog,
+    pub(crate) members: Members<'a>,
+}
+
+impl Judge<'_> {
+    /// Is it temporary? Then nobody but the session sees it, which may do everything with it.
+    fn is_sessions(&self, class: Oid, object: Oid) -> bool {
+        match class {
+            PG_CLASS => {
+                let relation = self.catalog.relations.get(&object);
+                relation.is_some_and(|relation| relation.is_temporary())
+            }
+            PG_NAMESPACE => {
+                let schema = self.catalog.schemas.get(&object);
+                schema.is_some_and(|schema| is_temporary_schema(&schema.name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Does the role own the object, or have the privileges of who does?
+    pub(crate) fn owns(&self, role: Oid, class: Oid, object: Oid) -> bool {
+        let owner = self.catalog.owner_of(class, object);
+        self.is_sessions(class, object) || self.members.has_privileges_of(role, owner)
+    }
+
+    /// 42501 unless the role owns a relation.
+    pub(crate) fn must_own(&self, role: Oid, relation: &Relation) -> Result<()> {
+        match self.owns(role, PG_CLASS, relation.oid) {
+            true => Ok(()),
+            false => Err(denied(format!(
+                "must be owner of {} {}",
+                word_of(relation),
+                relation.name
+            ))),
+        }
+    }
+
+    /// Which privileges, and rights to grant, a role has on an object that is no relation and no schema.
+    pub(crate) fn on_object(
+        &self,
+        role: Oid,
+        (class, object, kind): (Oid, Oid, AclKind),
+        wanted: Mask,
+        grantable: Mask,
+    ) -> (Mask, Mask) {
+        if self.members.is_superuser(role) || self.is_sessions(class, object) {
+            return (wanted, grantable);
+        }
+        let owner = self.catalog.owner_of(class, object);
+        let acl = self.catalog.acl_of(class, object);
+        let acl = acl.unwrap_or_else(|| Acl::default_for(kind, owner));
+        acl.mask(role, owner, wanted, grantable, self.members)
+    }
+
+    /// The same of a relation.
+    pub(crate) fn on_relation(
+        &self,
+        role: Oid,
+        relation: &Relation,
+        wanted: Mask,
+        grantable: Mask,
+    ) -> (Mask, Mask) {
+        let object = (PG_CLASS, relation.oid, kind_of(relation));
+        let mut found = self.on_object(role, object, wanted, grantable);
+        let secret =
+            matches!(relation.kind, RelationKind::Virtual(table) if SECRET.contains(&table.name));
+        let data = [
+            (READ_ALL_DATA, p::SELECT),
+            (WRITE_ALL_DATA, p::INSERT | p::UPDATE | p::DELETE),
+        ];
+        for (through, privileges) in data {
+            let more = wanted & privileges & !found.0;
+            // Verifiers of passwords are nobody's data.
+            if more != 0 && !secret && self.members.has_privileges_of(role, through) {
+                found.0 |= more;
+            }
+        }
+        found
+    }
+
+    /// The same of one column, by what was granted on it alone.
+    pub(crate) fn on_column(
+        &self,
+        role: Oid,
+        relation: &Relation,
+        position: usize,
+        wanted: Mask,
+        grantable: Mask,
+    ) -> (Mask, Mask) {
+        if self.members.is_superuser(role) {
+            return (wanted, grantable);
+        }
+        let rights = self.catalog.rights_of(PG_CLASS, relation.oid);
+        let acl = rights.and_then(|rights| rights.columns.get(&position));
+        let owner = self.catalog.owner_of(PG_CLASS, relation.oid);
+        match acl {
+            Some(acl) => acl.mask(role, owner, wanted, grantable, self.members),
+            None => (0, 0),
+        }
+    }
+
+    /// The same of a schema.
+    pub(crate) fn on_schema(
+        &self,
+        role: Oid,
+        schema: Oid,
+        wanted: Mask,
+        grantable: Mask,
+    ) -> (Mask, Mask) {
+        let object = (PG_NAMESPACE, schema, AclKind::Schema);
+        let mut found = self.on_object(role, object, wanted, grantable);
+        if wanted & p::USAGE & !found.0 != 0
+            && [READ_ALL_DATA, WRITE_ALL_DATA]
+                .iter()
+                .any(|data| self.members.has_privileges_of(role, *data))
+        {
+            found.0 |= p::USAGE;
+        }
+        found
+    }
+
+    /// May it look up names in the schema?
+    pub(crate) fn may_use_schema(&self, role: Oid, schema: Oid) -> bool {
+        self.on_schema(role, schema, p::USAGE, 0).0 != 0
+    }
+
+    /// May it make objects in the schema?
+    pub(crate) fn may_create_in(&self, role: Oid, schema: Oid) -> bool {
+        self.on_schema(role, schema, p::CREATE, 0).0 != 0
+    }
+
+    /// Which privileges it has on this database.
+    pub(crate) fn on_database(&self, role: Oid, database: Oid, wanted: Mask) -> Mask {
+        let object = (PG_DATABASE, database, AclKind::Database);
+        self.on_object(role, object, wanted, 0).0
+    }
+
+    /// On all of the columns, or with none named on any.
+    fn on_columns(&self, role: Oid, relation: &Relation, columns: &[usize], wanted: Mask) -> bool {
+        let has = |position: usize| self.on_column(role, relation, position, wanted, 0).0 == wanted;
+        if columns.is_empty() {
+            return (0..relation.columns.len())
+                .filter(|at| relation.columns.get(*at).is_some_and(|c| !c.dropped))
+                .any(has);
+        }
+        columns.iter().copied().all(has)
+    }
+
+    /// Has the role a privilege on a whole relation, or on each of the columns?
+    pub(crate) fn has(
+        &self,
+        role: Oid,
+        relation: &Relation,
+        wanted: Mask,
+        columns: &[usize],
+    ) -> bool {
+        self.on_relation(role, relation, wanted, 0).0 == wanted
+            || self.on_columns(role, relation, columns, wanted)
+    }
+
+    /// May `role` do what a statement does?
+    pub(crate) fn allows(&self, role: Oid, access: &Access) -> bool {
+        let role = access.as_role.unwrap_or(role);
+        let relation = &*access.relation;
+        let (has, _) = self.on_relation(role, relation, access.wanted, 0);
+        let missing = access.wanted & !has;
+        if missing == 0 {
+            return true;
+        }
+        if missing & !(p::SELECT | p::INSERT | p::UPDATE) != 0 {
+            return false;
+        }
+        [
+            (p::SELECT, &access.selected),
+            (p::INSERT, &access.inserted),
+            (p::UPDATE, &access.updated),
+        ]
+        .into_iter()
+        .filter(|(wanted, _)| missing & wanted != 0)
+        .all(|(wanted, columns)| self.on_columns(role, relation, columns, wanted))
+    }
+}
+
+/// Which catalog's rights count for what is planned with `planned`: those of the present, whatever is read. What is there no more is its owner's then.
+pub(crate) fn allow_in_past(access: &Access, role: Oid, then: Judge<'_>, now: Judge<'_>) -> bool {
+    let as_role = access.as_role.unwrap_or(role);
+    match now.catalog.relations.get(&access.relation.oid) {
+        Some(relation) => {
+            let access = Access {
+                relation: Arc::clone(relation),
+                ..access.clone()
+            };
+            now.allows(role, &access)
+        }
+        None => then.owns(as_role, PG_CLASS, access.relation.oid),
+    }
+}
