@@ -49,6 +49,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::parse::{IndexCommand, Parsed, StatementKind};
 use crate::plan::OutputColumn;
+use crate::role::acl::privilege::CONNECT;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
 use cursor::Cursors;
@@ -189,6 +190,14 @@ impl Session {
             )
         };
         let catalog = instance.store.current(&name).ok_or_else(unknown)?;
+        let judge = catalog.judge(&roles);
+        if judge.on_database(role.oid, catalog.database, CONNECT) == 0 {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for database \"{name}\""),
+            )
+            .detail("User does not have CONNECT privilege."));
+        }
         let database = catalog.database;
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
         settings.begin_as(&role);

@@ -151,9 +151,8 @@ impl SessionContext {
             return error;
         }
         let judge = catalog.judge(&roles);
-        let reads = |relation: &Relation| {
-            judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0
-        };
+        let reads =
+            |relation: &Relation| judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0;
         let fields = error.fields();
         let table = fields.table.as_ref().and_then(|table| {
             let schema = catalog.schema(fields.schema.as_deref()?)?;

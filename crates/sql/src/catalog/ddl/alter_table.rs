@@ -7,8 +7,8 @@ use super::columns::{
 use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
-    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index, owners,
-    rewrite, sequence, using_index,
+    DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
+    owners, rewrite, sequence, using_index,
 };
 use crate::catalog::change::Change;
 use crate::catalog::print;
