@@ -23,7 +23,7 @@ impl Binder<'_> {
     }
 
     /// The type of a table's rows, if a table has that name.
-    pub(crate) fn row_type(&self, name: &ast::ObjectName) -> Option<Result<SqlType>> {
+    pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<Result<SqlType>> {
         let relation = self.relation(name).ok()?;
         let live = relation.columns.iter().filter(|c| !c.dropped);
         let shape: Vec<(Arc<str>, SqlType)> =

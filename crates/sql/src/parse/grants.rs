@@ -27,6 +27,9 @@ pub enum GrantOn {
     Later(&'static str),
 }
 
+/// The word of a privilege, and its columns.
+pub type Privilege = (String, Vec<String>);
+
 /// GRANT or REVOKE.
 #[derive(Clone, Debug)]
 pub struct Grant {
@@ -35,7 +38,7 @@ pub struct Grant {
     /// WITH GRANT OPTION, or GRANT OPTION FOR.
     pub option: bool,
     /// Each privilege with its columns; none is ALL.
-    pub privileges: Option<Vec<(String, Vec<String>)>>,
+    pub privileges: Option<Vec<Privilege>>,
     /// The columns of ALL.
     pub columns: Vec<String>,
     /// On what.
@@ -165,7 +168,7 @@ impl Words<'_> {
         }
     }
 
-    fn privileges(&mut self) -> Result<(Option<Vec<(String, Vec<String>)>>, Vec<String>)> {
+    fn privileges(&mut self) -> Result<(Option<Vec<Privilege>>, Vec<String>)> {
         if self.take("all") {
             self.take("privileges");
             return Ok((None, self.columns()?));

@@ -25,7 +25,7 @@ mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use generated::drops_expression;
-pub use grants::{Grant, GrantOn, OwnedKind, RightsCommand};
+pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub(crate) use grouping::GroupingWord;
 pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
