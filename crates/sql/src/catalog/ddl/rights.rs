@@ -106,7 +106,9 @@ impl DdlContext<'_> {
         let catalog = self.catalog()?;
         let relation = catalog.relations.get(&object);
         if class == PG_CLASS && relation.is_some_and(|r| r.is_temporary()) {
-            return Err(SqlError::unsupported("owners and privileges of temporary objects"));
+            return Err(SqlError::unsupported(
+                "owners and privileges of temporary objects",
+            ));
         }
         let mut named = vec![rights.owner];
         for item in rights.lists().flat_map(|acl| &acl.0) {
