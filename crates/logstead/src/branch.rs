@@ -301,7 +301,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(url) = arguments.get_one::<String>("URL") else {
         return ExitCode::from(EXIT_USAGE);
     };
-    serve::start_logging("warn");
+    serve::start_logging("warn", false);
     if command == "list" {
         return told(open_source(url, arguments, &env).and_then(list));
     }
@@ -351,7 +351,7 @@ pub(crate) fn run_restore(arguments: &ArgMatches) -> ExitCode {
     let (Some(from), Some(to)) = (url("URL"), url("NEWURL")) else {
         return ExitCode::from(EXIT_USAGE);
     };
-    serve::start_logging("warn");
+    serve::start_logging("warn", false);
     match which(arguments) {
         Ok(which) => told(restore(from, to, &which, arguments)),
         Err(message) => fail(EXIT_USAGE, &message),

@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) memory_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) log_level: String,
+    /// The log is lines of JSON.
+    pub(crate) log_json: bool,
     pub(crate) accept_data_loss: bool,
     pub(crate) lease_duration: Duration,
     /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
@@ -356,6 +358,7 @@ impl Config {
             memory_bytes: number("memory")?,
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
             log_level: value("log_level"),
+            log_json: value("log_format") == "json",
             accept_data_loss,
             lease_duration: Duration::from_millis(number("lease_duration")?),
             take_over: false,

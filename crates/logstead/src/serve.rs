@@ -85,7 +85,7 @@ const STORE_LATENCY_US: u32 = 1_000;
 const FAULT_THREADS_OF_STORE: usize = 32;
 
 pub(crate) fn run(config: Config) -> ExitCode {
-    start_logging(&config.log_level);
+    start_logging(&config.log_level, config.log_json);
     let env = Env::real();
     match logstead_env::raise_open_files_limit() {
         Ok(limit) if limit < config.connections_max as u64 + OTHER_FILES => {
@@ -169,7 +169,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-pub(crate) fn start_logging(level: &str) {
+pub(crate) fn start_logging(level: &str, json: bool) {
     let filter = level
         .parse()
         .unwrap_or(tracing_subscriber::filter::LevelFilter::INFO);
@@ -177,7 +177,10 @@ pub(crate) fn start_logging(level: &str) {
         .with_max_level(filter)
         .with_writer(std::io::stderr)
         .with_ansi(false);
-    let _only_once_per_process = subscriber.try_init();
+    let _only_once_per_process = match json {
+        true => subscriber.json().flatten_event(true).try_init(),
+        false => subscriber.try_init(),
+    };
 }
 
 /// Where the log lives, as it was configured.

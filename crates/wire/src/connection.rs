@@ -77,8 +77,10 @@ async fn start(
     worker: &WorkerSessions,
     access: &Access,
 ) -> Option<(Link, StartupRequest)> {
+    let client = stream.peer_addr().ok();
     let (mut link, parameters, arrival) = first_packets(stream, worker, access).await?;
     let mut request = startup_request(parameters);
+    request.client = client;
     match authenticate(&mut link, worker, access, arrival, &mut request).await {
         true => Some((link, request)),
         false => {
@@ -422,6 +424,7 @@ enum Waited {
 
 /// Waits until bytes arrive, or something else happens.
 async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited, ConnectionLost> {
+    session.waits_for_client();
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let limit = session.idle_limit();

@@ -189,6 +189,10 @@ pub trait Context {
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
     }
+    /// pg_stat_statements.
+    fn statement_statistics(&self) -> Vec<StatementRow> {
+        Vec::new()
+    }
 }
 
 /// What a statement asks for that blocks: it is done when the statement has run.
@@ -252,19 +256,39 @@ pub struct Setting {
 #[allow(missing_docs, reason = "the columns of pg_stat_activity")]
 pub struct Activity {
     pub pid: i32,
-    pub database: String,
+    pub database: Oid,
+    pub database_name: String,
+    pub role: Oid,
     pub user: String,
-    pub application_name: String,
+    pub application_name: Option<String>,
+    pub client_address: Option<String>,
     pub client_port: Option<i32>,
-    pub backend_start: i64,
+    pub backend_start: Option<i64>,
     pub transaction_start: Option<i64>,
     pub query_start: Option<i64>,
-    pub state_change: i64,
-    pub wait_event_type: Option<String>,
-    pub wait_event: Option<String>,
+    pub state_change: Option<i64>,
+    pub waits_for_client: bool,
     /// active, idle, idle in transaction ...
-    pub state: String,
+    pub state: Option<&'static str>,
     pub query: String,
+}
+
+/// A row of `pg_stat_statements`; times in milliseconds.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_stat_statements")]
+pub struct StatementRow {
+    pub role: Oid,
+    pub database: Oid,
+    /// None, as the query: it is none of the asker's business.
+    pub query_id: Option<i64>,
+    pub query: Option<std::sync::Arc<str>>,
+    pub calls: i64,
+    pub rows: i64,
+    pub total_ms: f64,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    pub mean_ms: f64,
+    pub deviation_ms: f64,
 }
 
 /// Where a cast is being applied (PostgreSQL's castcontext).

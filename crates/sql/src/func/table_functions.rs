@@ -416,6 +416,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1928, "pg_stat_get_numscans", &[OID], None, INT8, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_stat_get_numscans", a))),
     f(1931, "pg_stat_get_tuples_inserted", &[OID], None, INT8, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_stat_get_tuples_inserted", a))),
     f(1929, "pg_stat_get_tuples_returned", &[OID], None, INT8, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_stat_get_tuples_returned", a))),
+    f(12931, "pg_stat_statements_reset", &[OID, OID, INT8], None, VOID, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_stat_statements_reset", a))),
+    f(12931, "pg_stat_statements_reset", &[], None, VOID, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_stat_statements_reset", a))),
     f(3403, "pg_statistics_obj_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_statistics_obj_is_visible", a))),
     f(2079, "pg_table_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_table_is_visible", a))),
     f(2997, "pg_table_size", &[REGCLASS], None, INT8, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_table_size", a))),

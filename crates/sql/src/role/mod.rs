@@ -29,6 +29,10 @@ pub(crate) const READ_ALL_DATA: Oid = 6181;
 pub(crate) const WRITE_ALL_DATA: Oid = 6182;
 /// Members may see all settings.
 pub(crate) const READ_ALL_SETTINGS: Oid = 3374;
+/// Members may see what every session does, and all statistics.
+pub(crate) const READ_ALL_STATS: Oid = 3375;
+/// Members may end statements and sessions of others.
+pub(crate) const SIGNAL_BACKEND: Oid = 4200;
 /// Members may take checkpoints.
 pub(crate) const CHECKPOINT: Oid = 4544;
 
@@ -36,9 +40,9 @@ pub(crate) const CHECKPOINT: Oid = 4544;
 const PREDEFINED: &[(Oid, &str)] = &[
     (3373, "pg_monitor"),
     (READ_ALL_SETTINGS, "pg_read_all_settings"),
-    (3375, "pg_read_all_stats"),
+    (READ_ALL_STATS, "pg_read_all_stats"),
     (3377, "pg_stat_scan_tables"),
-    (4200, "pg_signal_backend"),
+    (SIGNAL_BACKEND, "pg_signal_backend"),
     (CHECKPOINT, "pg_checkpoint"),
     (4569, "pg_read_server_files"),
     (4570, "pg_write_server_files"),

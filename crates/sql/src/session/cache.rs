@@ -5,6 +5,7 @@
 //! is full, so what is in use stays.
 
 use super::statement::CachedPlan;
+use super::statistics::AtHand;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::parse::{self, Parsed};
@@ -66,6 +67,17 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
 pub(super) struct ParsedText {
     pub(super) text: Rc<str>,
     pub(super) statements: Vec<Parsed>,
+    pub(super) counted: AtHand,
+}
+
+impl ParsedText {
+    pub(super) fn new(text: Rc<str>, statements: Vec<Parsed>) -> Rc<ParsedText> {
+        Rc::new(ParsedText {
+            text,
+            statements,
+            counted: AtHand::default(),
+        })
+    }
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -107,18 +119,12 @@ impl Caches {
     /// The statements of `text`.
     pub(super) fn parse(&mut self, text: &str) -> Result<Rc<ParsedText>> {
         if text.len() > TEXT_BYTES_MAX {
-            return Ok(Rc::new(ParsedText {
-                text: text.into(),
-                statements: parse::parse(text)?,
-            }));
+            return Ok(ParsedText::new(text.into(), parse::parse(text)?));
         }
         if let Some(parsed) = self.texts.get(text) {
             return Ok(parsed);
         }
-        let parsed = Rc::new(ParsedText {
-            text: text.into(),
-            statements: parse::parse(text)?,
-        });
+        let parsed = ParsedText::new(text.into(), parse::parse(text)?);
         self.texts
             .insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
         Ok(parsed)
@@ -138,10 +144,7 @@ impl Caches {
                     return Lifting::No;
                 };
                 let text: Rc<str> = text.into();
-                let parsed = Rc::new(ParsedText {
-                    text: Rc::clone(&text),
-                    statements,
-                });
+                let parsed = ParsedText::new(Rc::clone(&text), statements);
                 self.kinds.insert(text, Kind::Parsed(Rc::clone(&parsed)));
                 Lifting::Yes(parsed)
             }

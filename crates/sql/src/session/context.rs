@@ -1,13 +1,20 @@
 //! What functions, planning and output see of a session.
 
+use super::activity::Live;
 use super::advisory::{Advisor, Holdings};
 use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
+<<<<<<< HEAD
 use crate::func::{AdvisoryLockRow, Context, CursorRow, RestorePointRequest};
 use crate::role::acl::privilege as p;
+=======
+use crate::func::{
+    Activity, AdvisoryLockRow, Context, CursorRow, RestorePointRequest, StatementRow,
+};
+>>>>>>> 659490c (sql, logstead: pg_stat_activity of all sessions, pg_stat_statements, a log of slow statements, logs in JSON)
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -54,6 +61,12 @@ pub struct SessionContext {
     bytea_escape: Cell<bool>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
+    /// What the others see.
+    pub(super) live: Arc<Live>,
+    /// Rows that the running statement has given or written.
+    pub(super) rows: Cell<u64>,
+    /// What functions warn of.
+    pub(super) warnings: RefCell<Vec<String>>,
 }
 
 impl SessionContext {
@@ -65,6 +78,7 @@ impl SessionContext {
         pid: i32,
         settings: SessionSettings,
         catalog: Arc<Catalog>,
+        live: Arc<Live>,
     ) -> SessionContext {
         let context = SessionContext {
             instance,
@@ -90,6 +104,9 @@ impl SessionContext {
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
             synchronous: Cell::new(true),
+            live,
+            rows: Cell::new(0),
+            warnings: RefCell::default(),
         };
         context.refresh_style();
         context
@@ -113,6 +130,8 @@ impl SessionContext {
         self.extra_float_digits.set(typed.extra_float_digits);
         self.bytea_escape.set(!typed.bytea_hex);
         self.synchronous.set(typed.synchronous_commit);
+        self.live
+            .call_it(settings.canonical_value("application_name").unwrap_or(""));
     }
 
     fn may_write(&self, function: &str) -> Result<()> {
@@ -199,6 +218,14 @@ impl Context for SessionContext {
 
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
         self.instance.advisory.rows()
+    }
+
+    fn activity(&self) -> Vec<Activity> {
+        self.activity_rows()
+    }
+
+    fn statement_statistics(&self) -> Vec<StatementRow> {
+        self.statistics_rows()
     }
 
     fn listening_channels(&self) -> Vec<Arc<str>> {
@@ -345,6 +372,12 @@ impl Context for SessionContext {
             let mut asked = self.asked.borrow_mut();
             asked.notify(&text(channel), &text(payload), self.level.get())?;
             return Ok(Datum::text(""));
+        }
+        if let Some(value) = self.signal_call(name, args)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.statistics_call(name, args)? {
+            return Ok(value);
         }
         calls::catalog_call(
             name,

@@ -313,11 +313,8 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
         kind: StatementKind::Query,
         ..parsed.clone()
     };
-    let text = super::cache::ParsedText {
-        text: Rc::clone(&statement.text.text),
-        statements: vec![query],
-    };
-    Statement::new(Rc::new(text), Some(0), statement.declared.clone())
+    let text = super::cache::ParsedText::new(Rc::clone(&statement.text.text), vec![query]);
+    Statement::new(text, Some(0), statement.declared.clone())
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them.

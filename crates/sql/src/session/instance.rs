@@ -1,11 +1,13 @@
 //! What all sessions of a server share, and what the sessions of one worker share.
 
+use super::activity::Live;
 use super::advisory::AdvisoryLocks;
 use super::cache::Caches;
 use super::checkpoint::CheckpointRequests;
 use super::notify::Channels;
 use super::signals::Signals;
 use super::statement::Statement;
+use super::statistics::Statistics;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
 use crate::role::{Role, Roles};
@@ -38,15 +40,25 @@ pub struct Instance {
     pub(super) checkpoints: Arc<CheckpointRequests>,
     pub(super) advisory: AdvisoryLocks,
     pub(super) channels: Channels,
+    pub(super) statistics: Statistics,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
     stopping: AtomicBool,
 }
 
+/// A session's place among the others.
+pub(super) struct Place {
+    pub(super) pid: i32,
+    pub(super) secret: i32,
+    pub(super) signals: Arc<Signals>,
+    pub(super) live: Arc<Live>,
+}
+
 struct Entry {
     secret: i32,
     signals: Arc<Signals>,
+    live: Arc<Live>,
     /// Whose session it is, once that is known.
     role: Oid,
 }
@@ -69,6 +81,7 @@ impl Instance {
             checkpoints: Arc::default(),
             advisory: AdvisoryLocks::default(),
             channels: Channels::default(),
+            statistics: Statistics::default(),
             sessions: Mutex::default(),
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.
@@ -77,8 +90,8 @@ impl Instance {
         }
     }
 
-    /// Takes a place for a session: its number, secret and signals.
-    pub(super) fn admit(&self) -> Result<(i32, i32, Arc<Signals>)> {
+    /// Takes a place for a session.
+    pub(super) fn admit(&self) -> Result<Place> {
         if self.stopping.load(Ordering::SeqCst) {
             return Err(SqlError::new(
                 SqlState::CANNOT_CONNECT_NOW,
@@ -96,6 +109,7 @@ impl Instance {
         }
         let secret = self.env.random.u64() as i32;
         let signals = Arc::new(Signals::default());
+        let live = Arc::new(Live::new(self.env.clock.now_micros_since_2000()));
         let mut sessions = self.sessions.lock();
         let pid = loop {
             let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
@@ -108,10 +122,23 @@ impl Instance {
             Entry {
                 secret,
                 signals: Arc::clone(&signals),
+                live: Arc::clone(&live),
                 role: 0,
             },
         );
-        Ok((pid, secret, signals))
+        Ok(Place {
+            pid,
+            secret,
+            signals,
+            live,
+        })
+    }
+
+    /// Shows every session.
+    pub(super) fn each_session(&self, mut show: impl FnMut(i32, &Live, &Arc<Signals>)) {
+        for (pid, entry) in self.sessions.lock().iter() {
+            show(*pid, &entry.live, &entry.signals);
+        }
     }
 
     /// The session is this role's; 53300 if it has as many as it may.

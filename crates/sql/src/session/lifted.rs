@@ -113,6 +113,8 @@ impl Session {
         let Some((statement, params)) = self.lifted(text) else {
             return Ok(false);
         };
+        self.shows(text);
+        self.counts(&statement);
         let plan = self.prepare_run(&statement).await?;
         // DDL may have come between: then it is another plan.
         if !plan.prepared.is_by_key() {

@@ -10,6 +10,7 @@
 //!   the transaction's dependencies (T10).
 //! - Whatever ends a session (an error, a broken connection, a panic) aborts its transaction: dropping does it.
 
+mod activity;
 mod advisory;
 mod cache;
 mod checkpoint;
@@ -33,6 +34,7 @@ mod set;
 mod set_constraints;
 mod signals;
 mod statement;
+mod statistics;
 mod temporary;
 mod transaction;
 mod utility;
@@ -52,8 +54,9 @@ use crate::plan::OutputColumn;
 use crate::role::acl::privilege::CONNECT;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
+use activity::Running;
 use cursor::Cursors;
-use instance::{Waiting, Working};
+use instance::{Place, Waiting, Working};
 use logstead_engine::Awaits;
 use logstead_types::SqlState;
 use owed::Owed;
@@ -62,6 +65,7 @@ use portal::Portal;
 use sqlparser::ast;
 use statement::{CachedPlan, Promise, Statement};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +84,8 @@ pub struct StartupRequest {
     pub options: String,
     /// Replication mode asked for.
     pub replication: String,
+    /// Where the client is.
+    pub client: Option<SocketAddr>,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
 }
@@ -127,6 +133,8 @@ pub struct Session {
     /// What unsent replies wait for.
     owed: Owed,
     working: Option<Working>,
+    /// The statement whose time is being counted.
+    running: Option<Running>,
 }
 
 impl Session {
@@ -145,9 +153,10 @@ impl Session {
         ) {
             return Err(SqlError::unsupported("replication"));
         }
-        let (pid, secret, signals) = instance.admit()?;
+        let place = instance.admit()?;
+        let pid = place.pid;
         // From here on the place must be given back.
-        let session = Session::admitted(worker, request, pid, secret, signals);
+        let session = Session::admitted(worker, request, place);
         if session.is_err() {
             instance.forget(pid);
         }
@@ -157,11 +166,15 @@ impl Session {
     fn admitted(
         worker: &Rc<WorkerSessions>,
         request: StartupRequest,
-        pid: i32,
-        secret: i32,
-        signals: Arc<Signals>,
+        place: Place,
     ) -> Result<Session> {
         let instance = Arc::clone(&worker.instance);
+        let Place {
+            pid,
+            secret,
+            signals,
+            live,
+        } = place;
         let roles = instance.store.roles();
         let role = match request.role {
             Some(oid) => roles.get(oid),
@@ -199,6 +212,7 @@ impl Session {
             .detail("User does not have CONNECT privilege."));
         }
         let database = catalog.database;
+        live.introduce((role.oid, &role.name), (database, &name), request.client);
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
         settings.begin_as(&role);
         for (name, value) in &role.settings {
@@ -231,6 +245,7 @@ impl Session {
             pid,
             settings,
             catalog,
+            live,
         );
         let mut session = Session {
             worker: Rc::clone(worker),
@@ -256,6 +271,7 @@ impl Session {
             in_simple_query: false,
             owed,
             working: None,
+            running: None,
         };
         for (name, value) in identity {
             session
@@ -377,6 +393,7 @@ impl Session {
     pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
         // The role is the one that the statement ran as, not the one that an end of the transaction brings back.
         let error = self.context.without_secrets(error);
+        self.forget_running();
         self.fail_transaction();
         client.error(&error);
     }
@@ -397,6 +414,11 @@ impl Session {
         self.context
             .statement_time
             .set(self.worker.instance.env.clock.now_micros_since_2000());
+        if self.open.is_none() && self.block == Block::None {
+            // Planning may look at it: 'now' is a constant.
+            let now = self.context.statement_time.get();
+            self.context.transaction_time.set(now);
+        }
         self.signals.begin_statement();
         self.context.level.set(self.savepoints.len());
     }
@@ -436,6 +458,8 @@ impl Session {
         for index in 0..count {
             self.begin_statement();
             let statement = Statement::new(Rc::clone(&parsed), Some(index), Vec::new());
+            self.shows(text);
+            self.counts(&statement);
             self.refuse_in_failed_block(&statement)?;
             if statement.needs_catalog() {
                 self.follow_as_of().await?;
@@ -586,6 +610,7 @@ impl Session {
         _client: &mut dyn Client,
     ) -> Result<()> {
         self.begin_statement();
+        self.shows(text);
         // The unnamed statement is gone even if the new one does not parse.
         if name.is_empty() {
             self.statements.remove("");

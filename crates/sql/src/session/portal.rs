@@ -246,6 +246,8 @@ impl Session {
             .portals
             .remove_entry(name)
             .ok_or_else(|| unknown_portal(name))?;
+        self.shows(&portal.statement.text.text);
+        self.counts(&portal.statement);
         self.refuse_in_failed_block(&portal.statement)?;
         if portal.statement.parsed().is_none() {
             client.empty_query();

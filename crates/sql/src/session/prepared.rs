@@ -92,16 +92,14 @@ impl Session {
             ));
         }
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.
-        let text = super::cache::ParsedText {
-            text: Rc::clone(&outer.text.text),
-            statements: vec![Parsed {
-                statement: Arc::new(inner.clone()),
-                start: parsed.start,
-                end: parsed.end,
-                kind,
-            }],
+        let inner = Parsed {
+            statement: Arc::new(inner.clone()),
+            start: parsed.start,
+            end: parsed.end,
+            kind,
         };
-        let statement = Statement::new(Rc::new(text), Some(0), declared);
+        let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
+        let statement = Statement::new(text, Some(0), declared);
         self.promise(&statement)?;
         self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))

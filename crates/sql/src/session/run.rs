@@ -245,16 +245,25 @@ impl Session {
             if !context.restore_points.borrow().is_empty() {
                 self.do_restore_points().await?;
             }
+            if !context.warnings.borrow().is_empty() {
+                for text in context.warnings.take() {
+                    self.warn(client, SqlState::new(b"01000"), &text);
+                }
+            }
             if context.advisory.borrow().has_work() {
                 for text in self.wait_for_advisory_locks().await? {
                     self.warn(client, SqlState::new(b"01000"), &text);
                 }
             }
             match progress {
-                Progress::Done { rows } if plan.command == Command::Select => {
-                    return Ok(Ran::Done { rows: given + rows });
+                Progress::Done { rows } => {
+                    let rows = match plan.command {
+                        Command::Select => given + rows,
+                        _ => rows,
+                    };
+                    context.rows.set(rows);
+                    return Ok(Ran::Done { rows });
                 }
-                Progress::Done { rows } => return Ok(Ran::Done { rows }),
                 Progress::Suspended => return Ok(Ran::Suspended),
                 Progress::Full { rows } => {
                     given += rows;

@@ -87,10 +87,7 @@ impl Statement {
             kind: StatementKind::Query,
         };
         Statement::new(
-            Rc::new(ParsedText {
-                text,
-                statements: vec![parsed],
-            }),
+            ParsedText::new(text.into(), vec![parsed]),
             Some(0),
             declared,
         )

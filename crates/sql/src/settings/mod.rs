@@ -28,6 +28,8 @@ pub enum Scope {
     Internal,
     /// At server start: command line, environment, file.
     Server,
+    /// Sessions of superusers, for themselves.
+    Superuser,
     /// Any session, for itself; the server's configuration may give another default.
     Session,
 }
@@ -270,6 +272,7 @@ impl Setting {
         match self.scope {
             Scope::Internal => "internal",
             Scope::Server => "postmaster",
+            Scope::Superuser => "superuser",
             Scope::Session => "user",
         }
     }

@@ -73,6 +73,10 @@ pub struct Typed {
     pub role: Oid,
     /// Answers wait until what they tell is durable (synchronous_commit).
     pub synchronous_commit: bool,
+    /// log_min_duration_statement; below 0 nothing is logged.
+    pub log_min_duration_ms: i64,
+    /// pg_stat_statements.track is not none.
+    pub track_statements: bool,
 }
 
 /// The settings that plans depend on.
@@ -141,6 +145,8 @@ impl SessionSettings {
                 session_role: BOOTSTRAP,
                 role: 0,
                 synchronous_commit: true,
+                log_min_duration_ms: -1,
+                track_statements: true,
             },
             changed: Vec::new(),
         };
@@ -217,6 +223,13 @@ impl SessionSettings {
     fn may_change(&self, setting: &Setting) -> Result<()> {
         let tail = match setting.scope {
             Scope::Session => return Ok(()),
+            Scope::Superuser if self.is_on("is_superuser") => return Ok(()),
+            Scope::Superuser => {
+                return Err(SqlError::new(
+                    SqlState::INSUFFICIENT_PRIVILEGE,
+                    format!("permission denied to set parameter \"{}\"", setting.name),
+                ));
+            }
             Scope::Internal => "cannot be changed",
             Scope::Server => "cannot be changed without restarting the server",
         };
@@ -281,7 +294,7 @@ impl SessionSettings {
         self.refresh();
     }
 
-    fn canonical_value(&self, lower: &str) -> Option<&str> {
+    pub(crate) fn canonical_value(&self, lower: &str) -> Option<&str> {
         let kept = self
             .now
             .get(lower)
@@ -478,6 +491,8 @@ impl SessionSettings {
             },
             role: self.number(ROLE_OID) as Oid,
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
+            log_min_duration_ms: self.number("log_min_duration_statement"),
+            track_statements: self.canonical_value("pg_stat_statements.track") != Some("none"),
         };
     }
 }

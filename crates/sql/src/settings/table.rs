@@ -43,6 +43,18 @@ const fn server(
     }
 }
 
+const fn superuser(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        scope: Scope::Superuser,
+        ..session(name, kind, default, doc)
+    }
+}
+
 const fn fact(name: &'static str, default: &'static str, doc: &'static str) -> Setting {
     Setting {
         name,
@@ -458,10 +470,26 @@ pub static TABLE: &[Setting] = &[
         "Writers wait while the log is so many bytes ahead of durability.",
     ),
     server(
+        "log_format",
+        Kind::Enum(&["text", "json"]),
+        "text",
+        "What the server writes to its standard error: lines for people, or an object of JSON each.",
+    ),
+    server(
         "log_level",
         Kind::Enum(&["error", "warn", "info", "debug", "trace"]),
         "info",
         "How much the server writes to its standard error.",
+    ),
+    superuser(
+        "log_min_duration_statement",
+        Kind::Int {
+            min: -1,
+            max: i32::MAX as i64,
+            unit: Unit::Milliseconds,
+        },
+        "-1",
+        "Sets the minimum execution time above which statements will be logged; 0 logs all, -1 none.",
     ),
     session(
         "logstead.as_of",
@@ -514,6 +542,12 @@ pub static TABLE: &[Setting] = &[
         Kind::Enum(&["scram-sha-256"]),
         "scram-sha-256",
         "Chooses the algorithm for encrypting passwords.",
+    ),
+    superuser(
+        "pg_stat_statements.track",
+        Kind::Enum(&["top", "all", "none"]),
+        "top",
+        "Which statements are counted in pg_stat_statements.",
     ),
     session(
         "plan_cache_mode",

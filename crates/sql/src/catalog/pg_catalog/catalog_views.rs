@@ -188,6 +188,17 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         pid INT4, ssl BOOL, version TEXT, cipher TEXT, bits INT4, client_dn TEXT, client_serial NUMERIC,
         issuer_dn TEXT,
     }
+    12930 pg_stat_statements = super::views::pg_stat_statements {
+        userid OID, dbid OID, toplevel BOOL, queryid INT8, query TEXT, plans INT8, total_plan_time FLOAT8,
+        min_plan_time FLOAT8, max_plan_time FLOAT8, mean_plan_time FLOAT8, stddev_plan_time FLOAT8, calls INT8,
+        total_exec_time FLOAT8, min_exec_time FLOAT8, max_exec_time FLOAT8, mean_exec_time FLOAT8, stddev_exec_time FLOAT8,
+        rows INT8, shared_blks_hit INT8, shared_blks_read INT8, shared_blks_dirtied INT8, shared_blks_written INT8,
+        local_blks_hit INT8, local_blks_read INT8, local_blks_dirtied INT8, local_blks_written INT8, temp_blks_read INT8,
+        temp_blks_written INT8, blk_read_time FLOAT8, blk_write_time FLOAT8, temp_blk_read_time FLOAT8,
+        temp_blk_write_time FLOAT8, wal_records INT8, wal_fpi INT8, wal_bytes NUMERIC, jit_functions INT8,
+        jit_generation_time FLOAT8, jit_inlining_count INT8, jit_inlining_time FLOAT8, jit_optimization_count INT8,
+        jit_optimization_time FLOAT8, jit_emission_count INT8, jit_emission_time FLOAT8,
+    }
     12244 pg_stat_subscription = none {
         subid OID, subname NAME, pid INT4, relid OID, received_lsn TEXT, last_msg_send_time TIMESTAMPTZ,
         last_msg_receipt_time TIMESTAMPTZ, latest_end_lsn TEXT, latest_end_time TIMESTAMPTZ,

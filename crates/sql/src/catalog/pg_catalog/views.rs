@@ -219,40 +219,67 @@ pub(super) fn pg_stat_all_indexes(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_stat_activity`: the sessions the server tells of.
 pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
-    let database = |name: &str| {
-        let all = &cx.catalog.notes.databases;
-        all.iter()
-            .find(|d| d.1 == name)
-            .map(|d| Id(d.0))
-            .unwrap_or(Id(cx.catalog.database))
-    };
     let rows = cx.session.activity().into_iter().map(|a| {
+        let at = |time: Option<i64>| time.map(Datum::TimestampTz);
+        let waits = a.waits_for_client;
         row![
-            database(&a.database),
-            &a.database,
+            Id(a.database),
+            &a.database_name,
             a.pid,
             Nil,
-            Id(super::OWNER),
+            Id(a.role),
             &a.user,
-            &a.application_name,
-            Nil,
+            a.application_name.as_ref(),
+            a.client_address.as_ref(),
             Nil,
             a.client_port,
-            Datum::TimestampTz(a.backend_start),
-            a.transaction_start.map(Datum::TimestampTz),
-            a.query_start.map(Datum::TimestampTz),
-            Datum::TimestampTz(a.state_change),
-            a.wait_event_type.as_ref(),
-            a.wait_event.as_ref(),
-            &a.state,
+            at(a.backend_start),
+            at(a.transaction_start),
+            at(a.query_start),
+            at(a.state_change),
+            waits.then_some("Client"),
+            waits.then_some("ClientRead"),
+            a.state,
             Nil,
             Nil,
             Nil,
             &a.query,
-            "client backend",
+            a.state.map(|_| "client backend"),
         ]
     });
     Ok(rows.collect())
+}
+
+/// `pg_stat_statements`: what the extension of this name shows. Planning, blocks and just-in-time compilation are not counted.
+pub(super) fn pg_stat_statements(cx: &VirtualContext<'_>) -> Rows {
+    const NOT_COUNTED: usize = 25;
+    let mut rows: Vec<Vec<Datum>> = Vec::new();
+    for s in cx.session.statement_statistics() {
+        let hidden = "<insufficient privilege>";
+        let mut row = row![
+            Id(s.role),
+            Id(s.database),
+            true,
+            s.query_id,
+            s.query.as_deref().unwrap_or(hidden),
+            0i64,
+            0f64,
+            0f64,
+            0f64,
+            0f64,
+            0f64,
+            s.calls,
+            s.total_ms,
+            s.min_ms,
+            s.max_ms,
+            s.mean_ms,
+            s.deviation_ms,
+            s.rows
+        ];
+        row.resize(row.len() + NOT_COUNTED, Datum::Null);
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 /// `pg_stat_database`: one row per database, nothing counted.

@@ -1,0 +1,324 @@
+//! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of slow ones.
+//!
+//! Owns: [`Live`], the part of a session that any thread may look at, and when it changes: a statement begins, the session waits for its client.
+//!
+//! A statement is over when the next one begins or when the session has told its client everything and waits: so its time has the wait
+//! for the log in it, as a client sees it. Of a long text the first [`SHOWN_BYTES_MAX`] bytes are kept, in a buffer that is used again.
+//!
+//! Invariant: a lock of this module is held for a copy of a few hundred bytes, never while anything is awaited.
+
+use super::Session;
+use super::cache::ParsedText;
+use super::context::SessionContext;
+use super::instance::Instance;
+use super::statement::Statement;
+use super::statistics::Counted;
+use crate::error::{Result, SqlError};
+use crate::func::{Activity, Context};
+use crate::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
+use crate::value::{Datum, Oid};
+use logstead_types::SqlState;
+use parking_lot::Mutex;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Of a statement's text, this much is shown (`track_activity_query_size`).
+const SHOWN_BYTES_MAX: usize = 1024;
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// It has not run anything.
+    #[default]
+    Idle,
+    Active,
+    InTransaction,
+    Failed,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Idle => "idle",
+            State::Active => "active",
+            State::InTransaction => "idle in transaction",
+            State::Failed => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// The times are in microseconds since 2000-01-01 UTC.
+#[derive(Debug, Default)]
+struct Now {
+    role: Oid,
+    user: String,
+    database: Oid,
+    database_name: String,
+    application_name: String,
+    client: Option<SocketAddr>,
+    begun: i64,
+    state: State,
+    changed: i64,
+    transaction_start: Option<i64>,
+    query_start: Option<i64>,
+    query: String,
+}
+
+/// A session as others see it.
+#[derive(Debug, Default)]
+pub(super) struct Live(Mutex<Now>);
+
+impl Live {
+    pub(super) fn new(begun: i64) -> Live {
+        Live(Mutex::new(Now {
+            begun,
+            changed: begun,
+            ..Now::default()
+        }))
+    }
+
+    /// Who the session is.
+    pub(super) fn introduce(
+        &self,
+        (role, user): (Oid, &str),
+        (database, database_name): (Oid, &str),
+        client: Option<SocketAddr>,
+    ) {
+        let mut now = self.0.lock();
+        now.role = role;
+        user.clone_into(&mut now.user);
+        now.database = database;
+        database_name.clone_into(&mut now.database_name);
+        now.client = client;
+    }
+
+    /// `application_name` may have changed.
+    pub(super) fn call_it(&self, application_name: &str) {
+        let mut now = self.0.lock();
+        if now.application_name != application_name {
+            application_name.clone_into(&mut now.application_name);
+        }
+    }
+
+    fn runs(&self, text: &str, since: i64, transaction_start: i64) {
+        let shown = shown(text);
+        let mut now = self.0.lock();
+        now.state = State::Active;
+        now.changed = since;
+        now.query_start = Some(since);
+        now.transaction_start = Some(transaction_start);
+        if now.query != shown {
+            shown.clone_into(&mut now.query);
+        }
+    }
+
+    fn rests(&self, state: State, since: i64, transaction_start: Option<i64>) {
+        let mut now = self.0.lock();
+        if now.state != state || now.transaction_start != transaction_start {
+            now.state = state;
+            now.changed = since;
+            now.transaction_start = transaction_start;
+        }
+    }
+
+    /// The role that has connected.
+    fn role(&self) -> Oid {
+        self.0.lock().role
+    }
+
+    /// A row of `pg_stat_activity`; without what the session does, if that is none of the asker's business.
+    fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> Activity {
+        let now = self.0.lock();
+        let mut row = Activity {
+            pid,
+            database: now.database,
+            database_name: now.database_name.clone(),
+            role: now.role,
+            user: now.user.clone(),
+            query: "<insufficient privilege>".to_owned(),
+            ..Activity::default()
+        };
+        if may_see(now.role) {
+            row.application_name = Some(now.application_name.clone());
+            row.client_address = now
+                .client
+                .map(|client| client.ip().to_canonical().to_string());
+            row.client_port = now.client.map(|client| i32::from(client.port()));
+            row.backend_start = Some(now.begun);
+            row.transaction_start = now.transaction_start;
+            row.query_start = now.query_start;
+            row.state_change = Some(now.changed);
+            row.state = Some(now.state.name());
+            row.query.clone_from(&now.query);
+            row.waits_for_client = now.state != State::Active;
+        }
+        row
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn shown(text: &str) -> &str {
+    let mut end = text.len().min(SHOWN_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+/// The statement that a session is at, until its time is known.
+pub(super) struct Running {
+    /// Microseconds since 2000-01-01 UTC.
+    since: i64,
+    text: Rc<ParsedText>,
+    counted: Option<Arc<Counted>>,
+}
+
+impl Instance {
+    /// Everybody's row of `pg_stat_activity`, by process number.
+    fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<Activity> {
+        let mut rows = Vec::new();
+        self.each_session(|pid, live, _| rows.push(live.row(pid, &may_see)));
+        rows.sort_by_key(|row| row.pid);
+        rows
+    }
+}
+
+impl SessionContext {
+    pub(super) fn activity_rows(&self) -> Vec<Activity> {
+        let roles = self.roles(&self.catalog.borrow());
+        let me = self.current_role();
+        let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
+        self.instance
+            .activity(|role| sees_all || roles.has_privileges_of(me, role))
+    }
+
+    /// `pg_cancel_backend` and `pg_terminate_backend`; nothing if it is another function.
+    pub(super) fn signal_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
+        let terminate = match name {
+            "pg_cancel_backend" => false,
+            "pg_terminate_backend" => true,
+            _ => return Ok(None),
+        };
+        let Some(Datum::Int4(pid)) = args.first() else {
+            return Err(SqlError::internal("a process number was expected"));
+        };
+        let roles = self.roles(&self.catalog.borrow());
+        let mut found = None;
+        self.instance.each_session(|other, live, signals| {
+            if other == *pid {
+                found = Some((live.role(), Arc::clone(signals)));
+            }
+        });
+        let Some((role, signals)) = found else {
+            self.warnings
+                .borrow_mut()
+                .push(format!("PID {pid} is not a PostgreSQL backend process"));
+            return Ok(Some(Datum::Bool(false)));
+        };
+        may_signal(&roles, self.current_role(), role, terminate)?;
+        if matches!(args.get(1), Some(Datum::Int8(timeout)) if *timeout != 0) {
+            return Err(SqlError::unsupported("pg_terminate_backend with a timeout"));
+        }
+        if terminate {
+            signals.terminate();
+        } else {
+            signals.cancel();
+        }
+        Ok(Some(Datum::Bool(true)))
+    }
+}
+
+/// 42501 unless `me` may end a statement or session of `role`.
+fn may_signal(roles: &Roles, me: Oid, role: Oid, terminate: bool) -> Result<()> {
+    let message = if roles.is_superuser(role) && !roles.is_superuser(me) {
+        match terminate {
+            true => "must be a superuser to terminate superuser process",
+            false => "must be a superuser to cancel superuser query",
+        }
+    } else if roles.has_privileges_of(me, role) || roles.has_privileges_of(me, SIGNAL_BACKEND) {
+        return Ok(());
+    } else {
+        match terminate {
+            true => {
+                "must be a member of the role whose process is being terminated or member of pg_signal_backend"
+            }
+            false => {
+                "must be a member of the role whose query is being canceled or member of pg_signal_backend"
+            }
+        }
+    };
+    Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+}
+
+impl Session {
+    /// A statement begins, at the time that the context knows.
+    pub(super) fn shows(&mut self, text: &str) {
+        let since = self.context.statement_time.get();
+        self.account(since);
+        let transaction_start = match self.in_transaction() {
+            true => self.context.transaction_time.get(),
+            false => since,
+        };
+        self.context.live.runs(text, since, transaction_start);
+    }
+
+    /// A statement of a text is about to run: its time is counted from here.
+    pub(super) fn counts(&mut self, statement: &Statement) {
+        let since = self.context.statement_time.get();
+        let tracked = self.context.settings.borrow().typed().track_statements;
+        let counted = match tracked && statement.parsed().is_some() {
+            true => Some(self.counted(statement)),
+            false => None,
+        };
+        self.running = Some(Running {
+            since,
+            text: Rc::clone(&statement.text),
+            counted,
+        });
+        self.context.rows.set(0);
+    }
+
+    /// What the session has told its client is all there is to tell: its statement is over.
+    pub fn waits_for_client(&mut self) {
+        let state = match self.status() {
+            b'T' => State::InTransaction,
+            b'E' => State::Failed,
+            _ => State::Idle,
+        };
+        let now = self.context.clock_time();
+        self.account(now);
+        let transaction_start = (state != State::Idle).then(|| self.context.transaction_time.get());
+        self.context.live.rests(state, now, transaction_start);
+    }
+
+    /// The statement that was running, if there was one, is over.
+    fn account(&mut self, now: i64) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let took_us = now.saturating_sub(running.since).max(0);
+        if let Some(counted) = &running.counted {
+            counted.add(took_us, self.context.rows.get());
+        }
+        let least_ms = self.context.settings.borrow().typed().log_min_duration_ms;
+        if least_ms >= 0 && took_us >= least_ms.saturating_mul(1000) {
+            tracing::info!(
+                pid = self.context.pid,
+                user = %self.context.user,
+                database = %self.context.database,
+                "duration: {}.{:03} ms  statement: {}",
+                took_us / 1000,
+                took_us % 1000,
+                running.text.text
+            );
+        }
+    }
+
+    /// The statement failed: its time is none that counts.
+    pub(super) fn forget_running(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.counted = None;
+        }
+    }
+}
