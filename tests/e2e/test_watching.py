@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.error
+import urllib.request
 
 import psycopg
 import pytest
@@ -144,9 +146,41 @@ def test_slow_statements_are_logged(private_server):
 
 
 def test_log_for_machines(private_server):
-    server = private_server.start(arguments=["--log-format", "json"], env={"LOGSTEAD_LOG_MIN_DURATION_STATEMENT": "0"})
+    server = private_server.start(arguments=["--log-format", "json", "--set", "log_min_duration_statement=0"])
     server.execute("SELECT 'for a machine'")
     wait_until(lambda: "for a machine" in server.output_text(), what="the log of statements")
     events = [json.loads(line) for line in server.output_text().splitlines() if line.startswith("{")]
     (event,) = [event for event in events if "for a machine" in event["message"]]
     assert event["level"] == "INFO" and event["user"] == "postgres" and event["database"] == "postgres" and event["pid"] > 0
+
+
+def test_figures_for_prometheus(private_server):
+    server = private_server.start(arguments=["--metrics-listen", "127.0.0.1:0"])
+    wait_until(lambda: "metrics at http://" in server.output_text(), what="where the figures are")
+    (url,) = re.findall(r"metrics at (http://\S+)", server.output_text())
+
+    def figures() -> dict[str, float]:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            lines = answer.read().decode().splitlines()
+        told = dict(line.split() for line in lines if not line.startswith("#"))
+        described = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+        assert described == set(told)
+        return {name: float(value) for name, value in told.items()}
+
+    before = figures()
+    server.execute("CREATE TABLE t (id int)", *["INSERT INTO t VALUES (1)"] * 10, "CHECKPOINT")
+    with server.connect() as client:
+        client.execute("INSERT INTO t VALUES (2)")
+        assert figures()["logstead_sessions"] == 1
+        client.rollback()
+    after = figures()
+    assert after["logstead_commits_total"] - before["logstead_commits_total"] >= 11
+    assert after["logstead_aborts_total"] - before["logstead_aborts_total"] >= 1
+    assert after["logstead_checkpoints_total"] > before["logstead_checkpoints_total"]
+    assert 0 < after["logstead_memory_used_bytes"] < after["logstead_memory_budget_bytes"]
+    for path, method, status in (("/", "GET", 404), ("/metrics", "POST", 405)):
+        request = urllib.request.Request(url.removesuffix("/metrics") + path, method=method)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=20)
+        assert refused.value.code == status

@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) segment_size_bytes: u64,
     pub(crate) memory_bytes: u64,
     pub(crate) shutdown_grace: Duration,
+    /// Where figures are told to Prometheus.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log_level: String,
     /// The log is lines of JSON.
     pub(crate) log_json: bool,
@@ -357,6 +359,14 @@ impl Config {
             segment_size_bytes: number("segment_size")?,
             memory_bytes: number("memory")?,
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
+            metrics_listen: match value("metrics_listen").as_str() {
+                "" => None,
+                address => Some(
+                    address
+                        .parse()
+                        .map_err(|_| format!("\"metrics_listen\" is not an address: {address}"))?,
+                ),
+            },
             log_level: value("log_level"),
             log_json: value("log_format") == "json",
             accept_data_loss,

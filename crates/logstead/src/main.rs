@@ -13,6 +13,7 @@ mod dev_bucket;
 mod fsck;
 mod hba;
 mod log;
+mod metrics;
 mod serve;
 mod worker;
 

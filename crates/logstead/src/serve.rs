@@ -112,6 +112,15 @@ pub(crate) fn run(config: Config) -> ExitCode {
             );
         }
     };
+    let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            return fail(
+                EXIT_FAILURE,
+                &format!("cannot listen for metrics_listen: {error}"),
+            );
+        }
+    };
     let (instance, evictor) = match open(&config, &env) {
         Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
@@ -151,7 +160,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
     let served = accept(
         &config,
         &env,
-        listener,
+        (listener, metrics),
         &instance,
         &access,
         (workers, checkpoints),
@@ -541,7 +550,7 @@ fn start_workers(
 async fn accept(
     config: &Config,
     env: &Env,
-    listener: std::net::TcpListener,
+    (listener, metrics): (std::net::TcpListener, Option<std::net::TcpListener>),
     instance: &Arc<Instance>,
     access: &Access,
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
@@ -554,6 +563,14 @@ async fn accept(
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    if let Some(metrics) = metrics {
+        let metrics = TcpListener::from_std(metrics)
+            .map_err(|error| format!("cannot listen for metrics_listen: {error}"))?;
+        if let Ok(address) = metrics.local_addr() {
+            info!("metrics at http://{address}/metrics");
+        }
+        tokio::spawn(crate::metrics::serve(metrics, Arc::clone(instance)));
+    }
     announce(config, address);
     loop {
         tokio::select! {

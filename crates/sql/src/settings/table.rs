@@ -451,7 +451,7 @@ pub static TABLE: &[Setting] = &[
         "listen",
         Kind::Checked(listen_address),
         "127.0.0.1:5433",
-        "Address and port to listen on: a loopback address, as there is no authentication yet. Port 0: the system chooses.",
+        "Address and port to listen on; others than loopback addresses only where clients must prove who they are. Port 0: the system chooses.",
     ),
     session(
         "lock_timeout",
@@ -536,6 +536,12 @@ pub static TABLE: &[Setting] = &[
         },
         "1073741824",
         "Memory for rows, indexes and buffers; beyond it statements that need more fail with 53200. Two thirds of what the machine has unless set.",
+    ),
+    server(
+        "metrics_listen",
+        Kind::Checked(metrics_address),
+        "",
+        "Address and port where figures are told to Prometheus (GET /metrics), to whoever asks; empty: nowhere. Port 0: the system chooses.",
     ),
     session(
         "password_encryption",
@@ -831,7 +837,15 @@ fn time_zone(value: &str) -> Option<String> {
     super::session::read_time_zone(value).map(|(name, _)| name)
 }
 
-/// An address with a port; a loopback one, because nothing asks clients who they are yet.
+/// An address with a port, or nothing.
+fn metrics_address(value: &str) -> Option<String> {
+    match value {
+        "" => Some(String::new()),
+        value => listen_address(value),
+    }
+}
+
+/// An address with a port.
 fn listen_address(value: &str) -> Option<String> {
     let (host, port) = value.rsplit_once(':')?;
     let port: u16 = port.parse().ok()?;
