@@ -188,7 +188,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         pid INT4, ssl BOOL, version TEXT, cipher TEXT, bits INT4, client_dn TEXT, client_serial NUMERIC,
         issuer_dn TEXT,
     }
-    12930 pg_stat_statements = super::views::pg_stat_statements {
+    12950 pg_stat_statements = super::views::pg_stat_statements {
         userid OID, dbid OID, toplevel BOOL, queryid INT8, query TEXT, plans INT8, total_plan_time FLOAT8,
         min_plan_time FLOAT8, max_plan_time FLOAT8, mean_plan_time FLOAT8, stddev_plan_time FLOAT8, calls INT8,
         total_exec_time FLOAT8, min_exec_time FLOAT8, max_exec_time FLOAT8, mean_exec_time FLOAT8, stddev_exec_time FLOAT8,
