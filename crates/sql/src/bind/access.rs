@@ -167,7 +167,7 @@ impl Binder<'_> {
             .map(|what| match what {
                 NsWhat::Column(id) => Slot::Column(*id),
                 NsWhat::Merged(_, Some(number)) => Slot::Computed(*number),
-                NsWhat::Merged(_, None) | NsWhat::Gone => Slot::Gone,
+                NsWhat::Merged(_, None) | NsWhat::Gone { .. } => Slot::Gone,
             })
             .collect()
     }

@@ -48,7 +48,7 @@ impl Binder<'_> {
                 walk::column_ids(expr, &mut merged);
                 merged.iter().any(|id| ids.contains(id))
             }
-            NsWhat::Gone => false,
+            NsWhat::Gone { .. } => false,
         };
         let own = self
             .frames

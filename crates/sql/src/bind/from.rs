@@ -120,7 +120,7 @@ impl Binder<'_> {
                     let visible = items.iter().filter(|i| i.columns_visible);
                     let columns = visible.flat_map(|i| &i.columns);
                     columns
-                        .filter(|c| !matches!(c.what, NsWhat::Gone))
+                        .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
                         .map(|c| c.name.clone())
                         .collect()
                 };
@@ -192,7 +192,7 @@ impl Binder<'_> {
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
             for column in &item.columns {
                 let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
-                if !is_merged && !matches!(column.what, NsWhat::Gone) {
+                if !is_merged && !matches!(column.what, NsWhat::Gone { .. }) {
                     merged.push(column.clone());
                 }
             }
@@ -228,7 +228,7 @@ impl Binder<'_> {
             for column in item
                 .columns
                 .iter()
-                .filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone))
+                .filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
             {
                 if hit.is_some() {
                     return Err(SqlError::new(
@@ -345,7 +345,7 @@ impl Binder<'_> {
                 columns.extend(
                     item.columns
                         .iter()
-                        .filter(|c| !matches!(c.what, NsWhat::Gone))
+                        .filter(|c| !matches!(c.what, NsWhat::Gone { counts: false }))
                         .cloned(),
                 );
             }

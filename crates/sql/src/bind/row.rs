@@ -72,7 +72,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let item = &self.frames[level].ns[index];
         let (nullable, scalar) = (item.nullable, item.scalar);
-        let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone);
+        let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
         let columns: Vec<NsColumn> = item.columns.iter().filter(live).cloned().collect();
         let mut fields = Vec::with_capacity(columns.len());
         let mut shape: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(columns.len());

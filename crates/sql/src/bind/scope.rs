@@ -51,8 +51,11 @@ pub(crate) enum NsWhat {
     Column(ColId),
     /// A column merged by FULL JOIN ... USING, or one that a view computes, with its number.
     Merged(Expr, Option<usize>),
-    /// A dropped or otherwise unreachable column.
-    Gone,
+    /// A dropped or otherwise unreachable column. It `counts` where names are given to columns one after the other, if it was there when
+    /// the names were given: in a view.
+    Gone {
+        counts: bool,
+    },
 }
 
 /// Columns every stored table has without declaring them.
@@ -69,7 +72,7 @@ impl Binder<'_> {
                 }
                 Ok(expr.clone())
             }
-            NsWhat::Gone => Err(SqlError::internal("a dropped column was named")),
+            NsWhat::Gone { .. } => Err(SqlError::internal("a dropped column was named")),
         }
     }
 
@@ -123,7 +126,7 @@ impl Binder<'_> {
             let mut hit: Option<NsWhat> = None;
             for item in self.frames[level].ns.iter().filter(|i| i.columns_visible) {
                 for column in item.columns.iter().filter(|c| *c.name == *name) {
-                    if matches!(column.what, NsWhat::Gone) {
+                    if matches!(column.what, NsWhat::Gone { .. }) {
                         continue;
                     }
                     if hit.is_some() {
@@ -178,7 +181,7 @@ impl Binder<'_> {
         for c in item
             .columns
             .iter()
-            .filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone))
+            .filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }))
         {
             if hit.is_some() {
                 return Err(ambiguous(column).at(at));
@@ -302,7 +305,7 @@ impl Binder<'_> {
                 for column in item
                     .columns
                     .iter()
-                    .filter(|c| !matches!(c.what, NsWhat::Gone))
+                    .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
                 {
                     let Some(d) = distance(name, &column.name, 3) else {
                         continue;

@@ -194,7 +194,7 @@ impl Binder<'_> {
                         let live = item
                             .columns
                             .iter()
-                            .filter(|c| !matches!(c.what, NsWhat::Gone));
+                            .filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
                         columns.extend(live.map(|c| (c.name.clone(), c.what.clone())));
                     }
                     if self.frame()?.ns.is_empty() {
@@ -232,7 +232,7 @@ impl Binder<'_> {
                     let live = item
                         .columns
                         .iter()
-                        .filter(|c| !matches!(c.what, NsWhat::Gone));
+                        .filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
                     let columns = live.map(|c| (c.name.clone(), c.what.clone())).collect();
                     self.star(columns, at, out)?;
                 }

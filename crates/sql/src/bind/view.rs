@@ -265,17 +265,19 @@ impl Binder<'_> {
             columns.push(NsColumn {
                 name: name.into(),
                 what: if column.dropped || !there {
-                    NsWhat::Gone
+                    NsWhat::Gone {
+                        counts: known.is_some() && there,
+                    }
                 } else {
                     what
                 },
             });
         }
         if let Some(alias) = alias {
-            let gone = |c: &NsColumn| matches!(c.what, NsWhat::Gone);
-            let count = columns.iter().filter(|c| !gone(c)).count();
-            let live = columns.iter_mut().filter(|c| !gone(c));
-            super::from::rename(live, count, alias)?;
+            let passed = |c: &NsColumn| matches!(c.what, NsWhat::Gone { counts: false });
+            let count = columns.iter().filter(|c| !passed(c)).count();
+            let counted = columns.iter_mut().filter(|c| !passed(c));
+            super::from::rename(counted, count, alias)?;
         }
         let (schema, own) = match source {
             Some(source) => (source.schema.as_str(), source.name.as_str()),

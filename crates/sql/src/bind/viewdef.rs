@@ -197,7 +197,7 @@ impl Definer<'_, '_> {
                 let found = item
                     .columns
                     .iter()
-                    .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone));
+                    .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }));
                 if let Some(at) = found {
                     return Some(self.shown_column(level, index, at));
                 }
@@ -440,9 +440,19 @@ impl Definer<'_, '_> {
                 }
                 SelectItem::Wildcard(_) => self.star(None, &mut list),
                 SelectItem::QualifiedWildcard(kind, _) => {
-                    let name = kind.to_string();
-                    let parts = crate::catalog::text::split_qualified(&name)?;
-                    self.star(parts.last().map(String::as_str), &mut list);
+                    use ast::SelectItemQualifiedWildcardKind as Kind;
+                    let ident = match kind {
+                        Kind::ObjectName(name) => name.0.last().and_then(|part| part.as_ident()),
+                        Kind::Expr(Ast::Identifier(ident)) => Some(ident),
+                        Kind::Expr(Ast::CompoundIdentifier(parts)) => parts.last(),
+                        Kind::Expr(_) => None,
+                    };
+                    let Some(ident) = ident else {
+                        return Err(SqlError::unsupported(
+                            "the definition of a view with (expression).*",
+                        ));
+                    };
+                    self.star(Some(&fold_ident(ident)), &mut list);
                 }
                 SelectItem::ExprWithAliases { .. } => {}
             }
@@ -515,7 +525,7 @@ impl Definer<'_, '_> {
             i.columns_visible
                 && i.columns
                     .iter()
-                    .any(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone))
+                    .any(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
         })
     }
 
@@ -532,7 +542,7 @@ impl Definer<'_, '_> {
                 continue;
             }
             for (at, column) in item.columns.iter().enumerate() {
-                if !matches!(column.what, NsWhat::Gone) {
+                if !matches!(column.what, NsWhat::Gone { .. }) {
                     let shown = self.shown_column(level, index, at);
                     list.push((shown.clone(), shown, column.name.to_string()));
                 }
@@ -580,9 +590,9 @@ impl Definer<'_, '_> {
             let renamed = given.map_or(0, |a| a.columns.len());
             let mut live = 0;
             let columns = item.columns.iter().enumerate().map(|(at, c)| {
-                let gone = matches!(c.what, NsWhat::Gone);
-                let by_alias = !gone && live < renamed;
-                live += usize::from(!gone);
+                let passed = matches!(c.what, NsWhat::Gone { counts: false });
+                let by_alias = !passed && live < renamed;
+                live += usize::from(!passed);
                 match relation.and_then(|r| r.columns.get(at)) {
                     Some(column) if !by_alias => column.name.clone(),
                     _ => c.name.to_string(),
@@ -680,7 +690,7 @@ impl Definer<'_, '_> {
             for item in ns.get(from..to).unwrap_or_default() {
                 for column in &item.columns {
                     let name = column.name.to_string();
-                    if !matches!(column.what, NsWhat::Gone) && !all.contains(&name) {
+                    if !matches!(column.what, NsWhat::Gone { .. }) && !all.contains(&name) {
                         all.push(name);
                     }
                 }
@@ -836,7 +846,7 @@ impl Definer<'_, '_> {
         item.columns
             .iter()
             .zip(&ns.columns)
-            .filter(|(_, c)| !matches!(c.what, NsWhat::Gone))
+            .filter(|(_, c)| !matches!(c.what, NsWhat::Gone { .. }))
             .map(|(name, _)| ast::TableAliasColumnDef {
                 name: ident(name),
                 data_type: None,

@@ -7,14 +7,10 @@ use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
-<<<<<<< HEAD
-use crate::func::{AdvisoryLockRow, Context, CursorRow, RestorePointRequest};
-use crate::role::acl::privilege as p;
-=======
 use crate::func::{
     Activity, AdvisoryLockRow, Context, CursorRow, RestorePointRequest, StatementRow,
 };
->>>>>>> 659490c (sql, logstead: pg_stat_activity of all sessions, pg_stat_statements, a log of slow statements, logs in JSON)
+use crate::role::acl::privilege as p;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;

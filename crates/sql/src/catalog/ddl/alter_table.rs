@@ -551,7 +551,7 @@ fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     Ok(print::normal(&expr))
 }
 
-async fn rename_column(
+pub(super) async fn rename_column(
     old: &str,
     new: &str,
     table: &Arc<Relation>,

@@ -1,7 +1,6 @@
 //! ALTER VIEW, and ALTER TABLE where it names a view.
 
-use super::alter_table::{position_of, system_relation, wrong_kind};
-use super::columns::check_column_name;
+use super::alter_table::{position_of, rename_column, system_relation, wrong_kind};
 use super::drop::word_of;
 use super::expressions::{bound_default, default_text};
 use super::objects::{name_taken, no_relation};
@@ -76,27 +75,9 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             old_column_name,
             new_column_name,
         } => {
-            let old = fold(old_column_name);
-            let position = position_of(relation, &old).map_err(|_| {
-                SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("column \"{old}\" does not exist"),
-                )
-            })?;
-            let new = cx.name(&fold(new_column_name));
-            check_column_name(&new)?;
-            if relation.columns.iter().any(|c| !c.dropped && c.name == new) {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!(
-                        "column \"{new}\" of relation \"{}\" already exists",
-                        relation.name
-                    ),
-                ));
-            }
-            if let Some(column) = changed.columns.get_mut(position) {
-                column.name = new;
-            }
+            // Indexes of a materialized view name its columns, as a table's do.
+            return rename_column(&fold(old_column_name), &fold(new_column_name), relation, cx)
+                .await;
         }
         Op::AlterColumn { column_name, op } => {
             let position = position_of(relation, &fold(column_name))?;
