@@ -164,6 +164,13 @@ def test_a_view_gives_what_its_owner_may_read(server, roles):
         with pytest.raises(DENIED):
             reader.execute("CREATE TABLE child (id int REFERENCES account)")
         reader.execute("DROP VIEW stolen")
+        # Nor does a temporary one, which is nobody's but the session's.
+        reader.execute("CREATE TEMP VIEW stolen AS SELECT * FROM account")
+        with pytest.raises(DENIED):
+            reader.execute("SELECT * FROM stolen")
+        with pytest.raises(DENIED):
+            reader.execute("CREATE TEMP TABLE copy AS SELECT * FROM account")
+        reader.execute("DROP VIEW stolen")
 
 
 @pytest.mark.logstead_only
