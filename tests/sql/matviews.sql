@@ -65,3 +65,12 @@ DROP TABLE mv_t;
 DROP MATERIALIZED VIEW mv_renamed;
 DROP TABLE mv_t CASCADE;
 SELECT count(*) FROM pg_matviews;
+
+-- Indexes follow a column's name.
+CREATE MATERIALIZED VIEW renamed AS SELECT 1 AS a, 'X'::text AS b;
+CREATE INDEX renamed_lower ON renamed (lower(b)) WHERE b <> '';
+ALTER MATERIALIZED VIEW renamed RENAME COLUMN b TO c;
+SELECT pg_get_indexdef('renamed_lower'::regclass);
+REFRESH MATERIALIZED VIEW renamed;
+SELECT * FROM renamed WHERE lower(c) = 'x';
+DROP MATERIALIZED VIEW renamed;

@@ -153,3 +153,22 @@ ALTER TABLE v_t DROP COLUMN alpha CASCADE;
 DROP TABLE v_t CASCADE;
 DROP VIEW v_values, v_count, v_const;
 SELECT viewname FROM pg_views WHERE schemaname = 'public';
+
+-- Names given to columns in FROM stay with them when one of them is dropped.
+CREATE TABLE aliased (a int, b int, c int, d int);
+INSERT INTO aliased VALUES (1, 2, 3, 4);
+CREATE VIEW aliases AS SELECT c1, c3 FROM aliased x (c1, c2, c3);
+CREATE VIEW joined_aliases AS SELECT j1, j3 FROM (aliased x CROSS JOIN (SELECT 9 AS nine) y) j (j1, j2, j3);
+ALTER TABLE aliased DROP COLUMN b;
+ALTER TABLE aliased ADD COLUMN e int DEFAULT 5;
+SELECT * FROM aliases;
+SELECT * FROM joined_aliases;
+UPDATE aliases SET c3 = 300;
+INSERT INTO aliases VALUES (10, 30);
+SELECT * FROM aliased ORDER BY a;
+CREATE VIEW starred AS SELECT x.*, 1 AS one FROM aliased x;
+SELECT pg_get_viewdef('starred'::regclass);
+DROP TABLE aliased CASCADE;
+
+-- The time of a transaction is known when its first statement is planned.
+SELECT 'now'::timestamptz = now() AS same, 'today'::date = current_date AS today;

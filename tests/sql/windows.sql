@@ -241,3 +241,11 @@ EXPLAIN (COSTS OFF) SELECT rank() OVER (ORDER BY salary) FROM win_emp ORDER BY s
 EXPLAIN (COSTS OFF) SELECT rank() OVER (ORDER BY salary), salary FROM win_emp ORDER BY salary DESC;
 EXPLAIN (COSTS OFF) SELECT row_number() OVER (ORDER BY salary + 1) FROM win_emp WHERE dep = 'sales' LIMIT 2;
 DROP TABLE win_emp, win_copy;
+
+-- What one call looks ahead for is not forgotten for another's sake, wherever a batch ends.
+SELECT count(*) FROM (
+    SELECT g, sum(g) OVER w, lead(g, 2) OVER w AS l FROM generate_series(1, 5000) g WINDOW w AS (ORDER BY g)
+) x WHERE l IS DISTINCT FROM CASE WHEN g > 4998 THEN NULL ELSE g + 2 END;
+SELECT c, count(*) FROM (
+    SELECT count(*) OVER (ORDER BY g ROWS BETWEEN CURRENT ROW AND 3 FOLLOWING EXCLUDE TIES) AS c FROM generate_series(1, 2000) g
+) x GROUP BY c ORDER BY c;

@@ -301,6 +301,10 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             }
             Frontend::Terminate => {
                 session.end_request();
+                // What was answered before it came in the same packet is told all the same.
+                if due && send(link, session).await?.is_some() {
+                    return Ok(Goodbye);
+                }
                 link.discard();
                 return Ok(Goodbye);
             }

@@ -15,7 +15,9 @@ impl Binder<'_> {
     pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
         let mut unknown = |text: &str| {
             let text: std::sync::Arc<str> = text.into();
-            self.literals.push((text.as_ptr().addr(), value.span));
+            self.literals
+                .entry(text.as_ptr().addr())
+                .or_insert(value.span);
             Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
         };
         match &value.value {

@@ -284,7 +284,8 @@ pub(crate) struct Binder<'a> {
     /// What is done with which relations.
     pub(crate) uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
-    pub(crate) literals: Vec<(usize, sqlparser::tokenizer::Span)>,
+    pub(crate) literals: HashMap<usize, sqlparser::tokenizer::Span>,
+    lines: crate::parse::Lines,
     /// The view whose query is being bound.
     view: Option<Arc<crate::catalog::View>>,
     /// Views being bound, outermost first.
@@ -331,7 +332,8 @@ impl<'a> Binder<'a> {
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
             uses: access::Uses::default(),
-            literals: Vec::new(),
+            literals: HashMap::new(),
+            lines: crate::parse::Lines::default(),
             view: None,
             expanding: Vec::new(),
             recorded: None,
@@ -345,17 +347,13 @@ impl<'a> Binder<'a> {
 
     /// Position of a span's start, for errors.
     pub(crate) fn at(&self, span: Span) -> Option<usize> {
-        crate::parse::span_position(self.text, span)
+        (span.start.line > 0).then(|| self.lines.position_of(self.text, span.start))
     }
 
     /// Position of a string literal, else `at`.
     pub(crate) fn literal_at(&self, text: &Arc<str>, at: Option<usize>) -> Option<usize> {
         let address = text.as_ptr().addr();
-        let span = self
-            .literals
-            .iter()
-            .find(|(known, _)| *known == address)
-            .map(|(_, span)| *span);
+        let span = self.literals.get(&address).copied();
         span.and_then(|span| self.at(span)).or(at)
     }
 

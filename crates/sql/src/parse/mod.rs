@@ -31,6 +31,7 @@ pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
 };
 pub(crate) use locking::{LockingClause, locking_clause};
+pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use roles::{RoleCommand, RoleName, RoleOptions};

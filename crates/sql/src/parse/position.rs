@@ -26,6 +26,30 @@ pub fn byte_of(text: &str, at: Location) -> usize {
         .map_or(text.len(), |(i, _)| line_start + i)
 }
 
+/// Positions in one text, for who asks for many: the text is looked through once.
+#[derive(Debug, Default)]
+pub(crate) struct Lines(std::cell::OnceCell<Vec<usize>>);
+
+impl Lines {
+    /// As [`position_of`]; `text` is the same each time.
+    pub(crate) fn position_of(&self, text: &str, at: Location) -> usize {
+        let before = self.0.get_or_init(|| {
+            let mut characters = 0;
+            let mut before = vec![0];
+            before.extend(text.split_inclusive('\n').map(|line| {
+                characters += line.chars().count();
+                characters
+            }));
+            before
+        });
+        let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
+        let all = before.last().copied().unwrap_or(0);
+        let start = before.get(line).copied().unwrap_or(all);
+        start.saturating_add(column).min(all) + 1
+    }
+}
+
 /// Position in characters from 1, as error responses give it.
 pub fn position_of(text: &str, at: Location) -> usize {
     text[..byte_of(text, at)].chars().count() + 1
@@ -159,4 +183,30 @@ fn token_text(text: &str) -> Option<&str> {
         }
     };
     Some(&text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_asked_one_by_one_and_of_lines_agree() {
+        for text in ["", "a", "a\nbc\n\ndäf\r\ng", "ä\n", "\n\n"] {
+            let lines = Lines::default();
+            let (mut line, mut column) = (1, 1);
+            for c in text.chars().chain(['\0']) {
+                let at = Location { line, column };
+                assert_eq!(
+                    lines.position_of(text, at),
+                    position_of(text, at),
+                    "{text:?} {at:?}"
+                );
+                (line, column) = if c == '\n' {
+                    (line + 1, 1)
+                } else {
+                    (line, column + 1)
+                };
+            }
+        }
+    }
 }

@@ -45,14 +45,43 @@ pub(super) struct Frames {
 }
 
 /// How much of what follows a row has to be known for it to be computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Lookahead {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lookahead {
     /// So many rows.
-    Rows(usize),
+    pub(super) rows: usize,
     /// Its last peer.
-    Peers,
+    pub(super) peers: bool,
     /// Everything.
-    Partition,
+    pub(super) partition: bool,
+}
+
+impl Lookahead {
+    pub(super) const PEERS: Lookahead = Lookahead {
+        rows: 0,
+        peers: true,
+        partition: false,
+    };
+    pub(super) const PARTITION: Lookahead = Lookahead {
+        rows: 0,
+        peers: false,
+        partition: true,
+    };
+
+    pub(super) fn rows(rows: i64) -> Lookahead {
+        Lookahead {
+            rows: usize::try_from(rows.max(0)).unwrap_or(usize::MAX),
+            ..Lookahead::default()
+        }
+    }
+
+    /// What has to be known for both.
+    pub(super) fn and(self, other: Lookahead) -> Lookahead {
+        Lookahead {
+            rows: self.rows.max(other.rows),
+            peers: self.peers || other.peers,
+            partition: self.partition || other.partition,
+        }
+    }
 }
 
 impl Frames {
@@ -90,18 +119,16 @@ impl Frames {
     /// What a call that looks at the frame has to know.
     pub(super) fn lookahead(&self) -> Lookahead {
         let end = match (&self.end, self.units) {
-            (Bound::Unbounded, _) => Lookahead::Partition,
-            (Bound::CurrentRow, FrameUnits::Rows) => Lookahead::Rows(0),
-            (Bound::CurrentRow, _) => Lookahead::Peers,
-            (Bound::Count(rows), FrameUnits::Rows) => {
-                Lookahead::Rows(usize::try_from((*rows).max(0)).unwrap_or(usize::MAX))
-            }
-            (Bound::Count(groups), _) if *groups <= 0 => Lookahead::Peers,
-            (Bound::Distance { before: true, .. }, _) => Lookahead::Peers,
-            (Bound::Count(_) | Bound::Distance { .. }, _) => Lookahead::Partition,
+            (Bound::Unbounded, _) => Lookahead::PARTITION,
+            (Bound::CurrentRow, FrameUnits::Rows) => Lookahead::default(),
+            (Bound::CurrentRow, _) => Lookahead::PEERS,
+            (Bound::Count(rows), FrameUnits::Rows) => Lookahead::rows(*rows),
+            (Bound::Count(groups), _) if *groups <= 0 => Lookahead::PEERS,
+            (Bound::Distance { before: true, .. }, _) => Lookahead::PEERS,
+            (Bound::Count(_) | Bound::Distance { .. }, _) => Lookahead::PARTITION,
         };
         match self.exclude {
-            FrameExclusion::Group | FrameExclusion::Ties => end.max(Lookahead::Peers),
+            FrameExclusion::Group | FrameExclusion::Ties => end.and(Lookahead::PEERS),
             FrameExclusion::NoOthers | FrameExclusion::CurrentRow => end,
         }
     }

@@ -78,7 +78,7 @@ impl WindowState {
             keys: Keys::of(window),
             frames: None,
             offsets: Evaluation::default(),
-            lookahead: Lookahead::Partition,
+            lookahead: Lookahead::PARTITION,
             rows: Partition::default(),
             at: 0,
             group: 0,
@@ -170,12 +170,14 @@ impl WindowState {
         if at >= self.rows.len() {
             return false;
         }
-        self.rows.complete
-            || match self.lookahead {
-                Lookahead::Rows(rows) => self.rows.len() - at > rows,
-                Lookahead::Peers => self.rows.group_start(self.rows.groups() - 1) > at,
-                Lookahead::Partition => false,
-            }
+        let Lookahead {
+            rows,
+            peers,
+            partition,
+        } = self.lookahead;
+        let has_rows = self.rows.len() - at > rows;
+        let has_peers = || !peers || self.rows.group_start(self.rows.groups() - 1) > at;
+        self.rows.complete || !partition && has_rows && has_peers()
     }
 
     /// Fails when too much is held.
@@ -343,14 +345,15 @@ fn lookahead(window: &Window, frames: &Frames) -> Lookahead {
     let one = |call: &WindowCall| match call.function {
         WindowFunction::Aggregate(_) => frames.lookahead(),
         WindowFunction::Own(own) => match own.kind {
-            WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => Lookahead::Rows(0),
-            WindowKind::PercentRank | WindowKind::CumeDist | WindowKind::Ntile => {
-                Lookahead::Partition
+            WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {
+                Lookahead::default()
             }
-            WindowKind::Lag | WindowKind::Lead => match distance(call, own.kind) {
-                Some(rows) => Lookahead::Rows(usize::try_from(rows.max(0)).unwrap_or(usize::MAX)),
-                None => Lookahead::Partition,
-            },
+            WindowKind::PercentRank | WindowKind::CumeDist | WindowKind::Ntile => {
+                Lookahead::PARTITION
+            }
+            WindowKind::Lag | WindowKind::Lead => {
+                distance(call, own.kind).map_or(Lookahead::PARTITION, Lookahead::rows)
+            }
             WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
                 frames.lookahead()
             }
@@ -360,8 +363,7 @@ fn lookahead(window: &Window, frames: &Frames) -> Lookahead {
         .calls
         .iter()
         .map(one)
-        .max()
-        .unwrap_or(Lookahead::Rows(0))
+        .fold(Lookahead::default(), Lookahead::and)
 }
 
 /// How many rows after its own a call of lag or lead looks at, if that is the same for all rows.
