@@ -65,3 +65,8 @@ SELECT id FROM sel_a WHERE d = '2024-01-01' ORDER BY id;
 SELECT id FROM sel_a WHERE d > '2023-12-31' AND x > 0 ORDER BY d, id;
 SELECT a.grp, (a.n + 1) * 2 AS v FROM sel_a a WHERE a.n IS NOT NULL ORDER BY v, a.grp NULLS FIRST;
 DROP TABLE sel_a;
+-- Locking clauses lock nothing without FROM.
+SELECT 1 AS one FOR UPDATE;
+SELECT 2 FOR SHARE NOWAIT;
+SELECT 3 AS three WHERE true FOR NO KEY UPDATE SKIP LOCKED;
+SELECT (SELECT 4 FOR UPDATE) AS four;

@@ -34,6 +34,16 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     };
     let mut end = at + spelling.len();
     let lists = is_word(tokens.get(end), "of");
+    if !lists && is_without_from(tokens, at.saturating_sub(1)) {
+        // Nothing is locked; the grammar would take FOR for a name.
+        if is_word(tokens.get(end), "nowait") {
+            end += 1;
+        } else if words(tokens, end, &["skip", "locked"]) {
+            end += 2;
+        }
+        tokens.drain(at.saturating_sub(1)..end.min(tokens.len()));
+        return;
+    }
     if !lists && *surplus == 0 {
         return;
     }
@@ -90,6 +100,24 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     }
     let end = end.min(tokens.len());
     tokens.splice(at..end, clause);
+}
+
+/// Does the SELECT that a clause at `at` belongs to have no FROM?
+fn is_without_from(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let mut depth = 0_usize;
+    for token in tokens.get(..at).unwrap_or_default().iter().rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            // The clause stands alone in its parentheses, or belongs to what they hold.
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            _ if depth > 0 => {}
+            _ if is_word(Some(token), "from") || is_word(Some(token), "values") => return false,
+            _ if is_word(Some(token), "select") => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// What a locking clause says.

@@ -20,6 +20,7 @@ mod position;
 mod rewrite;
 mod roles;
 mod sequence_options;
+mod set_schema;
 mod views;
 mod windows;
 
@@ -35,6 +36,7 @@ pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use roles::{RoleCommand, RoleName, RoleOptions};
+pub(crate) use set_schema::schema_of;
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 

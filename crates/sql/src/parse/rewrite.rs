@@ -115,6 +115,7 @@ pub(super) fn rewrite(
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
+    super::set_schema::rewrite(&mut tokens);
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
         set_columns: super::constraints::take_set_columns(&mut tokens)?,

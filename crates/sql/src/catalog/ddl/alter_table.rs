@@ -56,6 +56,16 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
         }
         return Err(no_relation(&alter.name));
     };
+    let moves = alter
+        .operations
+        .iter()
+        .any(|o| super::set_schema::target(o).is_some());
+    let is_table_or_view = |r: &Arc<Relation>| r.has_rows() || r.view().is_some();
+    if moves && !catalog.relations.get(&oid).is_some_and(is_table_or_view) {
+        return Err(SqlError::unsupported(
+            "SET SCHEMA of what is no table and no view",
+        ));
+    }
     let Some(relation) = catalog.relations.get(&oid) else {
         return match alter.operations.as_slice() {
             [
@@ -133,6 +143,9 @@ pub(super) fn system_relation(name: &str) -> SqlError {
 }
 
 async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    if let Some(schema) = super::set_schema::target(operation) {
+        return super::set_schema::execute(table, schema, cx).await;
+    }
     match operation {
         Op::AddColumn {
             if_not_exists,

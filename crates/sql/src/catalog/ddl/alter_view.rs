@@ -59,6 +59,9 @@ pub(super) async fn as_table(oid: Oid, operations: &[Op], cx: &mut DdlContext<'_
 }
 
 async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
+    if let Some(schema) = super::set_schema::target(operation) {
+        return super::set_schema::execute(relation, schema, cx).await;
+    }
     let mut changed = Relation::clone(relation);
     match operation {
         Op::RenameTable {

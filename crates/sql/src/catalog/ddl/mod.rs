@@ -32,6 +32,7 @@ mod rewrite;
 mod rights;
 pub(crate) mod roles;
 mod sequence;
+mod set_schema;
 mod state;
 mod temporary;
 mod using_index;
