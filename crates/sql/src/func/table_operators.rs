@@ -450,4 +450,6 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(3965, "->>", JSON, INT4, TEXT, 3950, 0, 0),
     o(3966, "#>", JSON, TEXT_ARRAY, JSON, 3951, 0, 0),
     o(3967, "#>>", JSON, TEXT_ARRAY, TEXT, 3953, 0, 0),
+    o(4012, "@?", JSONB, JSONPATH, BOOL, 4010, 0, 0),
+    o(4013, "@@", JSONB, JSONPATH, BOOL, 4011, 0, 0),
 ];

@@ -91,6 +91,15 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }
             Datum::Jsonb(json::Jsonb::parse(text(rest)?)?)
         }
+        oid::JSONPATH => {
+            let (version, rest) = b.split_first().ok_or_else(too_short)?;
+            if *version != JSONB_VERSION {
+                return Err(SqlError::internal(format!(
+                    "unsupported jsonpath version number: {version}"
+                )));
+            }
+            Datum::text(json::path::print(&json::path::parse(text(rest)?)?))
+        }
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
         oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
         oid::OID
@@ -354,6 +363,10 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Char(v) => out.push(*v),
+        Datum::Text(v) if ty.oid == oid::JSONPATH => {
+            out.push(JSONB_VERSION);
+            out.extend_from_slice(v.as_bytes());
+        }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
         Datum::Bytea(v) => out.extend_from_slice(v),
         Datum::Uuid(v) => out.extend_from_slice(&**v),

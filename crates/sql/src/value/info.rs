@@ -175,6 +175,8 @@ pub static TYPES: &[TypeInfo] = &[
     t(2951, "_uuid", -1, false, 'b', 'A', false, 0, 2950, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(3802, "jsonb", -1, false, 'b', 'U', false, 3807, 0, 'i', 'x', ["jsonb_in", "jsonb_out", "jsonb_recv", "jsonb_send", "", ""]),
     t(3807, "_jsonb", -1, false, 'b', 'A', false, 0, 3802, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(4072, "jsonpath", -1, false, 'b', 'U', false, 4073, 0, 'i', 'x', ["jsonpath_in", "jsonpath_out", "jsonpath_recv", "jsonpath_send", "", ""]),
+    t(4073, "_jsonpath", -1, false, 'b', 'A', false, 0, 4072, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4089, "regnamespace", 4, true, 'b', 'N', false, 4090, 0, 'i', 'p', ["regnamespacein", "regnamespaceout", "regnamespacerecv", "regnamespacesend", "", ""]),
     t(4090, "_regnamespace", -1, false, 'b', 'A', false, 0, 4089, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4096, "regrole", 4, true, 'b', 'N', false, 4097, 0, 'i', 'p', ["regrolein", "regroleout", "regrolerecv", "regrolesend", "", ""]),

@@ -345,6 +345,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             json::text::parse(text, false)?;
             Datum::text(text)
         }
+        oid::JSONPATH => Datum::text(json::path::print(&json::path::parse(text)?)),
         oid::JSONB => Datum::Jsonb(json::Jsonb::parse(text)?),
         oid::FLOAT8 => Datum::Float8(float(text, "double precision")?),
         oid::FLOAT4 => {

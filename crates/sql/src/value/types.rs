@@ -58,6 +58,8 @@ pub mod oid {
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
     pub const JSONB: Oid = 3802;
+    pub const JSONPATH: Oid = 4072;
+    pub const JSONPATH_ARRAY: Oid = 4073;
     pub const JSONB_ARRAY: Oid = 3807;
     pub const BOOL_ARRAY: Oid = 1000;
     pub const BYTEA_ARRAY: Oid = 1001;

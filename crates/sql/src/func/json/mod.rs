@@ -10,5 +10,6 @@ mod change;
 mod expand;
 mod make;
 mod node;
+mod path;
 mod populate;
 pub(super) mod table;

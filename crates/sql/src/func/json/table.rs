@@ -1,6 +1,6 @@
 //! Rows of the registry: functions of json and jsonb. Numbers are PostgreSQL's.
 
-use super::{access, cast, change, expand, make, populate};
+use super::{access, cast, change, expand, make, path, populate};
 use crate::func::Volatility::{self, Immutable, Stable};
 use crate::func::numbers::compared;
 use crate::func::{Body, Function};
@@ -123,4 +123,21 @@ pub(in crate::func) static FUNCTIONS: &[Function] = &[
     f(4041, "jsonb_le", &[JSONB, JSONB], None, BOOL, true, Immutable, Body::Pure(compared!(is_le))),
     f(4042, "jsonb_ge", &[JSONB, JSONB], None, BOOL, true, Immutable, Body::Pure(compared!(is_ge))),
     f(4043, "jsonb_eq", &[JSONB, JSONB], None, BOOL, true, Immutable, Body::Pure(compared!(is_eq))),
+    f(4005, "jsonb_path_exists", &[JSONB, JSONPATH], None, BOOL, true, Immutable, Body::Pure(path::exists)),
+    f(4005, "jsonb_path_exists", &[JSONB, JSONPATH, JSONB], None, BOOL, true, Immutable, Body::Pure(path::exists)),
+    f(4005, "jsonb_path_exists", &[JSONB, JSONPATH, JSONB, BOOL], None, BOOL, true, Immutable, Body::Pure(path::exists)),
+    f(4006, "jsonb_path_query", &[JSONB, JSONPATH], None, JSONB, true, Immutable, Body::Set(path::query)),
+    f(4006, "jsonb_path_query", &[JSONB, JSONPATH, JSONB], None, JSONB, true, Immutable, Body::Set(path::query)),
+    f(4006, "jsonb_path_query", &[JSONB, JSONPATH, JSONB, BOOL], None, JSONB, true, Immutable, Body::Set(path::query)),
+    f(4007, "jsonb_path_query_array", &[JSONB, JSONPATH], None, JSONB, true, Immutable, Body::Pure(path::query_array)),
+    f(4007, "jsonb_path_query_array", &[JSONB, JSONPATH, JSONB], None, JSONB, true, Immutable, Body::Pure(path::query_array)),
+    f(4007, "jsonb_path_query_array", &[JSONB, JSONPATH, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(path::query_array)),
+    f(4008, "jsonb_path_query_first", &[JSONB, JSONPATH], None, JSONB, true, Immutable, Body::Pure(path::query_first)),
+    f(4008, "jsonb_path_query_first", &[JSONB, JSONPATH, JSONB], None, JSONB, true, Immutable, Body::Pure(path::query_first)),
+    f(4008, "jsonb_path_query_first", &[JSONB, JSONPATH, JSONB, BOOL], None, JSONB, true, Immutable, Body::Pure(path::query_first)),
+    f(4009, "jsonb_path_match", &[JSONB, JSONPATH], None, BOOL, true, Immutable, Body::Pure(path::matches)),
+    f(4009, "jsonb_path_match", &[JSONB, JSONPATH, JSONB], None, BOOL, true, Immutable, Body::Pure(path::matches)),
+    f(4009, "jsonb_path_match", &[JSONB, JSONPATH, JSONB, BOOL], None, BOOL, true, Immutable, Body::Pure(path::matches)),
+    f(4010, "jsonb_path_exists_opr", &[JSONB, JSONPATH], None, BOOL, true, Immutable, Body::Pure(path::exists_silent)),
+    f(4011, "jsonb_path_match_opr", &[JSONB, JSONPATH], None, BOOL, true, Immutable, Body::Pure(path::matches_silent)),
 ];

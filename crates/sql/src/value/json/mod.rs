@@ -14,6 +14,7 @@
 //! child's and at most [`NESTING_MAX`], which bounds every recursion here. What comes from storage is checked first.
 
 mod order;
+pub mod path;
 pub mod text;
 
 use super::Numeric;
@@ -361,6 +362,17 @@ impl<'a> View<'a> {
             }
         }
         None
+    }
+
+    /// How far behind the start of `whole`, of which it is a part, it lies; 0 if it is none.
+    pub fn offset_in(self, whole: View<'_>) -> usize {
+        let (at, start) = (
+            self.payload.as_ptr() as usize,
+            whole.payload.as_ptr() as usize,
+        );
+        at.checked_sub(start)
+            .filter(|offset| *offset < whole.payload.len())
+            .unwrap_or(0)
     }
 
     /// The value on its own.
