@@ -8,6 +8,7 @@
 
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
+use logstead_sql::value::user::scoped;
 use logstead_types::WorkerId;
 use logstead_wire::access::Access;
 use std::net::TcpStream;
@@ -115,13 +116,14 @@ pub(crate) fn run(
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
             let access = Arc::clone(access);
-            tokio::task::spawn_local(async move {
+            // What a session's values mean is the session's own, whoever shares the thread.
+            tokio::task::spawn_local(scoped(async move {
                 let _count = Counted(inbox);
                 match tokio::net::TcpStream::from_std(stream) {
                     Ok(stream) => logstead_wire::serve(stream, sessions, access).await,
                     Err(error) => info!("a connection was lost at once: {error}"),
                 }
-            });
+            }));
         }
         flusher.abort();
         collector.abort();

@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
-use crate::value::{Datum, SqlType, oid, record};
+use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -64,6 +64,10 @@ impl Binder<'_> {
             && matches!(arg.ty().oid, oid::JSON | oid::JSON_ARRAY | oid::RECORD)
         {
             return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));
+        }
+        if func::takes_labels(resolved.function) {
+            let labels = enum_labels(coerced.first().map_or(0, |arg| arg.ty().oid));
+            coerced.push(labels.map_err(|e| e.at(at))?);
         }
         self.call(resolved.function, coerced, resolved.result)
     }
@@ -134,4 +138,13 @@ impl Binder<'_> {
             .push((id, Expr::Call { function, args, ty }));
         Ok(Expr::Column(id, ty))
     }
+}
+
+/// The labels of an enum in order, as a constant.
+fn enum_labels(ty: Oid) -> Result<Expr> {
+    let found = user::get(ty);
+    let labels = found.as_ref().map_or(&[][..], |t| t.labels());
+    let values: Result<Vec<Datum>> = labels.iter().map(|l| user::usable(ty, l)).collect();
+    let array = info::array_of(ty).unwrap_or(oid::ANYARRAY);
+    Ok(Expr::Const(Datum::array(ty, values?), SqlType::of(array)))
 }

@@ -49,7 +49,7 @@ pub use standalone::{
     insert_rules, plan_copy_from,
 };
 pub(crate) use typed::explicit;
-pub use types::sql_type;
+pub use types::{sql_type, types_in};
 pub use updatable::{check_option_allowed, updatable_columns};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;

@@ -166,7 +166,7 @@ fn type_word(data_type: &ast::DataType) -> String {
         return fold_ident(ident);
     }
     match super::types::base_type(ty) {
-        Ok(oid) => crate::value::info::type_name(oid).to_owned(),
+        Ok(oid) => crate::value::info::type_name(oid).into_owned(),
         Err(_) => "?column?".to_owned(),
     }
 }

@@ -2,9 +2,13 @@
 
 use super::names::name_parts;
 use crate::error::{Result, SqlError};
-use crate::value::{Oid, SqlType, info, oid};
+use crate::value::{Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, ArrayElemTypeDef, DataType as T, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    self, ArrayElemTypeDef, DataType as T, ExactNumberInfo, Spanned, TimezoneInfo, Visit, Visitor,
+};
+use sqlparser::tokenizer::Span;
+use std::ops::ControlFlow;
 
 /// The type that a type name of the grammar means, with its modifier.
 pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
@@ -138,11 +142,19 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         T::Custom(name, _) => {
             let parts = name_parts(name)?;
             let found = match parts.as_slice() {
-                [name] => custom(name),
+                [name] => custom(name).or_else(|| user::find(None, name)),
                 [schema, name] if schema == "pg_catalog" => custom(name),
+                [schema, name] => user::find(Some(schema), name),
                 _ => None,
             };
-            return found.ok_or_else(|| undefined(data_type));
+            let absent = || match parts.as_slice() {
+                [name] if is_of_postgres(name) => SqlError::unsupported(format!("type {name}")),
+                [schema, name] if schema == "pg_catalog" && is_of_postgres(name) => {
+                    SqlError::unsupported(format!("type {name}"))
+                }
+                _ => undefined(data_type),
+            };
+            return found.ok_or_else(absent);
         }
         T::JSON => oid::JSON,
         T::JSONB => oid::JSONB,
@@ -173,4 +185,90 @@ fn undefined(data_type: &ast::DataType) -> SqlError {
         SqlState::UNDEFINED_OBJECT,
         format!("type \"{name}\" does not exist"),
     )
+}
+
+/// The users' types that a query names in its casts, and where.
+pub fn types_in(query: &ast::Query) -> Vec<(Span, Oid)> {
+    struct Types(Vec<(Span, Oid)>);
+    impl Visitor for Types {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+            let mut ty = match expr {
+                ast::Expr::Cast { data_type, .. } => data_type,
+                ast::Expr::TypedString(typed) => &typed.data_type,
+                _ => return ControlFlow::Continue(()),
+            };
+            while let T::Array(
+                ArrayElemTypeDef::SquareBracket(inner, _)
+                | ArrayElemTypeDef::Qualified(inner, _)
+                | ArrayElemTypeDef::AngleBracket(inner)
+                | ArrayElemTypeDef::Parenthesis(inner),
+            ) = ty
+            {
+                ty = inner;
+            }
+            if let T::Custom(name, _) = ty
+                && let Ok(oid) = base_type(ty)
+                && user::class(oid).is_some()
+            {
+                self.0.push((name.span(), oid));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut types = Types(Vec::new());
+    let _all_visited = query.visit(&mut types);
+    types.0
+}
+
+/// Types that PostgreSQL has and this server has not.
+fn is_of_postgres(name: &str) -> bool {
+    [
+        "bit",
+        "box",
+        "cid",
+        "cidr",
+        "circle",
+        "datemultirange",
+        "daterange",
+        "inet",
+        "int4multirange",
+        "int4range",
+        "int8multirange",
+        "int8range",
+        "line",
+        "lseg",
+        "macaddr",
+        "macaddr8",
+        "money",
+        "nummultirange",
+        "numrange",
+        "path",
+        "pg_lsn",
+        "pg_snapshot",
+        "point",
+        "polygon",
+        "refcursor",
+        "regcollation",
+        "regconfig",
+        "regdictionary",
+        "regoper",
+        "regoperator",
+        "regprocedure",
+        "tid",
+        "timetz",
+        "tsmultirange",
+        "tsquery",
+        "tsrange",
+        "tstzmultirange",
+        "tstzrange",
+        "tsvector",
+        "txid_snapshot",
+        "varbit",
+        "xid8",
+        "xml",
+    ]
+    .binary_search(&name)
+    .is_ok()
 }

@@ -10,7 +10,7 @@ use super::{
     Timing, VirtualContext,
 };
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Oid, info};
+use crate::value::{Datum, Oid, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -97,8 +97,10 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "pg_get_serial_sequence" => serial_sequence(args, cx)?,
         "pg_table_is_visible" => visible(catalog, oid_arg(args, 0), &cx.session.search_path()),
         "pg_type_is_visible" => oid_arg(args, 0)
-            .and_then(info::by_oid)
-            .map_or(Datum::Null, |_| Datum::Bool(true)),
+            .filter(|oid| info::exists(*oid))
+            .map_or(Datum::Null, |oid| {
+                Datum::Bool(user::class(oid).is_none() || user::is_visible(oid))
+            }),
         "pg_function_is_visible"
         | "pg_operator_is_visible"
         | "pg_opclass_is_visible"
@@ -156,6 +158,10 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         },
         "to_regtype" => text_arg(args, 0)
             .and_then(|name| {
+                let own = user::find_text(name).filter(|_| info::by_name(name).is_none());
+                if own.is_some() {
+                    return own;
+                }
                 info::by_name(
                     name.trim()
                         .trim_start_matches("pg_catalog.")
@@ -433,7 +439,7 @@ pub(crate) fn constraint_definition(
             .join(", ")
     };
     let mut out = match &constraint.kind {
-        ConstraintKind::Check(text) => format!("CHECK ({text})"),
+        ConstraintKind::Check(text) => format!("CHECK ({})", user::shown(text)),
         ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
         ConstraintKind::Unique(index) => format!("UNIQUE ({})", keys(*index)),
         ConstraintKind::Foreign(key) => foreign_definition(catalog, path, table, key),
@@ -523,7 +529,7 @@ pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) ->
         rest = tail;
     }
     out.push_str(rest);
-    out
+    user::shown(&out)
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.

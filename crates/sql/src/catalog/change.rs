@@ -10,6 +10,7 @@ use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use crate::value::Oid;
+use crate::value::user::UserType;
 use std::sync::Arc;
 
 /// One changed object.
@@ -23,6 +24,10 @@ pub(crate) enum Change {
     PutRelation(Arc<Relation>),
     /// A table or sequence dropped, with its indexes.
     DropRelation(Oid),
+    /// A type made or replaced.
+    PutType(Arc<UserType>),
+    /// A type dropped.
+    DropType(Oid),
     /// An index made or replaced.
     PutIndex(Arc<IndexDef>),
     /// An index dropped.
@@ -50,6 +55,13 @@ impl Change {
             self,
             Change::PutRole(_) | Change::DropRole(_) | Change::Rights(PG_DATABASE, ..)
         )
+    }
+
+    /// Makes it what others see: the transaction has committed.
+    pub(crate) fn settle(&mut self) {
+        if let Change::PutType(ty) = self {
+            *ty = Arc::new(ty.settled());
+        }
     }
 
     /// Applies it.
@@ -97,6 +109,11 @@ impl Change {
                 }
                 catalog.rights.objects.remove(&(PG_CLASS, *oid));
                 catalog.remove_relation(*oid);
+            }
+            Change::PutType(ty) => Arc::make_mut(&mut catalog.types).put(Arc::clone(ty)),
+            Change::DropType(oid) => {
+                Arc::make_mut(&mut catalog.types).remove(*oid);
+                forget_comments(catalog, *oid);
             }
             Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes
                 .iter_mut()

@@ -29,6 +29,14 @@ impl Constraint {
         }
     }
 
+    /// The condition, if it is a CHECK.
+    pub fn check(&self) -> Option<&str> {
+        match &self.kind {
+            ConstraintKind::Check(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The foreign key, if it is one.
     pub fn foreign(&self) -> Option<&ForeignKey> {
         match &self.kind {

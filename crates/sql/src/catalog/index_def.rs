@@ -5,7 +5,7 @@
 
 use super::text::{columns_in, quote_ident, quote_literal};
 use super::{Relation, print};
-use crate::value::{Oid, SqlType, oid};
+use crate::value::{Oid, SqlType, oid, user};
 use logstead_types::IndexId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ impl IndexColumn {
                 let shown = if pretty {
                     print::pretty(text)
                 } else {
-                    text.clone()
+                    user::shown(text)
                 };
                 if is_call(text) {
                     shown
@@ -134,6 +134,15 @@ fn is_call(text: &str) -> bool {
 }
 
 impl IndexDef {
+    /// All that is kept as text: expressions and the predicate.
+    pub fn texts(&self) -> Vec<&str> {
+        let keys = self.columns.iter().filter_map(|c| match &c.key {
+            IndexKey::Expression { text, .. } => Some(&**text),
+            IndexKey::Column(_) => None,
+        });
+        keys.chain(self.predicate.as_deref()).collect()
+    }
+
     /// Does every statement find at most one row with a key?
     pub fn holds_keys_once(&self) -> bool {
         self.unique && !self.deferrable
@@ -219,7 +228,7 @@ impl IndexDef {
             let shown = if pretty {
                 print::pretty(predicate)
             } else {
-                predicate.clone()
+                user::shown(predicate)
             };
             let _ = write!(out, " WHERE {shown}");
         }

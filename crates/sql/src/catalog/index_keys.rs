@@ -17,7 +17,7 @@ use crate::exec::{self, EvalContext, StoredColumn};
 use crate::expr::Expr;
 use crate::func::{Context, Volatility};
 use crate::plan::{PlanContext, walk};
-use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io, user};
 use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
 use logstead_types::SqlState;
 use std::any::Any;
@@ -60,17 +60,14 @@ pub(crate) fn bind(
 /// As [`bind`], outside of any session.
 fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> Result<BoundIndex> {
     let rows_of = |_: &Relation| 1_000.0;
-    bind(
-        relation,
-        index,
-        &PlanContext {
-            catalog,
-            search_path: &[],
-            param_types: &[],
-            session: &Unchanging,
-            rows_of: &rows_of,
-        },
-    )
+    let cx = PlanContext {
+        catalog,
+        search_path: &[],
+        param_types: &[],
+        session: &Unchanging,
+        rows_of: &rows_of,
+    };
+    user::with(&catalog.types, || bind(relation, index, &cx))
 }
 
 /// Whether an expression has the same value whenever it is computed over the same row.

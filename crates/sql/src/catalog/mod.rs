@@ -27,6 +27,7 @@ mod stored;
 mod stored_indexes;
 mod stored_rights;
 mod stored_roles;
+mod stored_types;
 mod temporary;
 pub mod text;
 mod view;
@@ -47,6 +48,7 @@ pub use view::{View, ViewSource};
 use crate::error::Result;
 use crate::func::Context;
 use crate::role::Roles;
+use crate::value::user::UserTypes;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
@@ -77,6 +79,8 @@ pub struct Catalog {
     pub index_tables: HashMap<Oid, Oid>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
     pub referencing: HashMap<Oid, Vec<Oid>>,
+    /// Types that users have made.
+    pub types: Arc<UserTypes>,
     /// All roles of the server.
     pub roles: Arc<Roles>,
     /// Owners and privileges.
@@ -310,6 +314,7 @@ impl Catalog {
             names: HashMap::new(),
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
+            types: Arc::default(),
             roles: Arc::default(),
             rights: rights::RightsBook::default(),
             past: None,

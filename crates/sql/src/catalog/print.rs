@@ -4,7 +4,7 @@
 
 use super::text::{fold, quote_ident, quote_literal};
 use crate::parse::{EXCLUSIONS, carried};
-use crate::value::format_type;
+use crate::value::{format_type, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.
@@ -38,7 +38,7 @@ pub(crate) fn normal(expr: &Expr) -> String {
 pub(crate) fn pretty(stored: &str) -> String {
     match crate::parse::parse_expr(stored) {
         Ok(expr) => Printer::alone(true).print(&expr, Parent::Free),
-        Err(_) => stored.to_owned(),
+        Err(_) => user::shown(stored),
     }
 }
 

@@ -7,7 +7,7 @@
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
 use super::change::Change;
-use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE};
+use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE};
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -15,10 +15,11 @@ use super::stored::{
 };
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
+use super::stored_types;
 use super::{Catalog, Schema};
 use crate::error::Result;
 use crate::role::Roles;
-use crate::value::Oid;
+use crate::value::{Oid, user};
 use logstead_engine::RowRef;
 use logstead_types::{Rid, TableId};
 use std::collections::{HashMap, HashSet};
@@ -124,6 +125,13 @@ impl Rows {
             let Some(catalog) = catalogs.get_mut(&row.key.database) else {
                 continue;
             };
+            if stored_types::is_type(row) {
+                let mut ty = stored_types::decode(row)?;
+                let schema = catalog.schemas.get(&ty.schema);
+                ty.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                Change::PutType(Arc::new(ty)).apply(catalog);
+                continue;
+            }
             match stored::decode_relation(row)? {
                 StoredRelation::Relation(mut relation, options) => {
                     let schema = catalog.schemas.get(&relation.schema);
@@ -160,6 +168,13 @@ impl Rows {
                             .entry(row.key.database)
                             .or_insert_with(|| constraints_of(catalog))
                             .contains(&object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_TYPE
+                        && user::class(object).is_some()
+                        && catalog.types.get(object).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }

@@ -25,7 +25,7 @@ use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
-use crate::value::Oid;
+use crate::value::{FIRST_USER_OID, Oid};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
     FlushOutcome, HomeUsage, Isolation, KeyExtractor, RecoveryReport, RestorePoint, RestoredIndex,
@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 /// First OID of user objects; numbers below belong to the system catalog.
-const FIRST_OID: Oid = 16_384;
+const FIRST_OID: Oid = FIRST_USER_OID;
 /// OIDs reserved by one log record.
 const OID_BATCH: u32 = 1_024;
 /// Attempts of a small transaction that finds its lane full.
@@ -400,6 +400,19 @@ impl CatalogStore {
         let oid = oids.next;
         oids.next += 1;
         Ok((oid, oids.csn))
+    }
+
+    /// A new OID for a type and, the next, for the array over it; its lowest three bits say what kind of type it is.
+    pub(crate) fn new_type_oid(&self, worker: &Worker, kind: Oid) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        loop {
+            let oid = oids.next + (kind.wrapping_sub(oids.next) & 7);
+            if oid + 2 <= oids.limit {
+                oids.next = oid + 2;
+                return Ok((oid, oids.csn));
+            }
+            self.reserve(worker, &mut oids)?;
+        }
     }
 
     fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {

@@ -9,6 +9,7 @@ mod cast;
 mod datetime;
 mod digests;
 mod encodings;
+mod enums;
 mod format;
 mod json;
 mod keywords;
@@ -30,6 +31,7 @@ mod window;
 
 pub use aggregate::AGGREGATES;
 pub use cast::{apply_cast, find_cast};
+pub use enums::takes_labels;
 pub use patterns::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{

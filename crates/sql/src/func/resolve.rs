@@ -7,7 +7,7 @@ use super::registry::{self, Operator};
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
 use crate::value::info::{self, by_oid, format_type_bare};
-use crate::value::{Oid, SqlType, oid};
+use crate::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// A function chosen for a call.
@@ -72,6 +72,7 @@ fn is_polymorphic(t: Oid) -> bool {
         oid::ANYELEMENT
             | oid::ANYARRAY
             | oid::ANYNONARRAY
+            | oid::ANYENUM
             | oid::ANYCOMPATIBLE
             | oid::ANYCOMPATIBLEARRAY
             | oid::ANYCOMPATIBLENONARRAY
@@ -92,6 +93,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
         return match to {
             oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => array,
             oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !array,
+            oid::ANYENUM => user::is_enum(from),
             _ => true,
         };
     }
@@ -119,6 +121,9 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
         .filter(|(_, i)| **i != oid::UNKNOWN)
         .map(|(d, i)| (*d, *i))
         .collect();
+    if declared.contains(&oid::ANYENUM) && known.is_empty() {
+        return false;
+    }
     let element = |d: Oid, i: Oid| {
         if is_array_poly(d) {
             info::element_of(i).unwrap_or(0)
@@ -126,14 +131,19 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
             i
         }
     };
-    let family = |members: [Oid; 3]| -> Vec<SqlType> {
+    let family = |members: &[Oid]| -> Vec<SqlType> {
         let of = known
             .iter()
             .filter(|(d, i)| members.contains(d) && *i != oid::ANYARRAY);
         of.map(|(d, i)| SqlType::of(element(*d, *i))).collect()
     };
-    let same = family([oid::ANYELEMENT, oid::ANYARRAY, oid::ANYNONARRAY]);
-    let common = family([
+    let same = family(&[
+        oid::ANYELEMENT,
+        oid::ANYARRAY,
+        oid::ANYNONARRAY,
+        oid::ANYENUM,
+    ]);
+    let common = family(&[
         oid::ANYCOMPATIBLE,
         oid::ANYCOMPATIBLEARRAY,
         oid::ANYCOMPATIBLENONARRAY,
@@ -262,7 +272,7 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
     for (d, i) in declared.iter().zip(input) {
         let unknown = i.oid == oid::UNKNOWN;
         match *d {
-            oid::ANYELEMENT | oid::ANYNONARRAY => {
+            oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => {
                 any = true;
                 if !unknown && *element.get_or_insert(i.oid) != i.oid {
                     return Err(
@@ -315,7 +325,7 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
     let array = |e: Option<Oid>| e.and_then(info::array_of);
     let bind = |d: Oid, actual: Option<&SqlType>| -> SqlType {
         let ty = match d {
-            oid::ANYELEMENT | oid::ANYNONARRAY => element.unwrap_or(oid::TEXT),
+            oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => element.unwrap_or(oid::TEXT),
             // A vector stays what it is: it has no array type of its own kind.
             oid::ANYARRAY => match actual {
                 Some(a) if a.oid != oid::UNKNOWN => a.oid,

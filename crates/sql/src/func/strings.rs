@@ -61,6 +61,7 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
         Datum::Uuid(_) => oid::UUID,
         Datum::Interval(_) => oid::INTERVAL,
         Datum::Jsonb(_) => oid::JSONB,
+        Datum::Enum(v) => v.ty,
         // Only vectors count from 0 by themselves.
         Datum::Array(a) if a.lower == 0 && a.element == oid::INT2 => oid::INT2VECTOR,
         Datum::Array(a) if a.lower == 0 && a.element == oid::OID => oid::OIDVECTOR,

@@ -6,7 +6,7 @@ use super::Volatility::{self, Immutable, Stable, Volatile};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
-    Body, Function, arrays, datetime, encodings, format, keywords, math, numbers, patterns,
+    Body, Function, arrays, datetime, encodings, enums, format, keywords, math, numbers, patterns,
     quoting, series, strings, system,
 };
 use crate::value::oid::*;
@@ -139,6 +139,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1608, "degrees", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::degrees)),
     f(1973, "div", &[NUMERIC, NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::div)),
     f(1946, "encode", &[BYTEA, TEXT], None, TEXT, true, Immutable, Body::Pure(encodings::encode)),
+    f(3528, "enum_first", &[ANYENUM], None, ANYENUM, false, Stable, Body::Pure(enums::first)),
+    f(3529, "enum_last", &[ANYENUM], None, ANYENUM, false, Stable, Body::Pure(enums::last)),
+    f(3530, "enum_range", &[ANYENUM, ANYENUM], None, ANYARRAY, false, Stable, Body::Pure(enums::range)),
+    f(3531, "enum_range", &[ANYENUM], None, ANYARRAY, false, Stable, Body::Pure(enums::range)),
     f(1347, "exp", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::exp)),
     f(1732, "exp", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::exp)),
     f(6199, "extract", &[TEXT, DATE], None, NUMERIC, true, Immutable, Body::Context(datetime::extract)),

@@ -125,7 +125,7 @@ impl Words<'_> {
         Ok(all)
     }
 
-    fn object(&mut self) -> Result<ObjectName> {
+    pub(super) fn object(&mut self) -> Result<ObjectName> {
         let mut parts = Vec::new();
         loop {
             // Folded already.

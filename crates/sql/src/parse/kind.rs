@@ -1,8 +1,10 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
+use super::extensions::ExtensionCommand;
 use super::grants::RightsCommand;
 use super::roles::RoleCommand;
+use super::types::TypeCommand;
 use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
 
@@ -21,6 +23,10 @@ pub enum StatementKind {
     Role(Box<RoleCommand>),
     /// GRANT and REVOKE of privileges, owners: the catalog. The statement is a placeholder.
     Rights(Box<RightsCommand>),
+    /// CREATE, ALTER and DROP of types: the catalog. The statement is a placeholder.
+    Type(Box<TypeCommand>),
+    /// CREATE and DROP EXTENSION: the catalog. The statement is a placeholder.
+    Extension(Box<ExtensionCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.
     AlterConstraint(Box<AlterConstraint>),
     /// Views, which it lacks in part: the catalog. The statement is a placeholder.

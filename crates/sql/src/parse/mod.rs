@@ -10,6 +10,7 @@ mod comment;
 pub(crate) mod constraints;
 mod create_as;
 mod cursor;
+mod extensions;
 mod generated;
 mod grants;
 mod grouping;
@@ -21,10 +22,12 @@ mod rewrite;
 mod roles;
 mod sequence_options;
 mod set_schema;
+mod types;
 mod views;
 mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
+pub use extensions::ExtensionCommand;
 pub(crate) use generated::drops_expression;
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub(crate) use grouping::GroupingWord;
@@ -37,6 +40,7 @@ pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use roles::{RoleCommand, RoleName, RoleOptions};
 pub(crate) use set_schema::schema_of;
+pub use types::TypeCommand;
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 

@@ -44,6 +44,12 @@ pub(super) fn without_grammar(
         let kind = StatementKind::Rights(Box::new(command));
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::extensions::extensions(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
+    if let Some(kind) = super::types::types(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     let command = if is_word(tokens.first(), "reindex") {
         super::index_commands::reindex(text, tokens)?
     } else if words(tokens, 0, &["alter", "index"]) {

@@ -162,6 +162,7 @@ impl Session {
                 format!("cursor \"{}\" already exists", request.portal),
             ));
         }
+        self.see_types_of(&promise.param_types)?;
         let mut params = SmallVec::with_capacity(request.values.len());
         for (i, (bytes, ty)) in request.values.iter().zip(&promise.param_types).enumerate() {
             let binary = match request.formats {
@@ -181,6 +182,14 @@ impl Session {
                 state: PortalState::Ready,
             },
         );
+        Ok(())
+    }
+
+    /// Has values of users' types read as they are now.
+    pub(super) fn see_types_of(&mut self, types: &[SqlType]) -> Result<()> {
+        if types.iter().any(|ty| value::user::class(ty.oid).is_some()) {
+            self.catalog()?;
+        }
         Ok(())
     }
 

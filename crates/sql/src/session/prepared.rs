@@ -153,6 +153,7 @@ impl Session {
         arguments: &[ast::Expr],
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
+        self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {
             values.push(self.argument(argument, *ty)?);

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
 use crate::func::Context;
 use crate::plan::Command;
-use crate::value::Datum;
+use crate::value::{Datum, user};
 use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
 use logstead_types::SqlState;
 use std::fmt;
@@ -220,6 +220,7 @@ impl Session {
         let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
+        user::enter(&plan.catalog.types);
         if first {
             self.begin_run().await?;
         }
@@ -289,6 +290,7 @@ impl Session {
         let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(catalog));
+        user::enter(&catalog.types);
         open.txn.depends_on(catalog.csn);
         let mut cx = ExecContext {
             txn: &mut open.txn,

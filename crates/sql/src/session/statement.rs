@@ -9,7 +9,7 @@ use crate::exec;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{self, Command, OutputColumn, PlanContext};
 use crate::settings::Scans;
-use crate::value::{Oid, SqlType};
+use crate::value::{Oid, SqlType, user};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
 use std::cell::{Cell, RefCell};
@@ -252,6 +252,8 @@ impl Session {
         catalog: &Arc<Catalog>,
     ) -> Result<plan::Planned> {
         self.context.catalog.replace(Arc::clone(catalog));
+        user::enter(&catalog.types);
+        user::search(path);
         let engine = &self.worker.instance.engine;
         let rows_of = |relation: &Relation| {
             catalog

@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::ri::{Events, Mark};
+use crate::value::user;
 use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -149,7 +150,9 @@ impl Session {
         if self.open.is_none() && !self.follows_as_of() {
             return Err(SqlError::internal("the past is not open"));
         }
+        user::search(&self.context.settings.borrow().typed().search_path);
         if let Some(reading) = self.reading() {
+            user::enter(&reading.catalog.types);
             return Ok(Arc::clone(&reading.catalog));
         }
         let store = &self.worker.instance.store;
@@ -171,6 +174,7 @@ impl Session {
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
         let synchronous = self.context.synchronous.get();
         self.owed.merge(&Awaits::of(catalog.csn), synchronous);
+        user::enter(&catalog.types);
         Ok(catalog)
     }
 

@@ -84,6 +84,8 @@ impl Session {
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
             | StatementKind::Rights(_)
+            | StatementKind::Type(_)
+            | StatementKind::Extension(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -133,6 +135,8 @@ impl Session {
                 StatementKind::Index(command) => command.tag(),
                 StatementKind::View(command) => command.tag(),
                 StatementKind::Role(command) => command.tag(),
+                StatementKind::Type(command) => command.tag(),
+                StatementKind::Extension(command) => command.tag(),
                 StatementKind::AlterConstraint(_) => "ALTER TABLE",
                 StatementKind::CommentOn(_) => "COMMENT",
                 _ => "ALTER SEQUENCE",

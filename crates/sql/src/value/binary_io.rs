@@ -4,7 +4,7 @@
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, Interval, calendar, info, json};
+use super::{Array, Datum, Interval, calendar, info, json, user};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -144,6 +144,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }))
         }
         oid::NUMERIC => Datum::numeric(numeric_input(b)?),
+        _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text(b)?)?,
         _ if info::category(ty.oid) == 'A' => array_input(ty.oid, b)?,
         _ => {
             let name = info::format_type_bare(ty.oid);
@@ -380,6 +381,10 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.push(JSONB_VERSION);
             j.view().write(out);
         }
+        Datum::Enum(v) => match user::label(*v) {
+            Some(label) => out.extend_from_slice(label.as_bytes()),
+            None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
+        },
         Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out),
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);

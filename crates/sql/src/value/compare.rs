@@ -57,6 +57,7 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (Interval(x), Interval(y)) => x.span().cmp(&y.span()),
         (Jsonb(x), Jsonb(y)) => x.view().compare(y.view()),
         (Array(x), Array(y)) => compare_arrays(x, y),
+        (Enum(x), Enum(y)) => x.place.cmp(&y.place),
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -90,7 +91,8 @@ fn rank(d: &Datum) -> u8 {
         Interval(_) => 13,
         Array(_) => 14,
         Jsonb(_) => 15,
-        Null => 16,
+        Enum(_) => 16,
+        Null => 17,
     }
 }
 
@@ -145,6 +147,7 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Uuid(v) => h.write(&**v),
         Interval(v) => h.write_i128(v.span()),
         Jsonb(v) => v.view().hash_value(h),
+        Enum(v) => h.write_u64(v.place),
         Array(v) => {
             h.write_usize(v.items.len());
             for item in &v.items {

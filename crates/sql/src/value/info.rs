@@ -3,9 +3,11 @@
 //! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], [`format_type`]. Numbers and names are PostgreSQL 15's; clients depend on them.
 
 use super::types::{Oid, SqlType, oid};
+use super::user::{self, Class};
 use crate::error::{Result, SqlError};
 use foldhash::HashMap;
 use logstead_types::SqlState;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// One row of `pg_type`.
@@ -19,7 +21,7 @@ pub struct TypeInfo {
     pub len: i16,
     /// `typbyval`
     pub by_value: bool,
-    /// `typtype`: b base, p pseudo
+    /// `typtype`: b base, e enum, p pseudo
     pub kind: char,
     /// `typcategory`
     pub category: char,
@@ -173,6 +175,7 @@ pub static TYPES: &[TypeInfo] = &[
     t(2776, "anynonarray", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anynonarray_in", "anynonarray_out", "", "", "", ""]),
     t(2950, "uuid", 16, false, 'b', 'U', false, 2951, 0, 'c', 'p', ["uuid_in", "uuid_out", "uuid_recv", "uuid_send", "", ""]),
     t(2951, "_uuid", -1, false, 'b', 'A', false, 0, 2950, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3500, "anyenum", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anyenum_in", "anyenum_out", "", "", "", ""]),
     t(3802, "jsonb", -1, false, 'b', 'U', false, 3807, 0, 'i', 'x', ["jsonb_in", "jsonb_out", "jsonb_recv", "jsonb_send", "", ""]),
     t(3807, "_jsonb", -1, false, 'b', 'A', false, 0, 3802, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4072, "jsonpath", -1, false, 'b', 'U', false, 4073, 0, 'i', 'x', ["jsonpath_in", "jsonpath_out", "jsonpath_recv", "jsonpath_send", "", ""]),
@@ -191,14 +194,42 @@ fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
     INDEX.get_or_init(|| TYPES.iter().map(|t| (t.oid, t)).collect())
 }
 
-/// The type with this OID.
+/// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array are
+/// those of the pseudo-type that stands for them.
 pub fn by_oid(oid: Oid) -> Option<&'static TypeInfo> {
-    index().get(&oid).copied()
+    match user::class(oid) {
+        None => index().get(&oid).copied(),
+        Some(Class::Enum) => Some(&ENUM),
+        Some(Class::Array) => Some(&USER_ARRAY),
+        Some(Class::Other) => None,
+    }
 }
 
+/// True if there is such a type, as the running statement sees it.
+pub fn exists(oid: Oid) -> bool {
+    match user::class(oid) {
+        None => by_oid(oid).is_some(),
+        Some(Class::Array) => user::get(oid - 1).is_some(),
+        Some(_) => user::get(oid).is_some(),
+    }
+}
+
+/// What all enums have alike.
+#[rustfmt::skip]
+pub static ENUM: TypeInfo =
+    t(3500, "anyenum", 4, true, 'e', 'E', false, 0, 0, 'i', 'p', ["enum_in", "enum_out", "enum_recv", "enum_send", "", ""]);
+
+/// What all arrays over users' types have alike.
+#[rustfmt::skip]
+pub static USER_ARRAY: TypeInfo =
+    t(2277, "_anyenum", -1, false, 'b', 'A', false, 0, 0, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]);
+
 /// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
-pub fn type_name(oid: Oid) -> &'static str {
-    by_oid(oid).map_or("???", |t| t.name)
+pub fn type_name(oid: Oid) -> Cow<'static, str> {
+    if user::class(oid).is_some() {
+        return Cow::Owned(user::name(oid));
+    }
+    Cow::Borrowed(by_oid(oid).map_or("???", |t| t.name))
 }
 
 /// Category of a type ('N' numeric, 'S' string, 'D' date/time, ...); 'X' for unknown ones.
@@ -208,6 +239,9 @@ pub fn category(oid: Oid) -> char {
 
 /// Element type of an array type (vectors included); `None` for other types.
 pub fn element_of(array: Oid) -> Option<Oid> {
+    if let Some(class) = user::class(array) {
+        return (class == Class::Array).then(|| array - 1);
+    }
     by_oid(array).filter(|t| t.category == 'A').map(|t| t.elem)
 }
 
@@ -215,6 +249,9 @@ pub fn element_of(array: Oid) -> Option<Oid> {
 pub fn array_of(element: Oid) -> Option<Oid> {
     if element == oid::RECORD {
         return None;
+    }
+    if let Some(class) = user::class(element) {
+        return (class == Class::Enum).then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }
@@ -275,6 +312,11 @@ pub fn format_type_bare(oid: Oid) -> String {
 fn format_with(ty: SqlType, given: bool) -> String {
     if ty.oid == 0 {
         return "-".to_owned();
+    }
+    match user::class(ty.oid) {
+        None => {}
+        Some(Class::Array) => return format!("{}[]", user::format(ty.oid - 1)),
+        Some(_) => return user::format(ty.oid),
     }
     let Some(info) = by_oid(ty.oid) else {
         return "???".to_owned();

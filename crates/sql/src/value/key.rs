@@ -124,6 +124,8 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Numeric(n) => numeric(n, out),
         Datum::Jsonb(j) => j.view().write_key(out),
+        // Places order labels, and never change.
+        Datum::Enum(v) => out.extend_from_slice(&v.place.to_be_bytes()),
         Datum::Array(a) => {
             let element = if a.element != 0 {
                 a.element

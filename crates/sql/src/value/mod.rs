@@ -16,13 +16,15 @@ pub mod record;
 pub mod stored;
 pub mod text_io;
 mod types;
+pub mod user;
 
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
 pub use info::{TypeInfo, format_type};
 pub use json::Jsonb;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
-pub use types::{Oid, SqlType, oid};
+pub use types::{FIRST_USER_OID, Oid, SqlType, oid};
+pub use user::EnumValue;
 
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
@@ -71,6 +73,8 @@ pub enum Datum {
     Jsonb(Jsonb),
     /// one-dimensional array (also int2vector and oidvector)
     Array(Arc<Array>),
+    /// a value of an enum
+    Enum(EnumValue),
 }
 
 /// PostgreSQL's interval: three fields that do not carry into each other.

@@ -2,14 +2,14 @@
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
 //! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; an array is element OID, lower bound,
+//! [`super::json`]; an enum's value is its label's place ([`super::user`]); an array is element OID, lower bound,
 //! count, then per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, Interval, Jsonb, binary_io, info, json};
+use super::{Array, Datum, EnumValue, Interval, Jsonb, binary_io, info, json, user};
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Numeric(n) => encode_numeric(n, out),
         Datum::Jsonb(j) => out.extend_from_slice(j.bytes()),
+        Datum::Enum(v) => out.extend_from_slice(&v.place.to_le_bytes()),
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -174,6 +175,10 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
                 micros,
             }))
         }
+        _ if user::is_enum(ty) => Datum::Enum(EnumValue {
+            ty,
+            place: u64::from_le_bytes(fixed(ty, b)?),
+        }),
         _ if info::category(ty) == 'A' || ty == oid::ANYARRAY => decode_array(ty, b)?,
         _ => {
             return Err(SqlError::internal(format!(
@@ -222,6 +227,13 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
     })))
 }
 
+fn stored_label(ty: Oid, stored: &[u8]) -> Result<Arc<str>> {
+    user::known_label(EnumValue {
+        ty,
+        place: u64::from_le_bytes(fixed(ty, stored)?),
+    })
+}
+
 /// Text output straight from the stored form; common types make no [`Datum`].
 pub fn stored_text_output(
     ty: SqlType,
@@ -243,6 +255,9 @@ pub fn stored_text_output(
             b'f'
         }),
         oid::NUMERIC => decode_numeric(stored)?.write(out),
+        _ if user::is_enum(ty.oid) => {
+            out.extend_from_slice(stored_label(ty.oid, stored)?.as_bytes())
+        }
         _ => text_io::output(&decode(ty.oid, stored)?, ty, style, out),
     }
     Ok(())
@@ -271,6 +286,9 @@ pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Re
         | oid::UUID
         | oid::CHAR => {
             out.extend_from_slice(stored);
+        }
+        _ if user::is_enum(ty.oid) => {
+            out.extend_from_slice(stored_label(ty.oid, stored)?.as_bytes())
         }
         _ => binary_io::binary_output(&decode(ty.oid, stored)?, ty, out),
     }

@@ -10,7 +10,7 @@ use array_text::{array_input, array_output};
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, datetime, info, json};
+use super::{Array, Datum, datetime, info, json, user};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use jiff::tz::TimeZone;
@@ -275,6 +275,9 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
             )),
         },
         oid::REGTYPE => {
+            if let Some(oid) = user::find_text(t).filter(|_| info::by_name(t).is_none()) {
+                return Ok(Datum::Oid(oid));
+            }
             let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
             let name = name.to_ascii_lowercase();
             let base = name
@@ -389,6 +392,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             }))
         }
         oid::VOID => Datum::Null,
+        _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text)?,
         _ => match info::element_of(ty.oid) {
             Some(element) => {
                 return array_input(
@@ -558,7 +562,7 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     match ty {
         oid::OID | oid::XID => number(out),
         _ if v == 0 => out.push(b'-'),
-        oid::REGTYPE => match info::by_oid(v) {
+        oid::REGTYPE => match info::exists(v).then_some(()) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
@@ -627,6 +631,11 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
                 hex(&v[range], out);
             }
         }
+        // A label that is not known is shown as what it is, a number.
+        Datum::Enum(v) => match user::label(*v) {
+            Some(label) => out.extend_from_slice(label.as_bytes()),
+            None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
+        },
         Datum::Array(a) if a.element == oid::RECORD => {
             super::record::record_output(a, ty, style, out);
         }

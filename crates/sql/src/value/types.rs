@@ -3,6 +3,9 @@
 /// An object identifier, PostgreSQL's numbering for built-in objects.
 pub type Oid = u32;
 
+/// First OID of user objects; numbers below belong to the system catalog.
+pub const FIRST_USER_OID: Oid = 16_384;
+
 /// A type with its modifier (length of varchar, precision and scale of numeric, ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SqlType {
@@ -53,6 +56,7 @@ pub mod oid {
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
     pub const VOID: Oid = 2278;
+    pub const ANYENUM: Oid = 3500;
     pub const UUID: Oid = 2950;
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGROLE: Oid = 4096;

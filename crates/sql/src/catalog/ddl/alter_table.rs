@@ -17,7 +17,7 @@ use crate::catalog::text::{columns_in, fold};
 use crate::catalog::{ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::plan::walk;
-use crate::value::{Datum, Oid};
+use crate::value::{Datum, Oid, user};
 use logstead_engine::TableLock;
 use logstead_types::{Csn, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op, VisitMut, VisitorMut};
@@ -561,7 +561,7 @@ fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     }
     let mut expr = crate::parse::parse_expr(text)?;
     let _ = expr.visit(&mut Renamer(old, new));
-    Ok(print::normal(&expr))
+    Ok(user::numbered(|| print::normal(&expr)))
 }
 
 pub(super) async fn rename_column(

@@ -4,15 +4,18 @@ use super::DdlContext;
 use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use crate::catalog::pg_catalog::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE, PLPGSQL,
 };
 use crate::catalog::text::fold;
 use crate::catalog::{RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::CommentOn;
-use crate::value::info;
+use crate::value::{info, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CommentObject};
+
+/// The class of extensions.
+const PG_EXTENSION: u32 = 3079;
 
 /// Runs COMMENT ON.
 pub(super) async fn execute(
@@ -157,8 +160,11 @@ fn target(
         }
         CommentObject::Type | CommentObject::Domain => {
             let (schema, plain) = calls::name_parts(name)?;
-            let built_in = schema.is_none_or(|schema| schema == "pg_catalog");
+            let built_in = schema
+                .as_deref()
+                .is_none_or(|schema| schema == "pg_catalog");
             let ty = info::by_name(&plain).filter(|_| built_in);
+            let ty = ty.or_else(|| user::find(schema.as_deref(), &plain));
             let ty = ty.ok_or_else(|| no_object("type", &plain))?;
             if *kind == CommentObject::Domain {
                 let message = format!("\"{plain}\" is not a domain");
@@ -168,7 +174,10 @@ fn target(
         }
         CommentObject::Extension => {
             let plain = calls::name_parts(name)?.1;
-            Err(no_object("extension", &plain))
+            match plain.as_str() {
+                "plpgsql" => Ok((PG_EXTENSION, PLPGSQL, 0)),
+                _ => Err(no_object("extension", &plain)),
+            }
         }
         other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
     }

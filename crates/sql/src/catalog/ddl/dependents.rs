@@ -3,10 +3,10 @@
 //! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made of. Defaults that use a sequence are `drop`'s.
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
-use super::{DdlContext, foreign};
+use super::{DdlContext, drop, foreign, types};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::value::Oid;
+use crate::value::{Oid, info};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
 use std::collections::HashSet;
@@ -20,6 +20,14 @@ pub(super) enum Object {
     Column(Oid, usize),
     /// A foreign key: its table and its OID.
     Foreign(Oid, Oid),
+    /// A user's type.
+    Type(Oid),
+    /// The default of a column by position.
+    Default(Oid, usize),
+    /// A CHECK constraint: its table and its OID.
+    Check(Oid, Oid),
+    /// An index: its table and its OID.
+    Index(Oid, Oid),
 }
 
 /// As messages name it.
@@ -46,7 +54,16 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
                 table(&oid)
             )
         }
-        Object::Foreign(oid, constraint) => {
+        Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
+        Object::Default(oid, position) => format!(
+            "default value for {}",
+            describe(catalog, path, Object::Column(oid, position))
+        ),
+        Object::Index(_, oid) => {
+            let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
+            format!("index {name}")
+        }
+        Object::Foreign(oid, constraint) | Object::Check(oid, constraint) => {
             let relation = catalog.relations.get(&oid);
             let found = relation.and_then(|r| r.constraints.iter().find(|c| c.oid == constraint));
             format!(
@@ -63,7 +80,8 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
     let (relation, column) = match object {
         Object::Relation(oid) => (oid, None),
         Object::Column(oid, position) => (oid, Some(position)),
-        Object::Foreign(..) => return Vec::new(),
+        Object::Type(oid) => return types::dependents_of(catalog, oid),
+        _ => return Vec::new(),
     };
     let mut found: Vec<(Oid, Object)> = Vec::new();
     for other in catalog.relations.values() {
@@ -108,6 +126,8 @@ pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)
     found.reverse();
     found
         .into_iter()
+        // The array over a type is nothing of its own.
+        .filter(|(object, _)| !matches!(object, Object::Type(oid) if types::is_array(*oid)))
         .filter(|(object, _)| !targets.contains(object))
         .filter_map(|(object, on)| Some((object, on?)))
         .collect()
@@ -149,8 +169,17 @@ pub(super) async fn clear(
             return Err(in_the_way(&catalog, cx.search_path, targets, what, &found));
         }
         for (object, _) in &found {
-            let (Object::Relation(oid) | Object::Column(oid, _) | Object::Foreign(oid, _)) = object;
-            cx.lock_table(*oid, TableLock::Exclusive).await?;
+            match object {
+                Object::Relation(oid)
+                | Object::Column(oid, _)
+                | Object::Foreign(oid, _)
+                | Object::Default(oid, _)
+                | Object::Check(oid, _)
+                | Object::Index(oid, _) => {
+                    cx.lock_table(*oid, TableLock::Exclusive).await?;
+                }
+                Object::Type(_) => {}
+            }
         }
         if cx.catalog()?.version == catalog.version {
             break found;
@@ -181,6 +210,22 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
             Object::Column(table, position) => {
                 super::alter_table::remove_column(*table, *position, true, cx).await?;
             }
+            Object::Default(table, position) => drop::drop_default(cx, *table, *position).await?,
+            Object::Check(table, constraint) => {
+                if let Some(table) = cx.catalog()?.relations.get(table) {
+                    let mut changed = crate::catalog::Relation::clone(table);
+                    changed.constraints.retain(|c| c.oid != *constraint);
+                    cx.update_relation(changed).await?;
+                }
+            }
+            Object::Index(table, index) => {
+                if let Some(table) = cx.catalog()?.relations.get(table).cloned()
+                    && let Some(index) = table.indexes.iter().find(|i| i.oid == *index)
+                {
+                    cx.delete_index(&table, index).await?;
+                }
+            }
+            Object::Type(oid) => types::delete(*oid, cx).await?,
         }
     }
     Ok(())

@@ -40,18 +40,6 @@ pub(super) async fn execute(
         | ObjectType::Sequence
         | ObjectType::View
         | ObjectType::MaterializedView => {}
-        ObjectType::Type => {
-            for name in names {
-                absent(
-                    &calls::name_parts(name)?.1,
-                    "type",
-                    SqlState::UNDEFINED_OBJECT,
-                    if_exists,
-                    cx,
-                )?;
-            }
-            return Ok(());
-        }
         ObjectType::Database => {
             for name in names {
                 let name = calls::name_parts(name)?.1;
@@ -449,7 +437,18 @@ pub(super) async fn drop_schemas(
             .collect();
         inside.retain(|r| !owned.contains(&r.oid));
         let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
-        let targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
+        let types: Vec<Oid> = catalog
+            .types
+            .all()
+            .into_iter()
+            .filter(|t| t.schema == schema.oid)
+            .map(|t| t.oid)
+            .collect();
+        for ty in &types {
+            cx.hold_type(*ty).await?;
+        }
+        let mut targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
+        targets.extend(types.iter().copied().map(Object::Type));
         for relation in &inside {
             if !matches!(relation.kind, RelationKind::Sequence(_)) {
                 cx.lock_table(relation.oid, TableLock::Exclusive).await?;
@@ -469,7 +468,11 @@ pub(super) async fn drop_schemas(
             found.push((*target, *target));
             for (object, on) in dependents::all(&catalog, std::slice::from_ref(target)) {
                 let goes = match object {
-                    Object::Foreign(child, _) => dropping.contains(&child),
+                    Object::Foreign(child, _)
+                    | Object::Column(child, _)
+                    | Object::Default(child, _)
+                    | Object::Check(child, _)
+                    | Object::Index(child, _) => dropping.contains(&child),
                     _ => found.iter().any(|(known, _)| *known == object),
                 };
                 if goes {
@@ -503,6 +506,9 @@ pub(super) async fn drop_schemas(
                 }
                 _ => drop_table(relation.oid, true, &dropping, cx).await?,
             }
+        }
+        for ty in types {
+            super::types::delete(ty, cx).await?;
         }
         cx.delete_schema(schema.oid).await?;
     }

@@ -10,7 +10,7 @@ use crate::exec::{self, EvalContext};
 use crate::expr::Expr;
 use crate::parse;
 use crate::plan::PlanContext;
-use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io};
+use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -43,7 +43,9 @@ pub(super) fn default_text(
         Some(Literal::String(text)) => {
             let value = text_io::input(base, &text, Some(cx.session));
             let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
-            Some(constant_text(&value, base, &OutputStyle::of(cx.session)))
+            Some(user::numbered(|| {
+                constant_text(&value, base, &OutputStyle::of(cx.session))
+            }))
         }
         Some(Literal::Negative(digits)) => {
             let whole = !digits.contains(['.', 'e', 'E']);
@@ -59,7 +61,8 @@ pub(super) fn default_text(
             let nothing = no_columns();
             let catalog = cx.catalog()?;
             written(cx, &catalog, &nothing, expr, "DEFAULT")?;
-            let text = numbered(&print::normal(&explicit(expr, &nothing, cx.session)), cx)?;
+            let text = user::numbered(|| print::normal(&explicit(expr, &nothing, cx.session)));
+            let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
             Some(match reads {
@@ -104,7 +107,7 @@ pub(super) fn stored_text(
     expr: &ast::Expr,
     what: &str,
 ) -> String {
-    let text = print::normal(&explicit(expr, relation, cx.session));
+    let text = user::numbered(|| print::normal(&explicit(expr, relation, cx.session)));
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text

@@ -19,6 +19,7 @@ mod create_table;
 mod dependents;
 mod drop;
 mod expressions;
+mod extensions;
 mod foreign;
 mod generated;
 mod grant;
@@ -35,6 +36,7 @@ mod sequence;
 mod set_schema;
 mod state;
 mod temporary;
+mod types;
 mod using_index;
 mod view;
 
@@ -114,6 +116,14 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Role(command) = &parsed.kind {
         roles::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Extension(command) = &parsed.kind {
+        extensions::execute(command, cx)?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Type(command) = &parsed.kind {
+        types::execute(command, cx).await?;
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::Index(command) = &parsed.kind {

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, i
 use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
 use crate::role::acl::AclKind;
-use crate::value::Oid;
+use crate::value::{Oid, user};
 use logstead_engine::{Index, Row, RowBuilder, ScanCursor, Table, TableLock, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use sqlparser::ast::ObjectName;
@@ -31,6 +31,7 @@ impl DdlContext<'_> {
         self.txn.depends_on(catalog.csn);
         // What DDL looks at is more than the rows that it reads.
         self.txn.depends_on_everything();
+        user::enter(&catalog.types);
         Ok(catalog)
     }
 
@@ -404,6 +405,8 @@ impl DdlContext<'_> {
 
     /// Stores a new table or sequence. It belongs to who makes it.
     pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        super::types::refuse_row_type(&*self.catalog()?, &relation)?;
+        self.hold_types_of(&relation, None).await?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
         } else {
@@ -423,6 +426,12 @@ impl DdlContext<'_> {
 
     /// Stores a table or sequence that has changed.
     pub(super) async fn update_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
+        let old = self.catalog()?.relations.get(&relation.oid).cloned();
+        let named = |old: &Arc<Relation>| (old.schema, old.name.clone());
+        if old.as_ref().map(named) != Some((relation.schema, relation.name.clone())) {
+            super::types::refuse_row_type(&*self.catalog()?, &relation)?;
+        }
+        self.hold_types_of(&relation, old.as_deref()).await?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
         } else {
@@ -465,6 +474,9 @@ impl DdlContext<'_> {
         relation: &Relation,
         index: IndexDef,
     ) -> Result<Arc<IndexDef>> {
+        for ty in index.texts().into_iter().flat_map(user::types_named) {
+            self.hold_type(ty).await?;
+        }
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
         } else {

@@ -3,7 +3,7 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, drop as dropping, grant, permit};
+use super::{DdlContext, drop as dropping, grant, permit, types};
 use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
 use crate::catalog::rights::{Rights, denied};
 use crate::catalog::stored::RIGHTS;
@@ -144,9 +144,11 @@ pub(super) async fn alter(
     match kind {
         OwnedKind::Schema => return schema(&calls::name_parts(name)?.1, owner, cx).await,
         OwnedKind::Database => return database(&calls::name_parts(name)?.1, owner, cx).await,
-        OwnedKind::Type | OwnedKind::Domain => {
-            return Err(SqlError::unsupported("ALTER TYPE ... OWNER TO"));
+        OwnedKind::Type => {
+            let owner = cx.find_role(owner)?.oid;
+            return types::owner(name, owner, cx);
         }
+        OwnedKind::Domain => return Err(SqlError::unsupported("ALTER DOMAIN")),
         _ => {}
     }
     let (schema, plain) = calls::name_parts(name)?;

@@ -30,6 +30,8 @@ struct Log {
     /// States of sequences made, and no longer used.
     sequences_made: Vec<TableId>,
     sequences_unused: Vec<TableId>,
+    /// Types whose rows this transaction has written: they change no more for others until it ends.
+    held_types: Vec<Oid>,
     /// Rises when something is taken off.
     undone: u64,
 }
@@ -44,6 +46,7 @@ struct Mark {
     detached: usize,
     sequences_made: usize,
     sequences_unused: usize,
+    held_types: usize,
 }
 
 impl Log {
@@ -56,6 +59,7 @@ impl Log {
             detached: self.detached.len(),
             sequences_made: self.sequences_made.len(),
             sequences_unused: self.sequences_unused.len(),
+            held_types: self.held_types.len(),
         }
     }
 
@@ -65,6 +69,7 @@ impl Log {
         self.unused.truncate(to.unused);
         self.detached.truncate(to.detached);
         self.sequences_unused.truncate(to.sequences_unused);
+        self.held_types.truncate(to.held_types);
         for (table, index) in self.attached.drain(to.attached.min(self.attached.len())..) {
             store.engine().drop_index(&table, index.storage);
         }
@@ -86,7 +91,8 @@ impl Log {
         database: Oid,
         csn: logstead_types::Csn,
     ) {
-        let log = std::mem::take(self);
+        let mut log = std::mem::take(self);
+        log.changes.iter_mut().for_each(Change::settle);
         let changes = match temporary {
             Some(temporary) => temporary.committed(log.changes),
             None => log.changes,
@@ -202,6 +208,15 @@ impl DdlState {
 
     pub(super) fn push(&mut self, change: Change) {
         self.log.borrow_mut().changes.push(change);
+    }
+
+    /// Notes that nobody else changes or drops a type before the transaction ends.
+    pub(super) fn hold_type(&mut self, ty: Oid) {
+        self.log.borrow_mut().held_types.push(ty);
+    }
+
+    pub(super) fn holds_type(&self, ty: Oid) -> bool {
+        self.log.borrow().held_types.contains(&ty)
     }
 
     pub(super) fn made(&mut self, storage: TableId) {

@@ -13,7 +13,7 @@ use crate::catalog::{Column, Relation, RelationKind, View, ViewSource, source_na
 use crate::error::{Result, SqlError};
 use crate::parse::{self, CreateView};
 use crate::plan::OutputColumn;
-use crate::value::{Datum, format_type};
+use crate::value::{Datum, format_type, user};
 use logstead_engine::TableLock;
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast;
@@ -48,13 +48,20 @@ pub(super) fn numbered(
     text: &str,
 ) -> Result<(String, Vec<ViewSource>)> {
     let (start, end) = create.range;
-    let mut places: Vec<(usize, usize, usize)> = Vec::new();
+    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    for (span, ty) in bind::types_in(&create.query) {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        places.push((from, to, user::number_text(ty)));
+    }
     let mut sources = Vec::with_capacity(bound.sources.len());
     for (number, (span, relation, used)) in bound.sources.iter().enumerate() {
         places.push((
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
-            number,
+            source_name(number),
         ));
         let columns = relation.columns.iter().enumerate();
         sources.push(ViewSource {
@@ -71,10 +78,10 @@ pub(super) fn numbered(
     places.sort_unstable();
     let mut out = String::new();
     let mut at = start;
-    for (from, to, number) in places {
+    for (from, to, name) in places {
         let between = text.get(at..from).filter(|_| to <= end);
         out.push_str(between.ok_or_else(|| SqlError::internal("a view's table has no place"))?);
-        out.push_str(&source_name(number));
+        out.push_str(&name);
         at = to;
     }
     out.push_str(text.get(at..end).unwrap_or_default());

@@ -10,7 +10,7 @@ use crate::catalog::{
 use crate::error::Result;
 use crate::parse::CheckOption;
 use crate::role::acl::AclKind;
-use crate::value::{Datum, Oid, SqlType, info, oid};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -289,8 +289,8 @@ fn column_row(
         Nil,
         Nil,
         database,
-        "pg_catalog",
-        info::type_name(column.ty.oid),
+        user::schema_of(column.ty.oid).unwrap_or_else(|| "pg_catalog".to_owned()),
+        info::type_name(column.ty.oid).into_owned(),
         Nil,
         Nil,
         Nil,
@@ -453,7 +453,7 @@ pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
                     database,
                     &table.schema_name,
                     &constraint.name,
-                    format!("({text})")
+                    format!("({})", user::shown(text))
                 ]);
             }
         }

@@ -85,13 +85,13 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     2609 pg_description = super::relations::pg_description {
         objoid OID, classoid OID, objsubid INT4, description TEXT,
     }
-    3501 pg_enum = none {
+    3501 pg_enum = super::types::pg_enum {
         oid OID, enumtypid OID, enumsortorder FLOAT4, enumlabel NAME,
     }
     3466 pg_event_trigger = none {
         oid OID, evtname NAME, evtevent NAME, evtowner OID, evtfoid OID, evtenabled CHAR, evttags TEXT_ARRAY,
     }
-    3079 pg_extension = none {
+    3079 pg_extension = super::shared::pg_extension {
         oid OID, extname NAME, extowner OID, extnamespace OID, extrelocatable BOOL, extversion TEXT,
         extconfig OID_ARRAY, extcondition TEXT_ARRAY,
     }

@@ -41,7 +41,7 @@ pub(crate) use functions::signature;
 pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
 };
-pub(crate) use shared::{operator_class, operator_class_name};
+pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};
 pub(crate) use views::plain_type_name;
 

@@ -5,13 +5,16 @@ use super::cells::{Ch, Id, Nil, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
-use crate::value::{Datum, Oid, info, oid};
+use crate::value::{Datum, Oid, info, oid, user};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
 /// OID of the B-tree access method.
 pub(crate) const BTREE: Oid = 403;
 const HASH: Oid = 405;
+
+/// OID of the one extension that is always there.
+pub(crate) const PLPGSQL: Oid = 13_559;
 
 /// (OID, name, type, family, default) of the B-tree operator classes of the types that exist here.
 const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
@@ -25,6 +28,7 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (3126, "text_ops", oid::TEXT, 1994, true),
     (3127, "timestamptz_ops", oid::TIMESTAMPTZ, 434, true),
     (3128, "timestamp_ops", oid::TIMESTAMP, 434, true),
+    (10_069, "enum_ops", oid::ANYENUM, 3522, true),
     (4217, "text_pattern_ops", oid::TEXT, 2095, false),
     (4218, "varchar_pattern_ops", oid::TEXT, 2095, false),
     (4219, "bpchar_pattern_ops", oid::BPCHAR, 2097, false),
@@ -70,6 +74,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
     let key = match ty {
         oid::VARCHAR => oid::TEXT,
         oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => oid::OID,
+        _ if user::is_enum(ty) => oid::ANYENUM,
         _ => ty,
     };
     let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);
@@ -203,6 +208,20 @@ pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
         collation(950, "C", 'c', Some("C")),
         collation(951, "POSIX", 'c', Some("POSIX")),
     ])
+}
+
+/// `pg_extension`
+pub(super) fn pg_extension(_: &VirtualContext<'_>) -> Rows {
+    Ok(vec![row![
+        Id(PLPGSQL),
+        "plpgsql",
+        Id(OWNER),
+        Id(11),
+        false,
+        "1.0",
+        Nil,
+        Nil
+    ]])
 }
 
 /// `pg_language`

@@ -34,14 +34,50 @@ pub fn io_function_by_name(name: &str) -> Option<Oid> {
 }
 
 /// `pg_type`
-pub(super) fn pg_type(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
-    Ok(ROWS
-        .get_or_init(|| info::TYPES.iter().map(type_row).collect())
-        .clone())
+    let mut rows = ROWS
+        .get_or_init(|| info::TYPES.iter().map(built_in).collect())
+        .clone();
+    for ty in cx.catalog.types.all() {
+        rows.push(type_row(
+            &info::TypeInfo {
+                oid: ty.oid,
+                array: ty.oid + 1,
+                ..info::ENUM
+            },
+            &ty.name,
+            ty.schema,
+        ));
+        rows.push(type_row(
+            &info::TypeInfo {
+                oid: ty.oid + 1,
+                elem: ty.oid,
+                ..info::USER_ARRAY
+            },
+            &ty.array_name,
+            ty.schema,
+        ));
+    }
+    Ok(rows)
 }
 
-fn type_row(t: &info::TypeInfo) -> Vec<Datum> {
+/// `pg_enum`
+pub(super) fn pg_enum(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    for ty in cx.catalog.types.all() {
+        for label in ty.labels() {
+            rows.push(row![Id(label.oid), Id(ty.oid), label.sort, &*label.name]);
+        }
+    }
+    Ok(rows)
+}
+
+fn built_in(t: &info::TypeInfo) -> Vec<Datum> {
+    type_row(t, t.name, 11)
+}
+
+fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
     let function = |name: &str| Id(io_function_by_name(name).unwrap_or(0));
     let subscript = match t.oid {
         oid::INT2VECTOR | oid::OIDVECTOR => 6179,
@@ -52,8 +88,8 @@ fn type_row(t: &info::TypeInfo) -> Vec<Datum> {
     };
     row![
         Id(t.oid),
-        t.name,
-        Id(11),
+        name,
+        Id(schema),
         Id(OWNER),
         t.len,
         t.by_value,

@@ -6,7 +6,7 @@ use super::{PG_CLASS, is_view, owner_name};
 use crate::catalog::calls::may_read_sequence;
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
-use crate::value::{Datum, info};
+use crate::value::{Datum, info, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -300,6 +300,9 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
 pub(crate) fn plain_type_name(ty: crate::value::Oid) -> String {
+    if user::is_enum(ty) {
+        return "USER-DEFINED".to_owned();
+    }
     match info::by_oid(ty) {
         Some(t) if t.category == 'A' && t.name.starts_with('_') => "ARRAY".to_owned(),
         _ => info::format_type(crate::value::SqlType::of(ty)),

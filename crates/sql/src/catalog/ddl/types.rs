@@ -1,0 +1,673 @@
+//! CREATE, ALTER and DROP TYPE.
+//!
+//! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row again as it is
+//! and so waits for all others that do. What is looked at afterwards is the newest.
+
+use super::DdlContext;
+use super::dependents::{self, Object};
+use super::objects::no_schema;
+use crate::catalog::change::Change;
+use crate::catalog::stored::{ObjectRow, RELATIONS};
+use crate::catalog::text::{NAME_LENGTH_MAX, columns_in, quote_literal, truncate_name};
+use crate::catalog::{
+    Catalog, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, calls, stored_types,
+};
+use crate::error::{Result, SqlError};
+use crate::parse::TypeCommand;
+use crate::value::user::{self, Class, ENUM_BITS, Label, UserKind, UserType};
+use crate::value::{Oid, info};
+use logstead_engine::TableLock;
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Runs a statement about types.
+pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        TypeCommand::CreateEnum { name, labels } => create_enum(name, labels, cx).await,
+        TypeCommand::AddValue {
+            name,
+            if_not_exists,
+            label,
+            at,
+        } => add_value(name, *if_not_exists, label, at.as_ref(), cx).await,
+        TypeCommand::RenameValue { name, from, to } => rename_value(name, from, to, cx).await,
+        TypeCommand::Rename { name, new } => {
+            let ty = altered(name, cx).await?;
+            let new = cx.name(new);
+            let mut changed = UserType::clone(&ty);
+            free(&ty.schema_name, ty.schema, &new, cx)?;
+            changed.array_name = array_name(&ty.schema_name, &new, ty.oid, cx)?;
+            changed.name = new;
+            put(&changed, cx).await
+        }
+        TypeCommand::SetSchema { name, schema } => {
+            let ty = altered(name, cx).await?;
+            let catalog = cx.catalog()?;
+            let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
+            if schema.oid == ty.schema {
+                return Ok(());
+            }
+            let schema = cx.target_schema(Some(&schema.name))?;
+            free(&schema.name, schema.oid, &ty.name, cx)?;
+            let mut changed = UserType::clone(&ty);
+            changed.schema = schema.oid;
+            changed.schema_name.clone_from(&schema.name);
+            changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
+            put(&changed, cx).await
+        }
+        TypeCommand::Drop {
+            domain,
+            if_exists,
+            names,
+            cascade,
+        } => drop_types(names, *domain, *if_exists, *cascade, cx).await,
+    }
+}
+
+/// ALTER TYPE ... OWNER TO: all types are the bootstrap superuser's.
+pub(super) fn owner(name: &ast::ObjectName, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    find(name, cx)?.ok_or_else(|| no_type(name))?;
+    match owner {
+        crate::role::BOOTSTRAP => Ok(()),
+        _ => Err(SqlError::unsupported(
+            "ALTER TYPE ... OWNER TO another role",
+        )),
+    }
+}
+
+fn no_type(name: &ast::ObjectName) -> SqlError {
+    let text = match calls::name_parts(name) {
+        Ok((Some(schema), name)) => format!("{schema}.{name}"),
+        Ok((None, name)) => name,
+        Err(error) => return error,
+    };
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("type \"{text}\" does not exist"),
+    )
+}
+
+/// A user's type by name; `None` if there is none, an error if it is not a user's own.
+fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<UserType>>> {
+    // Looks at the newest, which sets the scope.
+    let catalog = cx.catalog()?;
+    let (schema, plain) = calls::name_parts(name)?;
+    let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+    if system && let Some(oid) = info::by_name(&plain) {
+        return Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("must be owner of type {}", info::format_type_bare(oid)),
+        ));
+    }
+    let Some(oid) = user::find(schema.as_deref(), &plain) else {
+        return Ok(None);
+    };
+    Ok(catalog.types.get(oid).cloned().or_else(|| {
+        // The array over a type is asked for by the type.
+        catalog.types.get(oid.wrapping_sub(1)).cloned()
+    }))
+}
+
+/// The type that is to be altered, nobody else's to change until the transaction ends.
+async fn altered(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Arc<UserType>> {
+    let found = find(name, cx)?.ok_or_else(|| no_type(name))?;
+    match cx.hold_type(found.oid).await? {
+        Some(ty) => Ok(ty),
+        None => Err(no_type(name)),
+    }
+}
+
+/// Fails if a type, array or table of the schema has the name.
+fn free(schema: &str, schema_oid: Oid, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    if catalog.types.by_name(schema, name).is_none() && !is_row_type(&catalog, schema_oid, name) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("type \"{name}\" already exists"),
+    ))
+}
+
+/// True if a relation of the schema, which is no index, has the name: its rows have a type of that name.
+fn is_row_type(catalog: &Catalog, schema: Oid, name: &str) -> bool {
+    let found = catalog.names.get(&(schema, name.to_owned()));
+    found.is_some_and(|oid| catalog.relations.contains_key(oid))
+}
+
+/// Fails if a type has the name that a new relation is to have.
+pub(super) fn refuse_row_type(catalog: &Catalog, relation: &Relation) -> Result<()> {
+    let taken = catalog
+        .types
+        .by_name(&relation.schema_name, &relation.name)
+        .is_some();
+    if !taken {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("type \"{}\" already exists", relation.name),
+    )
+    .hint("A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type."))
+}
+
+/// The name of the array over a type: underscores in front until it is free.
+fn array_name(schema: &str, name: &str, own: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+    let catalog = cx.catalog()?;
+    let schema_oid = catalog.schema(schema).map_or(0, |s| s.oid);
+    let mut lead = String::from("_");
+    loop {
+        let candidate = truncate_name(&format!("{lead}{name}")).to_owned();
+        let by = catalog.types.by_name(schema, &candidate);
+        let taken = by.is_some_and(|oid| oid != own && oid != own + 1)
+            || is_row_type(&catalog, schema_oid, &candidate);
+        if !taken || lead.len() >= NAME_LENGTH_MAX {
+            return Ok(candidate);
+        }
+        lead.push('_');
+    }
+}
+
+fn check_label(label: &str) -> Result<()> {
+    if label.len() <= NAME_LENGTH_MAX {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::INVALID_NAME,
+        format!("invalid enum label \"{label}\""),
+    )
+    .detail("Labels must be 63 bytes or less."))
+}
+
+async fn create_enum(
+    name: &ast::ObjectName,
+    labels: &[String],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (schema, name) = cx.new_name(name)?;
+    free(&schema.name, schema.oid, &name, cx)?;
+    let (oid, csn) = cx.store.new_type_oid(cx.worker, ENUM_BITS)?;
+    cx.depends_on(csn);
+    labels.iter().try_for_each(|label| check_label(label))?;
+    let mut made: Vec<Label> = Vec::with_capacity(labels.len());
+    for (index, label) in labels.iter().enumerate() {
+        if made.iter().any(|l| *l.name == **label) {
+            return Err(SqlError::new(
+                SqlState::UNIQUE_VIOLATION,
+                "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
+            )
+            .detail(format!(
+                "Key (enumtypid, enumlabel)=({oid}, {label}) already exists."
+            )));
+        }
+        made.push(Label {
+            oid: cx.new_oid()?,
+            place: user::first_place(index),
+            sort: index as f32 + 1.0,
+            name: Arc::from(label.as_str()),
+            fresh: false,
+        });
+    }
+    let array_name = array_name(&schema.name, &name, oid, cx)?;
+    let ty = UserType {
+        oid,
+        name,
+        array_name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: UserKind::Enum(made),
+    };
+    let row = cx.type_row(&ty)?;
+    if !cx.insert_row(RELATIONS, &row).await? {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("type \"{}\" already exists", ty.name),
+        ));
+    }
+    cx.state.hold_type(oid);
+    cx.state.push(Change::PutType(Arc::new(ty)));
+    Ok(())
+}
+
+async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
+    let row = cx.type_row(ty)?;
+    let database = row.key.database;
+    if !cx
+        .change_row(RELATIONS, database, ty.oid, Some(&row))
+        .await?
+    {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("type \"{}\" already exists", ty.name),
+        ));
+    }
+    cx.state.push(Change::PutType(Arc::new(ty.clone())));
+    Ok(())
+}
+
+fn label_exists(label: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("enum label \"{label}\" already exists"),
+    )
+}
+
+fn no_label(label: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("\"{label}\" is not an existing enum label"),
+    )
+}
+
+/// The sort order that PostgreSQL gives a label at `index`, when the others have theirs; `None` if they must be numbered anew.
+fn sort_between(labels: &[Label], index: usize) -> Option<f32> {
+    let before = index.checked_sub(1).and_then(|i| labels.get(i));
+    match (before, labels.get(index)) {
+        (None, None) => Some(1.0),
+        (Some(before), None) => Some(before.sort + 1.0),
+        (None, Some(after)) => Some(after.sort - 1.0),
+        (Some(before), Some(after)) => {
+            let middle = (before.sort + after.sort) / 2.0;
+            (middle != before.sort && middle != after.sort).then_some(middle)
+        }
+    }
+}
+
+async fn add_value(
+    name: &ast::ObjectName,
+    if_not_exists: bool,
+    label: &str,
+    at: Option<&(String, bool)>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let ty = altered(name, cx).await?;
+    check_label(label)?;
+    let labels = ty.labels();
+    if labels.iter().any(|l| &*l.name == label) {
+        if !if_not_exists {
+            return Err(label_exists(label));
+        }
+        cx.notice(
+            SqlState::DUPLICATE_OBJECT,
+            format!("enum label \"{label}\" already exists, skipping"),
+        );
+        return Ok(());
+    }
+    let index = match at {
+        None => labels.len(),
+        Some((neighbour, before)) => {
+            let found = labels.iter().position(|l| *l.name == **neighbour);
+            found.ok_or_else(|| no_label(neighbour))? + usize::from(!before)
+        }
+    };
+    let before = index.checked_sub(1).and_then(|i| labels.get(i));
+    let place = user::place_between(before.map(|l| l.place), labels.get(index).map(|l| l.place));
+    let place = place.ok_or_else(|| {
+        SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("there is no room for one more label at this place of enum \"{}\"", ty.name),
+        )
+        .detail("About forty labels can be added between two that stood side by side.")
+        .hint("Make a new type with all labels, and bring the columns to it with ALTER TABLE ... ALTER COLUMN ... TYPE.")
+    })?;
+    let mut changed = UserType::clone(&ty);
+    let UserKind::Enum(labels) = &mut changed.kind;
+    let sort = sort_between(labels, index);
+    labels.insert(
+        index,
+        Label {
+            oid: cx.new_oid()?,
+            place,
+            sort: sort.unwrap_or_default(),
+            name: Arc::from(label),
+            fresh: true,
+        },
+    );
+    if sort.is_none() {
+        for (label, sort) in labels.iter_mut().zip(1_u16..) {
+            label.sort = f32::from(sort);
+        }
+    }
+    put(&changed, cx).await
+}
+
+async fn rename_value(
+    name: &ast::ObjectName,
+    from: &str,
+    to: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let ty = altered(name, cx).await?;
+    check_label(to)?;
+    let mut changed = UserType::clone(&ty);
+    let UserKind::Enum(labels) = &mut changed.kind;
+    let Some(at) = labels.iter().position(|l| &*l.name == from) else {
+        return Err(no_label(from));
+    };
+    if labels.iter().any(|l| &*l.name == to) {
+        return Err(label_exists(to));
+    }
+    rename_in_texts(&ty, from, to, cx).await?;
+    if let Some(label) = labels.get_mut(at) {
+        label.name = Arc::from(to);
+    }
+    put(&changed, cx).await
+}
+
+/// A constant of an enum as stored expressions spell it.
+fn constant(ty: &UserType, label: &str) -> String {
+    format!("{}::{}", quote_literal(label), user::number_text(ty.oid))
+}
+
+/// Has the expressions that are kept as text name the label as it is called now; 0A000 if one names it in a way that is not seen.
+async fn rename_in_texts(
+    ty: &UserType,
+    from: &str,
+    to: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let (old, new) = (constant(ty, from), constant(ty, to));
+    let mut relations: Vec<_> = catalog.relations.values().cloned().collect();
+    relations.sort_unstable_by_key(|r| r.oid);
+    for relation in relations {
+        let hidden = |text: &&str| match relation.view() {
+            // Its columns are compared with labels without the type being named.
+            Some(_) => text.contains(&quote_literal(from)),
+            // In the text of an array.
+            None => {
+                text.contains(&format!("{}[]", user::number_text(ty.oid))) && text.contains(from)
+            }
+        };
+        if texts(&relation).iter().any(hidden) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "renaming a label that an expression of relation \"{}\" names is not supported",
+                    relation.name
+                ),
+            )
+            .hint("Drop the view, default, constraint or index that names it, and make it again afterwards."));
+        }
+        if !texts(&relation).iter().any(|text| text.contains(&old)) {
+            continue;
+        }
+        // What the texts mean stays as it is: readers and writers go on.
+        let lock = TableLock::ShareUpdateExclusive;
+        let Some((table, _)) = cx.lock_table(relation.oid, lock).await? else {
+            continue;
+        };
+        let mut changed = Relation::clone(&table);
+        for column in &mut changed.columns {
+            if let Some(default) = &mut column.default {
+                *default = default.replace(&old, &new);
+            }
+        }
+        for constraint in &mut changed.constraints {
+            if let ConstraintKind::Check(text) = &constraint.kind {
+                let mut renamed = Constraint::clone(constraint);
+                renamed.kind = ConstraintKind::Check(text.replace(&old, &new));
+                *constraint = Arc::new(renamed);
+            }
+        }
+        for index in &table.indexes {
+            if index.texts().iter().any(|text| text.contains(&old)) {
+                let mut renamed = IndexDef::clone(index);
+                renamed.each_text(|text| Ok(text.replace(&old, &new)))?;
+                cx.update_index(table.schema, renamed).await?;
+            }
+        }
+        cx.update_relation(changed).await?;
+    }
+    Ok(())
+}
+
+/// All that the catalog keeps of a relation as text.
+fn texts(relation: &Relation) -> Vec<&str> {
+    let mut texts: Vec<&str> = Vec::new();
+    let live = relation.columns.iter().filter(|c| !c.dropped);
+    texts.extend(live.filter_map(|c| c.default.as_deref()));
+    texts.extend(relation.constraints.iter().filter_map(|c| c.check()));
+    for index in &relation.indexes {
+        texts.extend(index.texts());
+    }
+    texts.extend(relation.view().map(|view| &*view.query));
+    texts
+}
+
+/// The users' types that a relation depends on.
+fn used(relation: &Relation) -> BTreeSet<Oid> {
+    let mut used = BTreeSet::new();
+    for column in relation.columns.iter().filter(|c| !c.dropped) {
+        match user::class(column.ty.oid) {
+            Some(Class::Array) => used.insert(column.ty.oid - 1),
+            Some(_) => used.insert(column.ty.oid),
+            None => false,
+        };
+    }
+    for text in texts(relation) {
+        used.extend(user::types_named(text));
+    }
+    used
+}
+
+impl DdlContext<'_> {
+    fn type_row(&mut self, ty: &UserType) -> Result<ObjectRow> {
+        Ok(stored_types::encode(self.catalog()?.database, ty))
+    }
+
+    /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if it is gone.
+    pub(super) async fn hold_type(&mut self, oid: Oid) -> Result<Option<Arc<UserType>>> {
+        loop {
+            let Some(before) = self.catalog()?.types.get(oid).cloned() else {
+                return Ok(None);
+            };
+            if self.state.holds_type(oid) {
+                return Ok(Some(before));
+            }
+            let row = self.type_row(&before)?;
+            let held = self
+                .change_row(RELATIONS, row.key.database, oid, Some(&row))
+                .await;
+            // What was waited for may have dropped it, or changed it: then the row is to be written as it is now.
+            let after = self.catalog()?.types.get(oid).cloned();
+            match (held, after) {
+                (_, None) => return Ok(None),
+                (Err(error), _) => return Err(error),
+                (Ok(_), Some(after)) if after == before => {
+                    self.state.hold_type(oid);
+                    return Ok(Some(after));
+                }
+                (Ok(_), Some(_)) => {}
+            }
+        }
+    }
+
+    /// Holds the types that a relation has come to depend on.
+    pub(super) async fn hold_types_of(
+        &mut self,
+        relation: &Relation,
+        old: Option<&Relation>,
+    ) -> Result<()> {
+        let mut new = used(relation);
+        if let Some(old) = old {
+            let known = used(old);
+            new.retain(|oid| !known.contains(oid));
+        }
+        for oid in new {
+            if self.hold_type(oid).await?.is_none() {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("type with OID {oid} does not exist"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True for the array over a type.
+pub(super) fn is_array(oid: Oid) -> bool {
+    user::class(oid) == Some(Class::Array)
+}
+
+/// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all that uses
+/// it, last.
+pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
+    let mut found: Vec<((Oid, usize), Object)> = Vec::new();
+    for relation in catalog.relations.values() {
+        if matches!(relation.kind, RelationKind::Virtual(_)) {
+            continue;
+        }
+        let named = |text: &str| user::names_type(text, ty);
+        if let Some(view) = relation.view() {
+            let shows = relation.columns.iter().any(|c| c.ty.oid == ty);
+            if shows || named(&view.query) {
+                found.push(((view.rule, 0), Object::Relation(relation.oid)));
+            }
+            continue;
+        }
+        for (position, column) in relation.columns.iter().enumerate() {
+            let key = (relation.oid, position);
+            let named = column.default.as_deref().is_some_and(named);
+            let own = Object::Column(relation.oid, position);
+            match (column.dropped, column.ty.oid == ty, named) {
+                (true, ..) | (_, false, false) => {}
+                (_, false, true) if !column.generated => {
+                    // In PostgreSQL it has a number of its own, right after its table's.
+                    let key = (relation.oid + 1, position);
+                    found.push((key, Object::Default(relation.oid, position)));
+                }
+                _ => found.push((key, own)),
+            }
+        }
+        // What reads a column that goes is the column's.
+        let goes = |position: &usize| {
+            let column = relation.columns.get(*position);
+            column.is_some_and(|c| c.ty.oid == ty || c.ty.oid == ty + 1)
+        };
+        for constraint in &relation.constraints {
+            let reads = |text: &str| columns_in(text, relation).iter().any(goes);
+            if constraint
+                .check()
+                .is_some_and(|text| named(text) && !reads(text))
+            {
+                let object = Object::Check(relation.oid, constraint.oid);
+                found.push(((constraint.oid, 0), object));
+            }
+        }
+        for index in &relation.indexes {
+            let reads = index.mentions(relation).iter().any(goes);
+            if !reads && index.texts().into_iter().any(named) {
+                found.push(((index.oid, 0), Object::Index(relation.oid, index.oid)));
+            }
+        }
+    }
+    found.sort_unstable_by_key(|((oid, at), _)| (std::cmp::Reverse(*oid), *at));
+    let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
+    if user::class(ty) != Some(Class::Array) {
+        found.push(Object::Type(ty + 1));
+    }
+    found
+}
+
+async fn drop_types(
+    names: &[ast::ObjectName],
+    domain: bool,
+    if_exists: bool,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut targets: Vec<Oid> = Vec::new();
+    for name in names {
+        let (schema, plain) = calls::name_parts(name)?;
+        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        if system && let Some(oid) = info::by_name(&plain) {
+            let shown = info::format_type_bare(oid);
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {shown} because it is required by the database system"),
+            ));
+        }
+        let catalog = cx.catalog()?;
+        if let Some(schema) = &schema
+            && catalog.schema(schema).is_none()
+        {
+            if !if_exists {
+                return Err(no_schema(schema));
+            }
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("schema \"{schema}\" does not exist, skipping"),
+            );
+            continue;
+        }
+        let Some(oid) = user::find(schema.as_deref(), &plain) else {
+            if !if_exists {
+                return Err(no_type(name));
+            }
+            let shown = schema.map_or_else(|| plain.clone(), |s| format!("{s}.{plain}"));
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("type \"{shown}\" does not exist, skipping"),
+            );
+            continue;
+        };
+        if user::class(oid) == Some(Class::Array) {
+            let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {array} because type {element} requires it"),
+            )
+            .hint(format!("You can drop type {element} instead.")));
+        }
+        if domain {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{plain}\" is not a domain"),
+            ));
+        }
+        if cx.hold_type(oid).await?.is_some() && !targets.contains(&oid) {
+            targets.push(oid);
+        }
+    }
+    let objects: Vec<Object> = targets.iter().copied().map(Object::Type).collect();
+    dependents::clear(&objects, None, cascade, cx).await?;
+    for oid in targets {
+        delete(oid, cx).await?;
+    }
+    Ok(())
+}
+
+/// Removes a type that nothing depends on.
+pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let database = cx.catalog()?.database;
+    cx.change_row(RELATIONS, database, oid, None).await?;
+    cx.state.push(Change::DropType(oid));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sort_orders_are_those_of_postgres() {
+        let label = |sort: f32| Label {
+            oid: 1,
+            place: 0,
+            sort,
+            name: Arc::from(""),
+            fresh: false,
+        };
+        let labels = [label(1.0), label(2.0)];
+        assert_eq!(sort_between(&labels, 0), Some(0.0));
+        assert_eq!(sort_between(&labels, 1), Some(1.5));
+        assert_eq!(sort_between(&labels, 2), Some(3.0));
+        assert_eq!(sort_between(&[], 0), Some(1.0));
+        let close = [label(1.0), label(1.0 + f32::EPSILON)];
+        assert_eq!(sort_between(&close, 1), None);
+    }
+}

@@ -1,0 +1,570 @@
+//! Types that users make: enums, and the arrays over them.
+//!
+//! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running statement sees.
+//! Most code that handles values knows a type by its OID alone, so what it must know without asking stands in the OID itself:
+//! the lowest three bits of a user's type say what kind it is ([`Class`]), and the array over a type has the next number.
+//! Names and labels are asked from the scope: a session sets it whenever it looks at its catalog, and [`scoped`] keeps those of
+//! sessions that share a thread apart.
+//!
+//! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however labels are
+//! renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places are given with
+//! wide gaps, and a new label takes the middle of a gap.
+//!
+//! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
+//! a value read in a statement has a label in its scope, because a label never goes.
+
+use super::types::{FIRST_USER_OID, Oid};
+use super::{Datum, info};
+use crate::error::{Result, SqlError};
+use crate::func::quote_identifier;
+use foldhash::HashMap;
+use logstead_types::SqlState;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+/// What the lowest bits of a user type's OID say.
+const CLASS_BITS: Oid = 7;
+
+/// Kinds of a user's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// An enum; its array has the next OID.
+    Enum,
+    /// An array over the type with the OID before.
+    Array,
+    /// Any other user's type; it is the type of no value.
+    Other,
+}
+
+/// Low bits of the OID of an enum; one more is its array.
+pub const ENUM_BITS: Oid = 0;
+
+/// The kind of a type by its OID; `None` for built-in types.
+#[inline]
+pub fn class(oid: Oid) -> Option<Class> {
+    if oid < FIRST_USER_OID {
+        return None;
+    }
+    Some(match oid & CLASS_BITS {
+        0 => Class::Enum,
+        1 => Class::Array,
+        _ => Class::Other,
+    })
+}
+
+/// True for enums.
+#[inline]
+pub fn is_enum(oid: Oid) -> bool {
+    class(oid) == Some(Class::Enum)
+}
+
+/// A value of an enum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnumValue {
+    /// Which enum.
+    pub ty: Oid,
+    /// The label's place.
+    pub place: u64,
+}
+
+/// A label of an enum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// `pg_enum.oid`
+    pub oid: Oid,
+    /// What values hold.
+    pub place: u64,
+    /// `enumsortorder`, as PostgreSQL would have it.
+    pub sort: f32,
+    /// `enumlabel`
+    pub name: Arc<str>,
+    /// Added to an older type by the transaction that looks at it: not to be used before it commits.
+    pub fresh: bool,
+}
+
+/// What a user's type is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserKind {
+    /// An enum, its labels in order.
+    Enum(Vec<Label>),
+}
+
+/// A type that a user has made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserType {
+    /// `pg_type.oid`
+    pub oid: Oid,
+    /// `typname`
+    pub name: String,
+    /// `typname` of the array over it, whose OID is the next.
+    pub array_name: String,
+    /// Schema OID.
+    pub schema: Oid,
+    /// Schema name.
+    pub schema_name: String,
+    /// What it is.
+    pub kind: UserKind,
+}
+
+impl UserType {
+    /// The labels of an enum, in order; of another type none.
+    pub fn labels(&self) -> &[Label] {
+        match &self.kind {
+            UserKind::Enum(labels) => labels,
+        }
+    }
+
+    /// The type as it is for others when the transaction that changed it has committed.
+    pub fn settled(&self) -> UserType {
+        let mut settled = self.clone();
+        match &mut settled.kind {
+            UserKind::Enum(labels) => labels.iter_mut().for_each(|label| label.fresh = false),
+        }
+        settled
+    }
+
+    fn label_at(&self, place: u64) -> Option<&Label> {
+        let labels = self.labels();
+        let at = labels.binary_search_by_key(&place, |l| l.place).ok()?;
+        labels.get(at)
+    }
+}
+
+/// All users' types of a database.
+#[derive(Clone, Debug, Default)]
+pub struct UserTypes {
+    types: HashMap<Oid, Arc<UserType>>,
+    /// Types and arrays by schema and name.
+    names: HashMap<(String, String), Oid>,
+}
+
+impl UserTypes {
+    /// The type with this OID, arrays aside.
+    pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
+        self.types.get(&oid)
+    }
+
+    /// All of them, oldest first.
+    pub fn all(&self) -> Vec<&Arc<UserType>> {
+        let mut all: Vec<_> = self.types.values().collect();
+        all.sort_unstable_by_key(|t| t.oid);
+        all
+    }
+
+    /// OID of a type or array by schema and name.
+    pub fn by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.names
+            .get(&(schema.to_owned(), name.to_owned()))
+            .copied()
+    }
+
+    /// Adds or replaces a type.
+    pub fn put(&mut self, ty: Arc<UserType>) {
+        self.remove(ty.oid);
+        let schema = || ty.schema_name.clone();
+        self.names.insert((schema(), ty.name.clone()), ty.oid);
+        self.names
+            .insert((schema(), ty.array_name.clone()), ty.oid + 1);
+        self.types.insert(ty.oid, ty);
+    }
+
+    /// Takes a type out.
+    pub fn remove(&mut self, oid: Oid) {
+        if let Some(old) = self.types.remove(&oid) {
+            for (name, oid) in [(&old.name, oid), (&old.array_name, oid + 1)] {
+                let key = (old.schema_name.clone(), name.clone());
+                if self.names.get(&key) == Some(&oid) {
+                    self.names.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Schema and name of a type or array.
+    pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
+        match class(oid)? {
+            Class::Array => {
+                let element = self.get(oid - 1)?;
+                Some((&element.schema_name, &element.array_name))
+            }
+            _ => self.get(oid).map(|t| (&*t.schema_name, &*t.name)),
+        }
+    }
+}
+
+/// What the running statement sees of users' types.
+#[derive(Clone)]
+struct Scope {
+    types: Arc<UserTypes>,
+    path: Rc<[String]>,
+}
+
+impl Default for Scope {
+    fn default() -> Scope {
+        Scope {
+            types: Arc::default(),
+            path: Rc::from([]),
+        }
+    }
+}
+
+thread_local! {
+    static SCOPE: RefCell<Scope> = RefCell::default();
+    /// Types are spelled by number: see [`numbered`].
+    static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on this task sees these types.
+pub fn enter(types: &Arc<UserTypes>) {
+    SCOPE.with_borrow_mut(|scope| {
+        if !Arc::ptr_eq(&scope.types, types) {
+            scope.types = Arc::clone(types);
+        }
+    });
+}
+
+/// From now on names are looked for in these schemas.
+pub fn search(path: &Rc<[String]>) {
+    SCOPE.with_borrow_mut(|scope| {
+        if !Rc::ptr_eq(&scope.path, path) {
+            scope.path = Rc::clone(path);
+        }
+    });
+}
+
+fn types() -> Arc<UserTypes> {
+    SCOPE.with_borrow(|scope| Arc::clone(&scope.types))
+}
+
+/// The type with this OID, as the running statement sees it.
+pub fn get(oid: Oid) -> Option<Arc<UserType>> {
+    class(oid)?;
+    SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
+}
+
+/// A task with a scope of its own, whatever else its thread runs.
+pub struct Scoped<F> {
+    scope: Scope,
+    work: Pin<Box<F>>,
+}
+
+/// Gives a task a scope of its own.
+pub fn scoped<F: Future>(work: F) -> Scoped<F> {
+    Scoped {
+        scope: Scope::default(),
+        work: Box::pin(work),
+    }
+}
+
+/// Puts the thread's scope back, whatever happens.
+struct Swapped<'a>(&'a mut Scope);
+
+impl<'a> Swapped<'a> {
+    fn new(scope: &'a mut Scope) -> Swapped<'a> {
+        SCOPE.with_borrow_mut(|current| std::mem::swap(current, scope));
+        Swapped(scope)
+    }
+}
+
+impl Drop for Swapped<'_> {
+    fn drop(&mut self) {
+        SCOPE.with_borrow_mut(|current| std::mem::swap(current, self.0));
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let _scope = Swapped::new(&mut this.scope);
+        this.work.as_mut().poll(cx)
+    }
+}
+
+/// Runs something with other types and an empty path in sight.
+pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
+    let mut scope = Scope {
+        types: Arc::clone(types),
+        path: Rc::from([]),
+    };
+    let _scope = Swapped::new(&mut scope);
+    run()
+}
+
+/// Begins a type's name that is its number.
+const NUMBER_MARK: char = '\u{2}';
+
+/// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
+pub fn numbered<T>(run: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            BY_NUMBER.set(self.0);
+        }
+    }
+    let _back = Back(BY_NUMBER.replace(true));
+    run()
+}
+
+/// How a stored text spells a type.
+pub fn number_text(oid: Oid) -> String {
+    format!("\"{NUMBER_MARK}{oid}\"")
+}
+
+/// True if a stored text names the type.
+pub fn names_type(stored: &str, oid: Oid) -> bool {
+    stored.contains(NUMBER_MARK) && stored.contains(&number_text(oid))
+}
+
+/// The types that a stored text names, each as itself or as the array over it.
+pub fn types_named(stored: &str) -> Vec<Oid> {
+    stored
+        .split(NUMBER_MARK)
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next()?.parse::<Oid>().ok())
+        .filter_map(|oid| match class(oid)? {
+            Class::Array => Some(oid - 1),
+            _ => Some(oid),
+        })
+        .collect()
+}
+
+/// A stored text with the names that its types have now.
+pub fn shown(stored: &str) -> String {
+    let mut out = String::new();
+    let mut rest = stored;
+    while let Some(at) = rest.find(NUMBER_MARK) {
+        let (before, after) = rest.split_at(at);
+        let after = &after[NUMBER_MARK.len_utf8()..];
+        let end = after.find('"').unwrap_or(after.len());
+        match (before.strip_suffix('"'), after[..end].parse::<Oid>()) {
+            (Some(before), Ok(oid)) => {
+                out.push_str(before);
+                out.push_str(&info::format_type_bare(oid));
+                rest = after.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push_str(before);
+                out.push(NUMBER_MARK);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// OID of a user's type or array by name; no schema searches the path.
+pub fn find(schema: Option<&str>, name: &str) -> Option<Oid> {
+    SCOPE.with_borrow(|scope| {
+        if let Some(number) = name.strip_prefix(NUMBER_MARK) {
+            let oid: Oid = number.parse().ok()?;
+            return scope.types.name_of(oid).map(|_| oid);
+        }
+        if scope.types.types.is_empty() {
+            return None;
+        }
+        match schema {
+            Some(schema) => scope.types.by_name(schema, name),
+            None => scope.path.iter().find_map(|s| scope.types.by_name(s, name)),
+        }
+    })
+}
+
+/// A type by the text of its name (`mood`, `s."Mood"`, with `[]` for its array).
+pub fn find_text(text: &str) -> Option<Oid> {
+    let text = text.trim();
+    let (base, array) = match text.strip_suffix("[]") {
+        Some(base) => (base.trim_end_matches("[]").trim_end(), true),
+        None => (text, false),
+    };
+    let parts = crate::catalog::text::split_qualified(base).ok()?;
+    let found = match parts.as_slice() {
+        [name] => find(None, name),
+        [schema, name] => find(Some(schema), name),
+        _ => None,
+    }?;
+    match (array, class(found)) {
+        (true, Some(Class::Enum)) => Some(found + 1),
+        _ => Some(found),
+    }
+}
+
+/// True if the type's bare name means it.
+pub fn is_visible(oid: Oid) -> bool {
+    let types = types();
+    match types.name_of(oid) {
+        Some((_, name)) => info::by_name(name).is_none() && find(None, name) == Some(oid),
+        None => false,
+    }
+}
+
+/// `format_type` of a user's type that is no array.
+pub(super) fn format(oid: Oid) -> String {
+    if BY_NUMBER.get() {
+        return number_text(oid);
+    }
+    match types().name_of(oid) {
+        Some((_, name)) if is_visible(oid) => quote_identifier(name),
+        Some((schema, name)) => {
+            format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+        }
+        None => "???".to_owned(),
+    }
+}
+
+/// `typname` of a user's type or array.
+pub(super) fn name(oid: Oid) -> String {
+    types()
+        .name_of(oid)
+        .map_or_else(|| "???".to_owned(), |(_, name)| name.to_owned())
+}
+
+/// The schema of a user's type or array.
+pub fn schema_of(oid: Oid) -> Option<String> {
+    types().name_of(oid).map(|(schema, _)| schema.to_owned())
+}
+
+/// A label's text.
+pub fn label(value: EnumValue) -> Option<Arc<str>> {
+    SCOPE.with_borrow(|scope| {
+        let label = scope.types.get(value.ty)?.label_at(value.place)?;
+        Some(Arc::clone(&label.name))
+    })
+}
+
+/// As [`label`]; what has none is damaged.
+pub fn known_label(value: EnumValue) -> Result<Arc<str>> {
+    label(value).ok_or_else(|| {
+        SqlError::internal(format!(
+            "invalid internal value for enum: {} of type {}",
+            value.place, value.ty
+        ))
+    })
+}
+
+/// The value of an enum that a label stands for: 22P02 if there is none, 55P04 if it may not be used yet.
+pub fn enum_input(ty: Oid, text: &str) -> Result<Datum> {
+    let found = get(ty);
+    let labels = found.as_ref().map_or(&[][..], |t| t.labels());
+    match labels.iter().find(|l| &*l.name == text) {
+        Some(label) => usable(ty, label),
+        None => Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!(
+                "invalid input value for enum {}: \"{text}\"",
+                info::format_type_bare(ty)
+            ),
+        )),
+    }
+}
+
+/// The value of a label.
+pub fn usable(ty: Oid, label: &Label) -> Result<Datum> {
+    if label.fresh {
+        return Err(SqlError::new(
+            SqlState::new(b"55P04"),
+            format!(
+                "unsafe use of new value \"{}\" of enum type {}",
+                label.name,
+                info::format_type_bare(ty)
+            ),
+        )
+        .hint("New enum values must be committed before they can be used."));
+    }
+    Ok(Datum::Enum(EnumValue {
+        ty,
+        place: label.place,
+    }))
+}
+
+/// Between two labels of a new type.
+const STEP: u64 = 1 << 40;
+/// The first label's place: as many fit before it as after it.
+const MIDDLE: u64 = 1 << 63;
+
+/// The place of the label at `index` of a new type.
+pub fn first_place(index: usize) -> u64 {
+    MIDDLE + STEP * index as u64
+}
+
+/// A place between two others; `None` if there is none left. No neighbour is an end.
+pub fn place_between(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    match (before, after) {
+        (None, None) => Some(MIDDLE),
+        (Some(before), None) => before.checked_add(STEP),
+        (None, Some(after)) => after.checked_sub(STEP),
+        (Some(before), Some(after)) => {
+            let middle = before + (after - before) / 2;
+            (middle != before).then_some(middle)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mood() -> Arc<UserTypes> {
+        let label = |index: usize, name: &str| Label {
+            oid: 20_000 + index as Oid,
+            place: first_place(index),
+            sort: index as f32 + 1.0,
+            name: Arc::from(name),
+            fresh: index == 2,
+        };
+        let mut types = UserTypes::default();
+        types.put(Arc::new(UserType {
+            oid: 16_392,
+            name: "mood".to_owned(),
+            array_name: "_mood".to_owned(),
+            schema: 2200,
+            schema_name: "public".to_owned(),
+            kind: UserKind::Enum(vec![label(0, "sad"), label(1, "ok"), label(2, "new")]),
+        }));
+        Arc::new(types)
+    }
+
+    #[test]
+    fn places_between_keep_their_order() {
+        let mut places: Vec<u64> = (0..3).map(first_place).collect();
+        // Before the second label, forty times in the narrowest gap.
+        for _ in 0..40 {
+            let new = place_between(Some(places[0]), Some(places[1])).unwrap();
+            places.insert(1, new);
+        }
+        assert!(places.is_sorted_by(|a, b| a < b));
+        assert_eq!(place_between(Some(places[0]), Some(places[1])), None);
+        assert!(place_between(None, Some(places[0])).unwrap() < places[0]);
+        assert!(place_between(places.last().copied(), None).unwrap() > *places.last().unwrap());
+    }
+
+    #[test]
+    fn names_and_labels_are_those_of_the_scope() {
+        let types = mood();
+        with(&types, || {
+            assert_eq!(find(Some("public"), "_mood"), Some(16_393));
+            assert_eq!(find(None, "mood"), None);
+            assert_eq!(info::format_type_bare(16_393), "public.mood[]");
+            search(&Rc::from(["public".to_owned()]));
+            assert_eq!(find_text("mood[]"), Some(16_393));
+            assert_eq!(info::format_type_bare(16_392), "mood");
+            let stored = numbered(|| format!("'ok'::{}", info::format_type_bare(16_393)));
+            assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
+            assert_eq!(shown(&stored), "'ok'::mood[]");
+            let Datum::Enum(ok) = enum_input(16_392, "ok").unwrap() else {
+                panic!("no enum");
+            };
+            assert_eq!(&*label(ok).unwrap(), "ok");
+            let code = |text| enum_input(16_392, text).unwrap_err().fields().code;
+            assert_eq!(code("new"), SqlState::new(b"55P04"));
+            assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
+        });
+        assert_eq!(find(Some("public"), "mood"), None);
+    }
+}
