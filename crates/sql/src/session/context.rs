@@ -71,10 +71,9 @@ impl SessionContext {
         worker: Worker,
         database: String,
         user: String,
-        pid: i32,
+        (pid, live): (i32, Arc<Live>),
         settings: SessionSettings,
         catalog: Arc<Catalog>,
-        live: Arc<Live>,
     ) -> SessionContext {
         let context = SessionContext {
             instance,

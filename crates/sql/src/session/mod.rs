@@ -242,10 +242,9 @@ impl Session {
             worker.worker.clone(),
             name.clone(),
             request.user,
-            pid,
+            (pid, live),
             settings,
             catalog,
-            live,
         );
         let mut session = Session {
             worker: Rc::clone(worker),

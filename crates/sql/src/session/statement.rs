@@ -86,11 +86,7 @@ impl Statement {
             end,
             kind: StatementKind::Query,
         };
-        Statement::new(
-            ParsedText::new(text.into(), vec![parsed]),
-            Some(0),
-            declared,
-        )
+        Statement::new(ParsedText::new(text, vec![parsed]), Some(0), declared)
     }
 
     pub(super) fn parsed(&self) -> Option<&Parsed> {
