@@ -115,7 +115,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     2611 pg_inherits = none {
         inhrelid OID, inhparent OID, inhseqno INT4, inhdetachpending BOOL,
     }
-    3394 pg_init_privs = none {
+    3394 pg_init_privs = super::relations::pg_init_privs {
         objoid OID, classoid OID, objsubid INT4, privtype CHAR, initprivs ACLITEM_ARRAY,
     }
     2612 pg_language = super::shared::pg_language {

@@ -107,6 +107,18 @@ struct ClassRow<'a> {
     acl: Datum,
 }
 
+/// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what is as here.
+pub(super) fn pg_init_privs(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    let relations = super::tables().map(|table| (PG_CLASS, table.oid));
+    let schemas = [(PG_NAMESPACE, 11), (PG_NAMESPACE, 13_000)];
+    let all = schemas.into_iter().chain(relations);
+    Ok(all
+        .map(|(class, object)| (class, object, acl(cx.catalog, class, object)))
+        .filter(|(_, _, acl)| !acl.is_null())
+        .map(|(class, object, acl)| row![Id(object), Id(class), 0_i32, Ch('i'), acl])
+        .collect())
+}
+
 /// What was granted on an object, as a value.
 pub(super) fn acl(catalog: &Catalog, class: Oid, object: Oid) -> Datum {
     let acl = catalog.acl_of(class, object);
