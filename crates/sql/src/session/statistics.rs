@@ -295,12 +295,16 @@ mod tests {
         let often = statistics.of(kind(-1), || "often".into());
         often.add(2000, 3);
         often.add(4000, 1);
-        let first = statistics.of(kind(0), || "0".into());
-        for id in 1..2 * KINDS_MAX as i64 {
-            statistics.of(kind(id), || id.to_string().into());
-        }
-        assert!(statistics.0.lock().len() <= KINDS_MAX);
-        assert!(first.forgotten.load(Ordering::Relaxed));
+        let others: Vec<Arc<Counted>> = (0..2 * KINDS_MAX as i64)
+            .map(|id| statistics.of(kind(id), || id.to_string().into()))
+            .collect();
+        let kept = statistics.0.lock().len();
+        assert!(kept <= KINDS_MAX);
+        let forgotten = |counted: &&Arc<Counted>| counted.forgotten.load(Ordering::Relaxed);
+        assert_eq!(
+            others.iter().filter(forgotten).count(),
+            others.len() + 1 - kept
+        );
         let rows = statistics.rows(|_| true);
         assert_eq!(rows.len(), 1, "the others have not run");
         let row = &rows[0];
