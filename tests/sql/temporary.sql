@@ -201,3 +201,11 @@ DISCARD ALL;
 SELECT * FROM tt_gone;
 SELECT count(*) FROM pg_class WHERE relpersistence = 't';
 DROP TABLE tt_perm;
+
+-- What lasts owns nothing that does not.
+CREATE TABLE lasting (a int);
+CREATE TEMP SEQUENCE passing OWNED BY lasting.a;
+CREATE TEMP SEQUENCE passing;
+ALTER SEQUENCE passing OWNED BY lasting.a;
+DROP SEQUENCE passing;
+DROP TABLE lasting;

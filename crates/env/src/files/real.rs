@@ -140,7 +140,12 @@ impl Files for RealFiles {
     }
 
     fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
-        match self.lock(path) {
+        // Who only reads leaves nothing behind, not even a file to lock.
+        let opened = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path);
+        match opened {
             Err(error)
                 if matches!(
                     error.kind(),
@@ -150,7 +155,7 @@ impl Files for RealFiles {
                 // The kernel locks what is open for reading as well.
                 locked(std::fs::File::open(path)?)
             }
-            other => other,
+            other => locked(other?),
         }
     }
 

@@ -291,6 +291,16 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
                 format!("relation \"{table}\" does not exist"),
             )
         })?;
+    if catalog
+        .relations
+        .get(&sequence)
+        .is_some_and(|sequence| sequence.schema != found.schema)
+    {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must be in same schema as table it is linked to",
+        ));
+    }
     let position = position_of(&found, column)?;
     if found
         .columns

@@ -50,6 +50,7 @@ pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> R
                 return Ok(());
             }
             let schema = cx.target_schema(Some(&schema.name))?;
+            refuse_temporary(&schema.name)?;
             free(&schema.name, schema.oid, &ty.name, cx)?;
             let mut changed = UserType::clone(&ty);
             changed.schema = schema.oid;
@@ -181,12 +182,21 @@ fn check_label(label: &str) -> Result<()> {
     .detail("Labels must be 63 bytes or less."))
 }
 
+/// A type is stored, a session's own schema is not.
+fn refuse_temporary(schema: &str) -> Result<()> {
+    match crate::catalog::temporary::is_temporary_schema(schema) {
+        true => Err(SqlError::unsupported("a type in a temporary schema")),
+        false => Ok(()),
+    }
+}
+
 async fn create_enum(
     name: &ast::ObjectName,
     labels: &[String],
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let (schema, name) = cx.new_name(name)?;
+    refuse_temporary(&schema.name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let (oid, csn) = cx.store.new_type_oid(cx.worker, ENUM_BITS)?;
     cx.depends_on(csn);
