@@ -254,8 +254,7 @@ impl Binder<'_> {
         let invoker = options.is_some_and(|all| {
             all.iter().any(|option| {
                 let (name, value) = option.split_once('=').unwrap_or((option, "true"));
-                let value = value.to_ascii_lowercase();
-                name == "security_invoker" && matches!(value.as_str(), "true" | "on" | "1" | "yes")
+                name == "security_invoker" && crate::catalog::ddl::boolean(value) == Some(true)
             })
         });
         let owner = self

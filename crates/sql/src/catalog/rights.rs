@@ -216,6 +216,12 @@ impl Judge<'_> {
         }
     }
 
+    /// Is what the object does, when it is run, the role's own doing or a superuser's?
+    pub(crate) fn owns_as(&self, role: Oid, class: Oid, object: Oid) -> bool {
+        let owner = self.catalog.owner_of(class, object);
+        owner == role || self.catalog.roles.is_superuser(owner)
+    }
+
     /// Does the role own the object, or have the privileges of who does?
     pub(crate) fn owns(&self, role: Oid, class: Oid, object: Oid) -> bool {
         let owner = self.catalog.owner_of(class, object);

@@ -191,6 +191,20 @@ pub(super) fn copied_columns(relation: &Relation, names: &[ast::Ident]) -> Resul
     Ok(positions)
 }
 
+/// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in for the first.
+pub(super) fn same_relation(asked: &mut Option<crate::value::Oid>, found: &Relation) -> Result<()> {
+    if *asked.get_or_insert(found.oid) == found.oid {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        format!(
+            "relation \"{}\" was replaced by a concurrent transaction",
+            found.name
+        ),
+    ))
+}
+
 impl Session {
     /// COPY in either direction.
     pub(super) async fn copy(
@@ -277,9 +291,11 @@ impl Session {
         let signals = Arc::clone(&self.signals);
         let engine = self.worker.instance.engine.clone();
         // The table is locked before the plan is trusted, as for any statement.
+        let mut asked = None;
         let (catalog, relation) = loop {
             let catalog = self.catalog()?;
             let relation = self.find_relation(&catalog, name)?;
+            same_relation(&mut asked, &relation)?;
             match relation.kind {
                 RelationKind::Table => {}
                 RelationKind::Sequence(_) => return Err(wrong_kind("copy to sequence", &relation)),

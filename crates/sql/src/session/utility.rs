@@ -196,9 +196,11 @@ impl Session {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
         for target in &request.tables {
+            let mut asked = None;
             loop {
                 let catalog = self.catalog()?;
                 let relation = self.find_relation(&catalog, &target.name)?;
+                super::copy_in::same_relation(&mut asked, &relation)?;
                 let table = self.storage(&relation, &catalog)?;
                 let nowait = request.nowait;
                 let open = self.transaction()?;

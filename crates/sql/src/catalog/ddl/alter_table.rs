@@ -110,9 +110,10 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
         }
         RelationKind::Table => {}
     }
-    if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
+    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
         return Err(no_relation(&alter.name));
-    }
+    };
+    cx.must_own(&relation)?;
     cx.refuse_pending(oid, "ALTER TABLE")?;
     for operation in &alter.operations {
         let table = cx

@@ -53,6 +53,7 @@ pub(super) async fn as_table(oid: Oid, operations: &[Op], cx: &mut DdlContext<'_
         let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             return Err(SqlError::internal("a view has gone"));
         };
+        cx.must_own(&relation)?;
         one(operation, &relation, cx).await?;
     }
     Ok(())

@@ -54,6 +54,7 @@ pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Re
             )
         })?;
     let object = constraint.oid;
+    cx.must_own(relation)?;
     let text = on.comment.as_deref().filter(|t| !t.is_empty());
     cx.put_comment(PG_CONSTRAINT, object, 0, text).await
 }
@@ -103,6 +104,7 @@ fn target(
                 .iter()
                 .position(|c| !c.dropped && c.name == column);
             let position = position.ok_or_else(|| no_column(&column, &relation.name))?;
+            cx.must_own(relation)?;
             Ok((
                 PG_CLASS,
                 relation.oid,

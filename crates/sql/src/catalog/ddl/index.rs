@@ -254,6 +254,8 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
     let Some((table, _)) = cx.lock_table(table.oid, TableLock::Read).await? else {
         return Err(no_relation(&create.table_name));
     };
+    cx.must_own(&table)?;
+    cx.must_create_in(table.schema)?;
     let catalog = cx.catalog()?;
     if let Some(name) = &wanted
         && catalog.names.contains_key(&(table.schema, name.clone()))

@@ -10,6 +10,7 @@ use super::objects::no_relation;
 use super::{DdlContext, create_as, view};
 use crate::bind;
 use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::PG_CLASS;
 use crate::catalog::temporary::is_temporary_schema;
 use crate::catalog::{Relation, RelationKind, View, calls};
 use crate::error::{Result, SqlError};
@@ -119,6 +120,14 @@ pub(super) async fn refresh(
     let RelationKind::Materialized(_, populated) = relation.kind else {
         return Err(not_materialized(&plain));
     };
+    // Its query may ask who runs it. The owner's does what the owner may, and a superuser's what a superuser wrote.
+    let trusted = cx.judged(|judge, role| judge.owns_as(role, PG_CLASS, oid))?;
+    if !trusted {
+        return Err(SqlError::unsupported(
+            "REFRESH of a materialized view of another role that is no superuser",
+        )
+        .hint("SET ROLE to its owner first."));
+    }
     if concurrently {
         if !populated {
             return Err(SqlError::new(

@@ -42,6 +42,7 @@ mod view;
 
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
+pub(crate) use view::boolean;
 
 use super::store::CatalogStore;
 use crate::error::{Result, SqlError};

@@ -60,6 +60,25 @@ fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
     denied(format!("permission denied for schema {name}"))
 }
 
+impl DdlContext<'_> {
+    /// 42501 unless the relation is the role's. Asked of what a statement has found and locked: its name may have meant something else
+    /// when the statement was let in.
+    pub(super) fn must_own(&mut self, relation: &Relation) -> Result<()> {
+        self.judged(|judge, role| judge.must_own(role, relation))?
+    }
+
+    /// 42501 unless the role may make something in the schema.
+    pub(super) fn must_create_in(&mut self, schema: Oid) -> Result<()> {
+        match self.judged(|judge, role| judge.may_create_in(role, schema))? {
+            true => Ok(()),
+            false => {
+                let catalog = self.catalog()?;
+                Err(denied_schema(schema, &catalog))
+            }
+        }
+    }
+}
+
 /// Everything that is asked about.
 struct Asker<'a> {
     catalog: Arc<Catalog>,

@@ -301,6 +301,7 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
             "sequence must be in same schema as table it is linked to",
         ));
     }
+    cx.must_own(&found)?;
     let position = position_of(&found, column)?;
     if found
         .columns

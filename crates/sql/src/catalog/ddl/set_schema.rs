@@ -28,6 +28,7 @@ pub(super) async fn execute(
     if schema.oid == relation.schema {
         return Ok(());
     }
+    cx.must_create_in(schema.oid)?;
     let temporary = crate::catalog::temporary::is_temporary_schema(&schema.name);
     if temporary || relation.is_temporary() {
         return Err(SqlError::new(

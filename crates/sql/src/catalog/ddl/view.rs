@@ -142,6 +142,19 @@ pub(super) fn columns(
     Ok(columns)
 }
 
+/// What a boolean option says, as PostgreSQL reads them: words may be cut short.
+pub(crate) fn boolean(value: &str) -> Option<bool> {
+    let value = value.to_ascii_lowercase();
+    let short = |word: &str| !value.is_empty() && word.starts_with(&value);
+    match value.as_str() {
+        "1" | "on" => Some(true),
+        "0" | "of" | "off" => Some(false),
+        _ if short("true") || short("yes") => Some(true),
+        _ if short("false") || short("no") => Some(false),
+        _ => None,
+    }
+}
+
 /// Options of a view, `name=value`, in the order of the statement.
 pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
     let mut all = Vec::new();
@@ -159,6 +172,12 @@ pub(super) fn parameters(options: &[ast::SqlOption]) -> Result<Vec<String>> {
             return Err(SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("unrecognized parameter \"{name}\""),
+            ));
+        }
+        if name != "check_option" && boolean(&value).is_none() {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid value for boolean option \"{name}\": {value}"),
             ));
         }
         if name == "check_option" && !["local", "cascaded"].contains(&value.as_str()) {
@@ -286,6 +305,7 @@ async fn replace(
     let RelationKind::View(view) = &old.kind else {
         return Err(not_a_view());
     };
+    cx.must_own(&old)?;
     if columns.len() < old.columns.len() {
         return Err(changed("cannot drop columns from view".to_owned()));
     }
