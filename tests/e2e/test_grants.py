@@ -212,3 +212,52 @@ def test_owners_and_privileges_outlive_the_server(private_server):
                 reader.execute("DELETE FROM grants.t")
         with pytest.raises(psycopg.OperationalError, match='permission denied for database "logstead"'):
             psycopg.connect(host=server.host, port=server.port, user="grants_reader", dbname="logstead")
+
+
+def test_a_name_of_ones_own_opens_nothing(server, roles):
+    """A temporary object of the same name is asked about, and another's is not changed for that."""
+    server.execute(
+        "GRANT USAGE, CREATE ON SCHEMA grants TO grants_nobody",
+        "CREATE SCHEMA grants_own AUTHORIZATION grants_nobody",
+    )
+    try:
+        with as_role(server, "grants_nobody") as nobody:
+            nobody.execute("CREATE TEMP TABLE x (a int)")
+            nobody.execute("CREATE INDEX account ON x (a)")
+            nobody.execute("SET search_path = grants, grants_own")
+            for attempt in (
+                "CREATE INDEX ON account ((CASE WHEN id = 1 THEN secret::int END))",
+                "CREATE INDEX ON grants.account (owner)",
+                "CREATE SEQUENCE grants.mine OWNED BY account.id",
+                "COMMENT ON COLUMN account.id IS 'mine'",
+                "COMMENT ON CONSTRAINT account_pkey ON account IS 'mine'",
+            ):
+                with pytest.raises(DENIED):
+                    nobody.execute(attempt)
+            nobody.execute("CREATE TEMP VIEW owners AS SELECT 1 AS one")
+            with pytest.raises(DENIED):
+                nobody.execute("CREATE OR REPLACE VIEW grants.owners AS SELECT id, secret AS owner FROM grants.account")
+            nobody.execute("SET search_path = grants")
+            with pytest.raises(DENIED):
+                nobody.execute("CREATE OR REPLACE VIEW owners AS SELECT id, secret AS owner FROM account")
+            nobody.execute("CREATE TABLE grants_own.account (a int)")
+        with as_role(server, "grants_maker") as maker:
+            maker.execute("CREATE TABLE other (a int)")
+            with pytest.raises(DENIED):
+                maker.execute("ALTER TABLE other SET SCHEMA grants_own")
+            maker.execute("DROP TABLE other")
+        described = "SELECT count(*) FROM pg_description WHERE description = 'mine'"
+        assert server.execute(described) == [(0,)]
+        assert server.execute("SELECT count(*) FROM pg_indexes WHERE schemaname = 'grants'") == [(2,)]
+    finally:
+        server.execute("DROP SCHEMA grants_own CASCADE")
+
+
+def test_a_materialized_view_is_not_filled_with_anothers_rights(server, roles):
+    with as_role(server, "grants_maker") as maker:
+        maker.execute("CREATE MATERIALIZED VIEW who AS SELECT current_user AS who WITH NO DATA")
+        maker.execute("REFRESH MATERIALIZED VIEW who")
+        assert maker.execute("SELECT who FROM who").fetchall() == [("grants_maker",)]
+    with pytest.raises(errors.FeatureNotSupported, match="SET ROLE"), server.connect(autocommit=True) as admin:
+        admin.execute("REFRESH MATERIALIZED VIEW grants.who")
+    server.execute("SET ROLE grants_maker", "REFRESH MATERIALIZED VIEW grants.who")

@@ -91,9 +91,10 @@ def test_statements_and_sessions_are_ended(server):
         assert admin.execute("SELECT pg_cancel_backend(1)").fetchone() == (False,)
         assert notices == ["PID 1 is not a PostgreSQL backend process"]
         cursor = sleeper.cursor()
-        sleeper.pgconn.send_query(b"SELECT pg_sleep(600)")
+        admin.execute("SELECT pg_advisory_lock(4711)")
+        sleeper.pgconn.send_query(b"SELECT pg_advisory_lock(4711)")
         wait_until(lambda: seen(admin, pid)["state"] == "active", what="the sleeper")
-        assert seen(admin, pid)["query"] == "SELECT pg_sleep(600)"
+        assert seen(admin, pid)["query"] == "SELECT pg_advisory_lock(4711)"
         assert admin.execute("SELECT pg_cancel_backend(%s)", (pid,)).fetchone() == (True,)
         result = sleeper.pgconn.get_result()
         assert b"canceling statement due to user request" in result.error_message

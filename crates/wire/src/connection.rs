@@ -435,6 +435,11 @@ async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited
     let received = async {
         let mut receive = pin!(link.receive());
         std::future::poll_fn(|cx| {
+            // Who was told to end now takes no request more, even if it came first.
+            if signals.must_end(true) {
+                let reason = logstead_sql::session::shutting_down();
+                return Poll::Ready(Ok(Waited::Ends(reason)));
+            }
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
                 return Poll::Ready(received.map(|()| Waited::Received));
             }
