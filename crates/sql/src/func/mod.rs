@@ -98,6 +98,33 @@ pub struct Function {
     pub body: Body,
 }
 
+/// A row of the registry's tables, in the order of the columns.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
+pub(crate) const fn function(
+    oid: Oid,
+    name: &'static str,
+    args: &'static [Oid],
+    variadic: Option<Oid>,
+    result: Oid,
+    strict: bool,
+    volatility: Volatility,
+    body: Body,
+) -> Function {
+    Function {
+        oid,
+        name,
+        args,
+        variadic,
+        result,
+        strict,
+        volatility,
+        body,
+    }
+}
+
 impl Function {
     /// True for functions that yield rows.
     pub fn is_set(&self) -> bool {

@@ -3,37 +3,12 @@
 //! Functions 9001 to 9003 are ours: PostgreSQL keeps integers and OIDs in one form and needs none.
 
 use super::CastContext::{self, Assignment, Explicit, Implicit};
-use super::Volatility::{self, Immutable, Stable};
+use super::Volatility::{Immutable, Stable};
 use super::registry::CastRow;
 use super::{Body, Function, cast, datetime};
+use crate::func::function as f;
 use crate::value::Oid;
 use crate::value::oid::*;
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call per row of a literal table"
-)]
-const fn f(
-    oid: Oid,
-    name: &'static str,
-    args: &'static [Oid],
-    variadic: Option<Oid>,
-    result: Oid,
-    strict: bool,
-    volatility: Volatility,
-    body: Body,
-) -> Function {
-    Function {
-        oid,
-        name,
-        args,
-        variadic,
-        result,
-        strict,
-        volatility,
-        body,
-    }
-}
 
 const fn c(
     source: Oid,

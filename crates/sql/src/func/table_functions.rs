@@ -2,41 +2,16 @@
 //!
 //! Those with default arguments have one row per number of arguments; the code fills in the rest.
 
-use super::Volatility::{self, Immutable, Stable, Volatile};
+use super::Volatility::{Immutable, Stable, Volatile};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
     Body, Function, arrays, datetime, encodings, enums, format, keywords, math, numbers, patterns,
     quoting, series, strings, system,
 };
+use crate::func::function as f;
+use crate::value::Datum;
 use crate::value::oid::*;
-use crate::value::{Datum, Oid};
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call per row of a literal table"
-)]
-const fn f(
-    oid: Oid,
-    name: &'static str,
-    args: &'static [Oid],
-    variadic: Option<Oid>,
-    result: Oid,
-    strict: bool,
-    volatility: Volatility,
-    body: Body,
-) -> Function {
-    Function {
-        oid,
-        name,
-        args,
-        variadic,
-        result,
-        strict,
-        volatility,
-        body,
-    }
-}
 
 /// Functions by name.
 #[rustfmt::skip]

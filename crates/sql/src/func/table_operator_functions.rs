@@ -2,38 +2,13 @@
 //!
 //! Numbers are PostgreSQL's.
 
-use super::Volatility::{self, Immutable, Stable};
+use super::Volatility::{Immutable, Stable};
 use super::math::plain;
 use super::numbers::{arith, bits, compared, compared_blank, divide, modulo, shift};
 use super::{Body, Function, arrays, datetime, math, numbers, patterns, strings};
+use crate::func::function as f;
+use crate::value::Datum;
 use crate::value::oid::*;
-use crate::value::{Datum, Oid};
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call per row of a literal table"
-)]
-const fn f(
-    oid: Oid,
-    name: &'static str,
-    args: &'static [Oid],
-    variadic: Option<Oid>,
-    result: Oid,
-    strict: bool,
-    volatility: Volatility,
-    body: Body,
-) -> Function {
-    Function {
-        oid,
-        name,
-        args,
-        variadic,
-        result,
-        strict,
-        volatility,
-        body,
-    }
-}
 
 /// Functions behind operators.
 #[rustfmt::skip]

@@ -227,7 +227,8 @@ impl Words<'_> {
         Ok(roles)
     }
 
-    fn string(&mut self) -> Result<String> {
+    /// A string literal.
+    pub(super) fn string(&mut self) -> Result<String> {
         let text = match self.token() {
             Some(
                 Token::SingleQuotedString(text)

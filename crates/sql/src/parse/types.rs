@@ -55,20 +55,6 @@ impl TypeCommand {
 }
 
 impl Words<'_> {
-    fn text(&mut self) -> Result<String> {
-        let text = match self.token() {
-            Some(
-                Token::SingleQuotedString(text)
-                | Token::EscapedStringLiteral(text)
-                | Token::UnicodeStringLiteral(text),
-            ) => text.clone(),
-            Some(Token::DollarQuotedString(text)) => text.value.clone(),
-            _ => return Err(self.error()),
-        };
-        self.at += 1;
-        Ok(text)
-    }
-
     fn labels(&mut self) -> Result<Vec<String>> {
         let mut labels = Vec::new();
         if !self.take_token(&Token::LParen) {
@@ -78,7 +64,7 @@ impl Words<'_> {
             return Ok(labels);
         }
         loop {
-            labels.push(self.text()?);
+            labels.push(self.string()?);
             if self.take_token(&Token::RParen) {
                 return Ok(labels);
             }
@@ -109,11 +95,11 @@ impl Words<'_> {
         let name = self.object()?;
         Ok(of(if self.take_all(&["add", "value"]) {
             let if_not_exists = self.take_all(&["if", "not", "exists"]);
-            let label = self.text()?;
+            let label = self.string()?;
             let at = if self.take("before") {
-                Some((self.text()?, true))
+                Some((self.string()?, true))
             } else if self.take("after") {
-                Some((self.text()?, false))
+                Some((self.string()?, false))
             } else {
                 None
             };
@@ -124,9 +110,9 @@ impl Words<'_> {
                 at,
             }
         } else if self.take_all(&["rename", "value"]) {
-            let from = self.text()?;
+            let from = self.string()?;
             self.expect("to")?;
-            let to = self.text()?;
+            let to = self.string()?;
             TypeCommand::RenameValue { name, from, to }
         } else if self.take_all(&["rename", "to"]) {
             let new = self.ident()?;

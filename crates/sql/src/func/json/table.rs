@@ -1,37 +1,12 @@
 //! Rows of the registry: functions of json and jsonb. Numbers are PostgreSQL's.
 
 use super::{access, cast, change, expand, make, path, populate};
-use crate::func::Volatility::{self, Immutable, Stable};
+use crate::func::Volatility::{Immutable, Stable};
+use crate::func::function as f;
 use crate::func::numbers::compared;
 use crate::func::{Body, Function};
+use crate::value::Datum;
 use crate::value::oid::*;
-use crate::value::{Datum, Oid};
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call per row of a literal table"
-)]
-const fn f(
-    oid: Oid,
-    name: &'static str,
-    args: &'static [Oid],
-    variadic: Option<Oid>,
-    result: Oid,
-    strict: bool,
-    volatility: Volatility,
-    body: Body,
-) -> Function {
-    Function {
-        oid,
-        name,
-        args,
-        variadic,
-        result,
-        strict,
-        volatility,
-        body,
-    }
-}
 
 /// Functions of json and jsonb.
 #[rustfmt::skip]
