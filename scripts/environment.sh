@@ -139,3 +139,54 @@ need_object_stores() {
         touch "$cache/moto-$moto/complete"
     fi
 }
+
+# suite_python NAME: the Python of a suite, in a virtual environment that follows tests/suites/NAME/requirements.txt. Sets $suite_pip.
+suite_python() {
+    local requirements="$repository/tests/suites/$1/requirements.txt" venv="$SUITES_CACHE/$1"
+    suite_pip="$venv/bin/pip --quiet --disable-pip-version-check"
+    cmp -s "$requirements" "$venv/requirements.txt" && return 0
+    python3 -c 'import ensurepip, venv' 2> /dev/null || packages /nonexistent:python3-venv
+    say "the suite $1, in $venv"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    $suite_pip install -r "$requirements"
+    cp "$requirements" "$venv/requirements.txt"
+}
+
+# need_suites [NAME...]: what the suites that are named among the arguments need (all, if none is). Their texts are downloaded at the versions
+# that are pinned beside each, never kept in the repository.
+need_suites() {
+    local wanted=" $* " name
+    export SUITES_CACHE="$cache/suites"
+    mkdir -p "$SUITES_CACHE"
+    case "$wanted" in
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle " ;;
+    esac
+    [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
+    if [[ $wanted == *" django "* ]]; then
+        suite_python django
+        local source="$SUITES_CACHE/django/source"
+        if [ ! -e "$source/complete" ]; then
+            say "Django's tests"
+            rm -rf "$source"
+            mkdir -p "$source"
+            $suite_pip download --no-deps --no-binary :all: --dest "$source" \
+                "$(grep '^django==' "$repository/tests/suites/django/requirements.txt")"
+            tar -xzf "$source"/django-*.tar.gz -C "$source"
+            touch "$source/complete"
+        fi
+    fi
+    [[ $wanted != *" sysbench "* ]] || packages sysbench:sysbench
+    if [[ $wanted == *" drizzle "* ]]; then
+        packages node:nodejs npm:npm
+        name="$SUITES_CACHE/drizzle"
+        if ! cmp -s "$repository/tests/suites/drizzle/package.json" "$name/package.json" || [ ! -e "$name/node_modules/complete" ]; then
+            say "Drizzle"
+            rm -rf "$name"
+            mkdir -p "$name"
+            cp "$repository/tests/suites/drizzle/package.json" "$name/package.json"
+            (cd "$name" && npm install --loglevel=error --no-fund --no-audit && touch node_modules/complete)
+        fi
+    fi
+}

@@ -1,0 +1,77 @@
+"""Settings for Django's own tests: two servers instead of two databases of one, and a record of how each test ended."""
+
+import json
+import os
+import traceback
+import unittest
+
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.test.runner import DiscoverRunner
+
+
+def database(port):
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": "127.0.0.1",
+        "PORT": port,
+        "USER": "postgres",
+        "NAME": "postgres",
+        # The server is new and its own: no database is made in it.
+        "TEST": {"NAME": "postgres"},
+    }
+
+
+DATABASES = {"default": database(os.environ["SUITE_PORT"]), "other": database(os.environ["SUITE_OTHER_PORT"])}
+missing = os.environ.get("SUITE_CRUTCHES", "").split(",")
+DatabaseWrapper.data_types = {field: "text" if kind in missing else kind for field, kind in DatabaseWrapper.data_types.items()}
+SECRET_KEY = "django_tests_secret_key"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+USE_TZ = False
+TEST_RUNNER = "logstead_settings.Runner"
+
+
+def record(test, status, err=None):
+    detail = ""
+    if err:
+        kind, error, trace = err
+        detail = f"{kind.__name__}: {error}\n" + "".join(traceback.format_exception(kind, error, trace))[-4000:]
+    name = test.id() if hasattr(test, "id") else str(test)
+    with open(os.environ["SUITE_RESULTS"], "a") as out:
+        print(json.dumps({"name": name, "status": status, "detail": detail}), file=out)
+
+
+class Result(unittest.TextTestResult):
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        record(test, "pass")
+
+    def addExpectedFailure(self, test, err):
+        super().addExpectedFailure(test, err)
+        record(test, "pass")
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        record(test, "skip")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        record(test, "fail", err)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        record(test, "fail", err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            record(test, "fail", err)
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        record(test, "fail")
+
+
+class Runner(DiscoverRunner):
+    def get_resultclass(self):
+        return Result

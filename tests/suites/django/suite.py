@@ -1,0 +1,41 @@
+"""Django's own tests, those that work on the database, group by group: `apps.txt`."""
+
+import psycopg
+
+
+def groups(context):
+    """The groups of apps; those with an app that was asked for, if any was."""
+    lines = (context.folder / "apps.txt").read_text().splitlines()
+    every = [line.split() for line in lines if line and not line.startswith("#")]
+    if context.only:
+        # Somebody may want an app that is not in the list, or a single test.
+        return [[label] for label in context.only]
+    return every
+
+
+def crutches(server) -> str:
+    """Types of Django's fields that the server does not have: text stands in, so that they cost their own tests, not whole apps."""
+    missing = []
+    for kind in ["inet"]:
+        try:
+            server.execute(f"SELECT NULL::{kind}")
+        except psycopg.Error:
+            missing.append(kind)
+    return ",".join(missing)
+
+
+def run(context):
+    python = context.cache / "django/bin/python"
+    tests = next(iter((context.cache / "django/source").glob("*/tests")))
+    log = context.log("django")
+    results = []
+    for number, apps in enumerate(groups(context)):
+        default, other = context.server(f"default{number}"), context.server(f"other{number}")
+        command = [python, "runtests.py", "--settings=logstead_settings", "--parallel=1", "--keepdb", "--noinput", "-v", "0", *apps]
+        environment = {"PYTHONPATH": str(context.folder), "SUITE_PORT": str(default.port), "SUITE_OTHER_PORT": str(other.port)}
+        environment["SUITE_CRUTCHES"] = crutches(default)
+        results += context.run(command, context.work / f"{apps[0]}", log, 1200, environment, tests)
+        print(f"   {' '.join(apps)}: {len(results)} results", flush=True)
+        context.close(default)
+        context.close(other)
+    return results
