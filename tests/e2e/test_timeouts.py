@@ -82,3 +82,49 @@ def test_idle_session_ends(server):
     with server.connect(autocommit=True) as other:
         query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
         wait_until(lambda: other.execute(query, (pid,)).fetchone() == (0,), what="the session is gone")
+
+
+def test_sleeping_takes_its_time_and_nobody_elses(server):
+    with server.connect(autocommit=True) as sleeper, server.connect(autocommit=True) as other:
+        began = time.monotonic()
+        sleeper.execute("SELECT pg_sleep(0.4), pg_sleep_for('300 ms')")
+        assert time.monotonic() - began >= 0.7
+        sleeper.execute("SELECT pg_sleep_until(clock_timestamp() + interval '0.2 s')")
+        assert time.monotonic() - began >= 0.9
+        began = time.monotonic()
+        assert sleeper.execute("SELECT pg_sleep(-1), pg_sleep('NaN'), pg_sleep(NULL)").fetchone() == ("", "", None)
+        assert time.monotonic() - began < TIMEOUT_S / 2
+        # More sleepers than workers, and everybody else goes on.
+        sleepers = [server.connect(autocommit=True) for _ in range(20)]
+        for one in sleepers:
+            one.pgconn.send_query(b"SELECT pg_sleep(3600)")
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        for one in sleepers:
+            one.cancel()
+            assert one.pgconn.get_result().error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"57014"
+            one.close()
+
+
+def test_sleep_ends_with_the_statement_but_not_with_lock_timeout(server):
+    with server.connect(autocommit=True) as sleeper:
+        sleeper.execute("SET lock_timeout = '50ms'")
+        sleeper.execute("SELECT pg_sleep(0.3)")
+        sleeper.execute("SET statement_timeout = '300ms'")
+        began = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            sleeper.execute("SELECT pg_sleep(3600)")
+        assert time.monotonic() - began < TIMEOUT_S / 2
+        assert sleeper.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_copy_from_stdin_has_the_time_of_one_statement(server, table):
+    with server.connect(autocommit=True) as copier:
+        copier.execute("SET statement_timeout = '600ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            with copier.cursor().copy("COPY timeouts FROM STDIN") as copy:
+                # Each wait is shorter than the limit; all together are longer.
+                for number in range(10, 20):
+                    copy.write(f"{number}\t0\n")
+                    time.sleep(0.2)
+        copier.execute("SET statement_timeout = 0")
+        assert copier.execute("SELECT count(*) FROM timeouts").fetchone() == (2,)

@@ -89,11 +89,11 @@ impl Client for Silent {
     }
     fn notice(&mut self, _severity: &'static str, _fields: &Fields) {}
     fn parameter_status(&mut self, _name: &str, _value: &str) {}
-    fn copy_in(&mut self, _columns: usize) {}
+    fn copy_in(&mut self, _columns: usize, _binary: bool) {}
     fn copy_input<'a>(&'a mut self, _into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {
         Box::pin(std::future::ready(Ok(CopyInput::Done)))
     }
-    fn copy_out(&mut self, _columns: usize) {}
+    fn copy_out(&mut self, _columns: usize, _binary: bool) {}
     fn copy_out_data(&mut self, _line: &[u8]) {}
     fn copy_out_done(&mut self) {}
     fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {

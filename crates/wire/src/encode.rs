@@ -191,12 +191,14 @@ pub fn row_description<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Ite
     end(out, at);
 }
 
-/// CopyInResponse (`kind` G) or CopyOutResponse (H), text format.
-pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize) {
+/// CopyInResponse (`kind` G) or CopyOutResponse (H).
+pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) {
     let at = begin(out, kind);
-    out.push(0);
+    out.push(u8::from(binary));
     out.extend_from_slice(&(columns as u16).to_be_bytes());
-    out.resize(out.len() + 2 * columns, 0);
+    for _ in 0..columns {
+        out.extend_from_slice(&u16::from(binary).to_be_bytes());
+    }
     end(out, at);
 }
 

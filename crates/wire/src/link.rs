@@ -282,16 +282,16 @@ impl Client for Link {
         encode::parameter_status(&mut self.output, name, value);
     }
 
-    fn copy_in(&mut self, columns: usize) {
-        encode::copy_response(&mut self.output, b'G', columns);
+    fn copy_in(&mut self, columns: usize, binary: bool) {
+        encode::copy_response(&mut self.output, b'G', columns, binary);
     }
 
     fn copy_input<'a>(&'a mut self, into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {
         Box::pin(self.next_copy_input(into))
     }
 
-    fn copy_out(&mut self, columns: usize) {
-        encode::copy_response(&mut self.output, b'H', columns);
+    fn copy_out(&mut self, columns: usize, binary: bool) {
+        encode::copy_response(&mut self.output, b'H', columns, binary);
     }
 
     fn copy_out_data(&mut self, line: &[u8]) {

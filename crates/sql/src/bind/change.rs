@@ -344,8 +344,8 @@ impl Binder<'_> {
         Ok(list)
     }
 
-    /// The source rows of UPDATE and DELETE, as [`plan::Update`] wants them, once everything that refers to them is bound.
-    fn change_source(
+    /// The source rows of UPDATE, DELETE and MERGE, as [`plan::Update`] wants them, once everything that refers to them is bound.
+    pub(super) fn change_source(
         &mut self,
         relation: &Relation,
         rel: usize,
@@ -406,16 +406,16 @@ fn refuse_value(column: &Column) -> Result<()> {
     Err(SqlError::new(GENERATED_ALWAYS, message).detail(detail))
 }
 
-fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
+pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
     assignments.iter().map(|(position, _)| *position).collect()
 }
 
-/// Source rows of UPDATE and DELETE.
-struct Changed {
-    source: Plan,
+/// Source rows of UPDATE, DELETE and MERGE.
+pub(super) struct Changed {
+    pub(super) source: Plan,
     recheck: Option<Expr>,
     /// Target's columns, then the other columns of the source row: what RETURNING sees.
     visible: Layout,
     /// The whole source row.
-    whole: Layout,
+    pub(super) whole: Layout,
 }

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// 428C9: a value for GENERATED ALWAYS.
 pub(crate) const GENERATED_ALWAYS: SqlState = SqlState::new(b"428C9");
 
-const TOO_MANY: &str = "INSERT has more expressions than target columns";
+pub(super) const TOO_MANY: &str = "INSERT has more expressions than target columns";
+pub(super) const TOO_FEW: &str = "INSERT has more target columns than expressions";
 
 impl Binder<'_> {
     /// The stored table a statement changes.
@@ -128,7 +129,7 @@ impl Binder<'_> {
         }
     }
 
-    fn insert_value(
+    pub(super) fn insert_value(
         &mut self,
         relation: &Relation,
         position: usize,
@@ -169,22 +170,7 @@ impl Binder<'_> {
         let mut targets: Vec<usize> = Vec::new();
         let mut beyond = None;
         if explicit {
-            for column in &insert.columns {
-                let [ast::ObjectNamePart::Identifier(ident)] = column.0.as_slice() else {
-                    return Err(SqlError::unsupported(format!(
-                        "INSERT into part of a column: {column}"
-                    )));
-                };
-                let position = self.attribute(&relation, ident)?;
-                if targets.contains(&position) {
-                    return Err(SqlError::new(
-                        SqlState::DUPLICATE_COLUMN,
-                        format!("column \"{}\" specified more than once", fold_ident(ident)),
-                    )
-                    .at(self.at(ident.span)));
-                }
-                targets.push(position);
-            }
+            targets = self.insert_targets(&insert.columns, &relation)?;
         } else {
             match self.through(&relation) {
                 None => targets.extend(live(&relation)),
@@ -284,6 +270,32 @@ impl Binder<'_> {
         })
     }
 
+    /// The positions of the columns that an INSERT names.
+    pub(super) fn insert_targets(
+        &self,
+        columns: &[ast::ObjectName],
+        relation: &Relation,
+    ) -> Result<Vec<usize>> {
+        let mut targets = Vec::with_capacity(columns.len());
+        for column in columns {
+            let [ast::ObjectNamePart::Identifier(ident)] = column.0.as_slice() else {
+                return Err(SqlError::unsupported(format!(
+                    "INSERT into part of a column: {column}"
+                )));
+            };
+            let position = self.attribute(relation, ident)?;
+            if targets.contains(&position) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{}\" specified more than once", fold_ident(ident)),
+                )
+                .at(self.at(ident.span)));
+            }
+            targets.push(position);
+        }
+        Ok(targets)
+    }
+
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
     fn insert_source(
         &mut self,
@@ -297,11 +309,7 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let too_few = |b: &Binder<'_>, found: usize| {
             let at = insert.columns.get(found).and_then(|c| b.at(name_span(c)));
-            SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "INSERT has more target columns than expressions",
-            )
-            .at(at)
+            SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
         };
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
         if let SetExpr::Values(list) = query.body.as_ref()
@@ -639,7 +647,7 @@ impl Binder<'_> {
 
 /// OVERRIDING ... VALUE.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Overriding {
+pub(super) enum Overriding {
     No,
     System,
     User,

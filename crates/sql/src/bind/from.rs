@@ -252,7 +252,7 @@ impl Binder<'_> {
         })
     }
 
-    fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
+    pub(crate) fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
         match factor {
             TableFactor::Table {
                 name,

@@ -17,18 +17,15 @@ impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
         let at = self.at(name_span(&function.name));
         let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
-        if !function.within_group.is_empty() {
-            return Err(SqlError::unsupported(format!(
-                "ordered-set aggregate {name} (WITHIN GROUP)"
-            ))
-            .at(at));
-        }
+        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if function.null_treatment.is_some()
             || !matches!(function.parameters, FunctionArguments::None)
         {
             return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         }
-        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        if !function.within_group.is_empty() {
+            return self.within_group(function, &name, at);
+        }
         if function.over.is_some() || (system && func::is_window_function(&name)) {
             return self.window_function(function, schema.as_deref(), &name, at);
         }
@@ -249,6 +246,16 @@ impl Binder<'_> {
         list: &ast::FunctionArgumentList,
         at: Option<usize>,
     ) -> Result<Expr> {
+        let call = self.in_aggregate(at, |b| b.aggregate_call(function, name, list, at))?;
+        self.computed_call(name, call, Vec::new(), at)
+    }
+
+    /// Binds the arguments of an aggregate.
+    pub(super) fn in_aggregate<T>(
+        &mut self,
+        at: Option<usize>,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let frame = self.frame()?;
         if frame.clause == Clause::Filter {
             return Err(SqlError::new(
@@ -266,7 +273,7 @@ impl Binder<'_> {
         }
         frame.in_aggregate = true;
         let sets_before = frame.sets.len();
-        let bound = self.aggregate_call(function, name, list, at);
+        let bound = bind(self);
         let frame = self.frame()?;
         frame.in_aggregate = false;
         if frame.sets.len() != sets_before {
@@ -276,7 +283,17 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        let call = bound?;
+        bound
+    }
+
+    /// The value of an aggregate call; its direct arguments are asked about when the groups are known.
+    pub(super) fn computed_call(
+        &mut self,
+        name: &str,
+        call: AggregateCall,
+        direct: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         // An aggregate belongs to the innermost query that one of its columns comes from.
         let level = self.aggregate_level(&call);
         let frame = &mut self.frames[level];
@@ -298,6 +315,7 @@ impl Binder<'_> {
             .at(at));
         }
         let ty = call.ty;
+        frame.direct.extend(direct);
         // The same aggregate written twice is computed once.
         if let Some((id, _)) = frame
             .aggregates
@@ -338,6 +356,7 @@ impl Binder<'_> {
         }
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+        super::ordered::lacks_group(name, at)?;
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());

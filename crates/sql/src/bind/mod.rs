@@ -22,8 +22,10 @@ mod function;
 mod grouping;
 mod judged;
 mod literal;
+mod merge;
 mod names;
 mod operator;
+mod ordered;
 pub(crate) mod query;
 mod row;
 mod scope;
@@ -134,6 +136,7 @@ pub(crate) enum Clause {
     Returning,
     Assign,
     ConflictWhere,
+    MergeWhen,
     Default,
     Check,
     Generated,
@@ -165,6 +168,7 @@ impl Clause {
             Clause::Returning => "RETURNING",
             Clause::Assign => "UPDATE",
             Clause::ConflictWhere => "ON CONFLICT",
+            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
             Clause::Generated => "column generation expressions",
@@ -220,6 +224,8 @@ pub(crate) struct Frame {
     pub(crate) in_aggregate: bool,
     /// Aggregates found, with the identity of each result.
     pub(crate) aggregates: Vec<(ColId, AggregateCall)>,
+    /// Direct arguments of ordered-set aggregates.
+    pub(crate) direct: Vec<Expr>,
     /// GROUPING(...) found, with the identity of each result: the arguments and their places.
     pub(crate) groupings: Vec<grouping::GroupingCall>,
     /// Inside the arguments of a call over a window.
@@ -243,6 +249,7 @@ impl Frame {
             clause: Clause::Select,
             in_aggregate: false,
             aggregates: Vec::new(),
+            direct: Vec::new(),
             groupings: Vec::new(),
             in_window: false,
             windows: Vec::new(),

@@ -249,6 +249,18 @@ impl Binder<'_> {
                 item.alias
             ));
         }
+        let out_of_reach = self
+            .frames
+            .iter()
+            .flat_map(|f| &f.ns)
+            .any(|i| *i.alias == *rel && !i.rel_visible && !rel.is_empty() && schema.is_none());
+        if out_of_reach {
+            return SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{rel}\""),
+            )
+            .hint(format!("There is an entry for table \"{rel}\", but it cannot be referenced from this part of the query."));
+        }
         SqlError::new(
             SqlState::UNDEFINED_TABLE,
             format!("missing FROM-clause entry for table \"{rel}\""),

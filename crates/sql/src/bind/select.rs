@@ -151,6 +151,8 @@ impl Binder<'_> {
                     self.regroup(key, &mut grouping, &rels)?;
                 }
             }
+            let direct = std::mem::take(&mut self.frame()?.direct);
+            self.check_direct(direct, &mut grouping, &rels)?;
             grouping.having = having;
             block.grouping = Some(grouping);
         }

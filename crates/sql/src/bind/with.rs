@@ -6,7 +6,7 @@ use super::setop::{Body, columns_differ};
 use super::{Binder, Cte, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{Node, OutputColumn, Plan, walk};
+use crate::plan::{Merge, MergeAction, Node, OutputColumn, Plan, walk};
 use crate::value::{SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr};
@@ -49,7 +49,7 @@ impl Binder<'_> {
         Ok(Body::Plan(Box::new(plan)))
     }
 
-    /// WITH in front of INSERT, UPDATE or DELETE: its queries belong to the source of the change.
+    /// WITH in front of INSERT, UPDATE, DELETE or MERGE: its queries belong to the source of the change.
     pub(crate) fn with_change(
         &mut self,
         with: &ast::With,
@@ -100,6 +100,7 @@ impl Binder<'_> {
                 beside.extend(delete.returning.iter().flatten());
                 beside.extend(&delete.recheck);
             }
+            Node::Merge(merge) => merge_exprs(merge, &mut beside),
             _ => {}
         }
         if beside.into_iter().any(walk::has_subquery) {
@@ -111,6 +112,7 @@ impl Binder<'_> {
             Node::Insert(insert) => &mut insert.source,
             Node::Update(update) => &mut update.source,
             Node::Delete(delete) => &mut delete.source,
+            Node::Merge(merge) => &mut merge.source,
             _ => {
                 return Err(SqlError::internal(
                     "WITH in front of something that changes nothing",
@@ -155,6 +157,13 @@ impl Binder<'_> {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_ALIAS,
                 format!("WITH query name \"{name}\" specified more than once"),
+            )
+            .at(at));
+        }
+        if matches!(cte.query.body.as_ref(), SetExpr::Merge(_)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "MERGE not supported in WITH query",
             )
             .at(at));
         }
@@ -270,6 +279,19 @@ impl Binder<'_> {
             rows: cte.rows,
         };
         self.add_item(source, columns, name, alias).map(Some)
+    }
+}
+
+/// What MERGE evaluates beside its source.
+fn merge_exprs<'p>(merge: &'p Merge, out: &mut Vec<&'p Expr>) {
+    out.extend(&merge.on);
+    for when in merge.matched.iter().chain(&merge.unmatched) {
+        out.extend(&when.condition);
+        match &when.action {
+            MergeAction::Update(update) => out.extend(update.assignments.iter().map(|(_, e)| e)),
+            MergeAction::Insert(insert) => out.extend(&insert.values),
+            MergeAction::Delete(_) | MergeAction::Nothing => {}
+        }
     }
 }
 

@@ -126,6 +126,12 @@ impl Cancel {
         self.deadline_us.store(deadline_us, Ordering::Relaxed);
     }
 
+    /// How long it may still run, by the clock's time now; none if there is no limit.
+    pub fn left_us(&self, now_us: i64) -> Option<i64> {
+        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
+        (deadline_us != i64::MAX).then(|| deadline_us.saturating_sub(now_us).max(0))
+    }
+
     /// From now on the statement waits for something to be brought into memory, not for a lock.
     pub(crate) fn begin_load(&self) -> Loading<'_> {
         self.loading.store(true, Ordering::Relaxed);

@@ -363,7 +363,7 @@ impl General {
             affected: 0,
             writes: matches!(
                 prepared.plan.node,
-                Node::Insert(_) | Node::Update(_) | Node::Delete(_)
+                Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_)
             ),
             primed: false,
         }

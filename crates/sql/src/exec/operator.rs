@@ -20,7 +20,7 @@ use super::stats::NodeStats;
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
 use super::wait::Obstacle;
 use super::window::WindowState;
-use super::write::{DeleteState, InsertState, UpdateState};
+use super::write::{DeleteState, InsertState, MergeState, UpdateState};
 use crate::error::{Result, SqlError};
 use crate::plan::{Node, Plan};
 
@@ -80,6 +80,7 @@ enum Op {
     Insert(Box<InsertState>),
     Update(Box<UpdateState>),
     Delete(Box<DeleteState>),
+    Merge(Box<MergeState>),
 }
 
 impl Running {
@@ -112,6 +113,7 @@ impl Running {
             Node::Insert(insert) => Op::Insert(Box::new(InsertState::new(insert))),
             Node::Update(update) => Op::Update(Box::new(UpdateState::new(update))),
             Node::Delete(delete) => Op::Delete(Box::new(DeleteState::new(delete))),
+            Node::Merge(merge) => Op::Merge(Box::new(MergeState::new(merge))),
         };
         Running {
             op,
@@ -238,6 +240,7 @@ impl Running {
             (Op::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
             (Op::Update(state), Node::Update(update)) => state.next(update, cx, out),
             (Op::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),
+            (Op::Merge(state), Node::Merge(merge)) => state.next(merge, cx, out),
             _ => Err(SqlError::internal(
                 "an operator was given another node's plan",
             )),
@@ -316,6 +319,7 @@ impl Running {
             Op::Insert(state) => (Some(&state.source), None),
             Op::Update(state) => (Some(&state.source), None),
             Op::Delete(state) => (Some(&state.source), None),
+            Op::Merge(state) => (Some(&state.source), None),
             Op::With(state) => {
                 if let Node::With {
                     slot,

@@ -53,6 +53,7 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         Node::Insert(insert) => vec![&insert.source],
         Node::Update(update) => vec![&update.source],
         Node::Delete(delete) => vec![&delete.source],
+        Node::Merge(merge) => vec![&merge.source],
     }
 }
 
@@ -106,5 +107,6 @@ pub(crate) fn width(plan: &Plan) -> usize {
         Node::Insert(insert) => insert.returning.as_ref().map_or(0, Vec::len),
         Node::Update(update) => update.returning.as_ref().map_or(0, Vec::len),
         Node::Delete(delete) => delete.returning.as_ref().map_or(0, Vec::len),
+        Node::Merge(_) => 0,
     }
 }

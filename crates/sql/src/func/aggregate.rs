@@ -4,7 +4,8 @@
 //! (128 bits), averages and variances of integers and numerics are exact until the last division, as in PostgreSQL.
 
 use super::numbers::{bad_args, out_of_range};
-use super::{Aggregate, AggregateState};
+use super::regression::{self, Regression as Pair};
+use super::{Aggregate, AggregateState, ordered};
 use crate::error::Result;
 use crate::value::oid::*;
 use crate::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
@@ -275,6 +276,25 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2151, "variance", &[FLOAT4], FLOAT8, |_| float_moments(What::VarSamp)),
     a(2152, "variance", &[FLOAT8], FLOAT8, |_| float_moments(What::VarSamp)),
     a(2153, "variance", &[NUMERIC], NUMERIC, |_| moments(What::VarSamp)),
+    a(2818, "regr_count", &[FLOAT8, FLOAT8], INT8, |_| regression::start(Pair::Count)),
+    a(2819, "regr_sxx", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Sxx)),
+    a(2820, "regr_syy", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Syy)),
+    a(2821, "regr_sxy", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Sxy)),
+    a(2822, "regr_avgx", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::AvgX)),
+    a(2823, "regr_avgy", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::AvgY)),
+    a(2824, "regr_r2", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::R2)),
+    a(2825, "regr_slope", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Slope)),
+    a(2826, "regr_intercept", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Intercept)),
+    a(2827, "covar_pop", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::CovarPop)),
+    a(2828, "covar_samp", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::CovarSamp)),
+    a(2829, "corr", &[FLOAT8, FLOAT8], FLOAT8, |_| regression::start(Pair::Corr)),
+    keeps_nulls(a(3972, "percentile_disc", &[FLOAT8, ANYELEMENT], ANYELEMENT, ordered::discrete)),
+    keeps_nulls(a(3974, "percentile_cont", &[FLOAT8, FLOAT8], FLOAT8, ordered::continuous)),
+    keeps_nulls(a(3976, "percentile_cont", &[FLOAT8, INTERVAL], INTERVAL, ordered::continuous)),
+    keeps_nulls(a(3978, "percentile_disc", &[FLOAT8_ARRAY, ANYELEMENT], ANYARRAY, ordered::discrete)),
+    keeps_nulls(a(3980, "percentile_cont", &[FLOAT8_ARRAY, FLOAT8], FLOAT8_ARRAY, ordered::continuous)),
+    keeps_nulls(a(3982, "percentile_cont", &[FLOAT8_ARRAY, INTERVAL], INTERVAL_ARRAY, ordered::continuous)),
+    keeps_nulls(a(3984, "mode", &[ANYELEMENT], ANYELEMENT, ordered::mode)),
     super::json::aggregate::JSON_AGG,
     super::json::aggregate::JSON_OBJECT_AGG,
     super::json::aggregate::JSONB_AGG,

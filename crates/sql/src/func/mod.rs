@@ -15,9 +15,11 @@ mod json;
 mod keywords;
 mod math;
 mod numbers;
+mod ordered;
 mod patterns;
 mod quoting;
 mod registry;
+mod regression;
 mod resolve;
 mod series;
 mod strings;
@@ -192,6 +194,10 @@ pub trait Context {
     /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+    /// Asks to sleep when the statement has run.
+    fn sleep(&self, _us: u64) -> Result<()> {
+        Err(SqlError::unsupported("pg_sleep here"))
+    }
     /// The states of sequences were read: what is told rests on their records.
     fn reads_sequences(&self) {}
     /// Asks for a restore point to be made or dropped when the statement has run. The statement fails if that does.

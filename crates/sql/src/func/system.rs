@@ -111,6 +111,29 @@ pub(super) fn char_to_encoding(a: &[Datum]) -> Result<Datum> {
     }))
 }
 
+/// `pg_sleep`: seconds, and nothing for less than none
+pub(super) fn sleep(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    // What is no number is none, and what is too large is for ever.
+    cx.sleep((a[0].as_f64()? * 1e6) as u64)?;
+    Ok(Datum::text(""))
+}
+
+/// `pg_sleep_for`: by the calendar, from now on
+pub(super) fn sleep_for(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let now = Datum::TimestampTz(cx.clock_time());
+    sleep_until(
+        cx,
+        &[super::datetime::plus_zoned(cx, &[now, a[0].clone()])?],
+    )
+}
+
+/// `pg_sleep_until`
+pub(super) fn sleep_until(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let left_us = a[0].as_timestamptz()?.saturating_sub(cx.clock_time());
+    cx.sleep(u64::try_from(left_us).unwrap_or(0))?;
+    Ok(Datum::text(""))
+}
+
 /// `current_setting`
 pub(super) fn current_setting(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let name = a[0].as_str()?;

@@ -11,7 +11,7 @@ use sqlparser::ast::{self, Statement};
 /// Who handles a statement, and under which command tag where the statement alone decides it.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
-    /// SELECT, VALUES, INSERT, UPDATE, DELETE: `plan::plan_statement`.
+    /// SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE: `plan::plan_statement`.
     Query,
     /// CREATE, ALTER, DROP, TRUNCATE, COMMENT, GRANT, REVOKE: the catalog. The command tag.
     Ddl(&'static str),
@@ -178,7 +178,8 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::Query(_)
         | Statement::Insert(_)
         | Statement::Update(_)
-        | Statement::Delete(_) => K::Query,
+        | Statement::Delete(_)
+        | Statement::Merge(_) => K::Query,
         Statement::CreateTable(table) if table.query.is_some() => K::Ddl("SELECT"),
         Statement::CreateTable(_) => K::Ddl("CREATE TABLE"),
         Statement::CreateIndex(_) => K::Ddl("CREATE INDEX"),
@@ -254,7 +255,6 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::Analyze(_) => K::Maintenance("ANALYZE"),
         Statement::Vacuum(_) => K::Maintenance("VACUUM"),
         Statement::Lock(_) | Statement::LockTables { .. } => K::Lock,
-        Statement::Merge(_) => K::Unsupported("MERGE"),
         Statement::Call(_) => K::Unsupported("CALL"),
         _ => K::Unsupported("this statement"),
     }

@@ -16,7 +16,9 @@ mod grants;
 mod grouping;
 mod index_commands;
 mod kind;
+mod like;
 mod locking;
+pub(crate) mod merge;
 mod position;
 mod rewrite;
 mod roles;
@@ -34,6 +36,7 @@ pub(crate) use grouping::GroupingWord;
 pub use kind::{
     AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
 };
+pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};

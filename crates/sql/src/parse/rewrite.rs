@@ -122,6 +122,8 @@ pub(super) fn rewrite(
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
     super::set_schema::rewrite(&mut tokens);
+    super::merge::rewrite(text, &mut tokens)?;
+    super::like::rewrite(text, &mut tokens)?;
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
         set_columns: super::constraints::take_set_columns(&mut tokens)?,

@@ -558,6 +558,7 @@ fn title(plan: &Plan) -> String {
         Node::Insert(insert) => format!("Insert on {}", insert.table.name),
         Node::Update(update) => format!("Update on {}", update.table.name),
         Node::Delete(delete) => format!("Delete on {}", delete.table.name),
+        Node::Merge(merge) => format!("Merge on {}", merge.table.name),
     }
 }
 

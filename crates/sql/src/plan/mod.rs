@@ -235,6 +235,8 @@ pub enum Node {
     Update(Box<Update>),
     /// DELETE.
     Delete(Box<Delete>),
+    /// MERGE.
+    Merge(Box<Merge>),
 }
 
 /// What every scan of a stored table has. Output: `columns` (attribute positions, from 0) in this order, then, if
@@ -515,6 +517,43 @@ pub struct Delete {
     pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the old full row followed by the source row's other columns.
     pub returning: Option<Vec<Expr>>,
+}
+
+/// MERGE. Source rows as for [`Update`], without a row id where no row of the target matches.
+#[derive(Clone)]
+pub struct Merge {
+    /// Target.
+    pub table: Arc<Relation>,
+    /// Source rows.
+    pub source: Plan,
+    /// ON over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
+    pub on: Option<Expr>,
+    /// WHEN MATCHED, in the order in which they are tried: UPDATE, DELETE, DO NOTHING.
+    pub matched: Vec<When>,
+    /// WHEN NOT MATCHED: INSERT, DO NOTHING.
+    pub unmatched: Vec<When>,
+}
+
+/// A clause of MERGE.
+#[derive(Clone)]
+pub struct When {
+    /// AND, over the source row.
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub action: MergeAction,
+}
+
+/// What MERGE does of a source row.
+#[derive(Clone)]
+pub enum MergeAction {
+    /// Nothing.
+    Nothing,
+    /// Updates the row that matches; the source row is that of [`Merge`], the source of the plan a placeholder.
+    Update(Box<Update>),
+    /// Deletes it, with what has to be judged then.
+    Delete(Option<Arc<RuleSet>>),
+    /// Inserts a row; the source row is that of [`Merge`], the source of the plan a placeholder.
+    Insert(Box<Insert>),
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::value::{Oid, SqlType};
+use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub enum Command {
     Insert,
     Update,
     Delete,
+    Merge,
 }
 
 /// A statement ready to run.
@@ -64,7 +66,7 @@ pub struct Planned {
     pub session_dependent: bool,
 }
 
-/// Binds and plans one SELECT, VALUES, INSERT, UPDATE or DELETE. `text` is the whole text that was given to
+/// Binds and plans one SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE. `text` is the whole text that was given to
 /// [`crate::parse::parse`]: error positions count its characters from 1.
 pub fn plan_statement(
     statement: &ast::Statement,
@@ -76,7 +78,14 @@ pub fn plan_statement(
         ast::Statement::Query(query) => match query.body.as_ref() {
             ast::SetExpr::Insert(inner)
             | ast::SetExpr::Update(inner)
-            | ast::SetExpr::Delete(inner) => match &query.with {
+            | ast::SetExpr::Delete(inner)
+            | ast::SetExpr::Merge(inner) => match &query.with {
+                Some(with) if with.recursive && matches!(inner, ast::Statement::Merge(_)) => {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "WITH RECURSIVE is not supported for MERGE statement",
+                    ));
+                }
                 Some(with) => (
                     binder.with_change(with, |b| change(b, inner))?,
                     command(inner),
@@ -122,6 +131,7 @@ fn change(binder: &mut Binder<'_>, statement: &ast::Statement) -> Result<Plan> {
         ast::Statement::Insert(insert) => binder.insert(insert),
         ast::Statement::Update(update) => binder.update(update),
         ast::Statement::Delete(delete) => binder.delete(delete),
+        ast::Statement::Merge(merge) => binder.merge_statement(merge),
         other => Err(SqlError::unsupported(format!("planning of {other}"))),
     }
 }
@@ -131,6 +141,7 @@ fn command(statement: &ast::Statement) -> Command {
         ast::Statement::Insert(_) => Command::Insert,
         ast::Statement::Update(_) => Command::Update,
         ast::Statement::Delete(_) => Command::Delete,
+        ast::Statement::Merge(_) => Command::Merge,
         _ => Command::Select,
     }
 }

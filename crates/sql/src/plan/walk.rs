@@ -237,6 +237,7 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
         Node::Insert(insert) => plan_exprs(&insert.source, depth, f),
         Node::Update(update) => plan_exprs(&update.source, depth, f),
         Node::Delete(delete) => plan_exprs(&delete.source, depth, f),
+        Node::Merge(merge) => plan_exprs(&merge.source, depth, f),
     }
 }
 
@@ -343,6 +344,7 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
         Node::Insert(insert) => plan_exprs_mut(&mut insert.source, depth, f),
         Node::Update(update) => plan_exprs_mut(&mut update.source, depth, f),
         Node::Delete(delete) => plan_exprs_mut(&mut delete.source, depth, f),
+        Node::Merge(merge) => plan_exprs_mut(&mut merge.source, depth, f),
     }
 }
 

@@ -54,7 +54,7 @@ pub trait Client: RowSink {
     /// A reported setting changed.
     fn parameter_status(&mut self, name: &str, value: &str);
     /// COPY FROM STDIN begins.
-    fn copy_in(&mut self, columns: usize);
+    fn copy_in(&mut self, columns: usize, binary: bool);
     /// Appends the next piece of its input to `into`, waiting for it if need be, and whatever else has arrived behind it:
     /// a client that sends a message per row costs a wait per read, not per row.
     fn copy_input<'a>(
@@ -62,7 +62,7 @@ pub trait Client: RowSink {
         into: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<CopyInput, SqlError>>;
     /// COPY TO STDOUT begins.
-    fn copy_out(&mut self, columns: usize);
+    fn copy_out(&mut self, columns: usize, binary: bool);
     /// One line of its output.
     fn copy_out_data(&mut self, line: &[u8]);
     /// COPY TO STDOUT ends.

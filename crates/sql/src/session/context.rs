@@ -61,6 +61,8 @@ pub struct SessionContext {
     pub(super) live: Arc<Live>,
     /// Rows that the running statement has given or written.
     pub(super) rows: Cell<u64>,
+    /// How long the running statement has asked to sleep.
+    pub(super) sleep_us: Cell<u64>,
     /// What functions warn of.
     pub(super) warnings: RefCell<Vec<String>>,
 }
@@ -101,6 +103,7 @@ impl SessionContext {
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
+            sleep_us: Cell::new(0),
             warnings: RefCell::default(),
         };
         context.refresh_style();
@@ -336,6 +339,11 @@ impl Context for SessionContext {
         }
         self.superuser_only("make or drop restore points")?;
         self.restore_points.borrow_mut().push(request);
+        Ok(())
+    }
+
+    fn sleep(&self, us: u64) -> Result<()> {
+        self.sleep_us.set(self.sleep_us.get().saturating_add(us));
         Ok(())
     }
 

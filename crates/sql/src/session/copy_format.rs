@@ -14,6 +14,7 @@ const RECORD_BYTES_MAX: usize = 1 << 30;
 /// Options of a COPY.
 #[derive(Clone, Debug)]
 pub(super) struct CopyFormat {
+    pub(super) binary: bool,
     pub(super) csv: bool,
     pub(super) delimiter: u8,
     pub(super) null: String,
@@ -46,7 +47,7 @@ fn single(name: &str, c: char) -> Result<u8> {
 impl CopyFormat {
     /// Reads the options of the statement.
     pub(super) fn read(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
-        let (mut csv, mut header) = (false, false);
+        let (mut binary, mut csv, mut header) = (false, false, false);
         let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
         let mut force_quote = Forced::These(Vec::new());
         let (mut force_not_null, mut force_null) = (Vec::new(), Vec::new());
@@ -66,7 +67,7 @@ impl CopyFormat {
                 CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
                     "text" => csv = false,
                     "csv" => csv = true,
-                    "binary" => return Err(SqlError::unsupported("COPY with FORMAT binary")),
+                    "binary" => binary = true,
                     other => {
                         return Err(SqlError::new(
                             SqlState::INVALID_PARAMETER_VALUE,
@@ -110,9 +111,7 @@ impl CopyFormat {
         }
         for option in legacy {
             match option {
-                CopyLegacyOption::Binary => {
-                    return Err(SqlError::unsupported("COPY with FORMAT binary"));
-                }
+                CopyLegacyOption::Binary => binary = true,
                 CopyLegacyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
                 CopyLegacyOption::Null(text) => null = Some(text.clone()),
                 CopyLegacyOption::Header => header = true,
@@ -135,6 +134,17 @@ impl CopyFormat {
                 other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
             }
         }
+        if binary {
+            let wrong = [
+                (delimiter.is_some(), "DELIMITER", SqlState::SYNTAX_ERROR),
+                (null.is_some(), "NULL", SqlState::SYNTAX_ERROR),
+                (header, "HEADER", SqlState::FEATURE_NOT_SUPPORTED),
+            ];
+            if let Some((_, what, state)) = wrong.into_iter().find(|(given, ..)| *given) {
+                let message = format!("cannot specify {what} in BINARY mode");
+                return Err(SqlError::new(state, message));
+            }
+        }
         if let Some(what) = csv_only
             && !csv
         {
@@ -142,6 +152,7 @@ impl CopyFormat {
         }
         let quote = quote.unwrap_or(b'"');
         let format = CopyFormat {
+            binary,
             csv,
             delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
             null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),

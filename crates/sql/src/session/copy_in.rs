@@ -1,6 +1,7 @@
 //! COPY table FROM STDIN.
 
 use super::client::{Client, CopyInput};
+use super::copy_binary::{BinaryRows, Next};
 use super::copy_format::{CopyFormat, Fields, Records};
 use super::run::{Limits, guarded, lock};
 use super::statement::Statement;
@@ -31,6 +32,8 @@ struct Reader {
     columns: Vec<(String, SqlType)>,
     force: Vec<(bool, bool)>,
     records: Records,
+    /// Input in the binary format.
+    binary: Option<BinaryRows>,
     /// Where the present record is in `records`.
     record: std::ops::Range<usize>,
     fields: Fields,
@@ -41,6 +44,9 @@ struct Reader {
 impl Reader {
     /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
     fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
+        if self.binary.is_some() {
+            return self.next_binary(end);
+        }
         loop {
             self.record = match self.records.next(&self.format, end) {
                 Ok(Some(record)) => record,
@@ -95,6 +101,38 @@ impl Reader {
         }
     }
 
+    /// The same in the binary format.
+    fn next_binary(&mut self, end: bool) -> Result<bool> {
+        let Some(input) = &mut self.binary else {
+            return Ok(false);
+        };
+        if !input.begin(end)? {
+            return Ok(false);
+        }
+        let line = self.line + 1;
+        match input.next(self.columns.len(), end) {
+            Ok(Next::Row) => self.line = line,
+            Ok(Next::Nothing) => return Ok(false),
+            Err(error) => return Err(error.context(format!("COPY {}, line {line}", self.table))),
+        }
+        self.row.clear();
+        for (i, (name, ty)) in self.columns.iter().enumerate() {
+            let datum = input.read(i, *ty).map_err(|error| {
+                error.context(format!("COPY {}, line {line}, column {name}", self.table))
+            });
+            self.row.push(datum?);
+        }
+        Ok(true)
+    }
+
+    /// Where the next piece of input goes.
+    fn room(&mut self) -> Result<&mut Vec<u8>> {
+        match &mut self.binary {
+            Some(input) => input.room(),
+            None => self.records.room(),
+        }
+    }
+
     /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the very
     /// first record, where PostgreSQL does not know yet how lines end.
     fn count_lines(&mut self) {
@@ -108,6 +146,9 @@ impl Reader {
     }
 
     fn row_context(&self) -> String {
+        if self.binary.is_some() {
+            return format!("COPY {}, line {}", self.table, self.line);
+        }
         let bytes = self.records.bytes(self.record.clone());
         format!(
             "COPY {}, line {}: \"{}\"",
@@ -345,18 +386,21 @@ impl Session {
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
         open.txn.begin_statement();
-        client.copy_in(positions.len());
+        client.copy_in(positions.len(), reader.binary.is_some());
         self.flush_batch(client).await?;
         let mut inserter = Inserter::new(Arc::new(exec::prepare(plan)))?;
         let mut rows = 0u64;
         let mut end = false;
+        self.set_deadline(limits);
         while !end {
+            // However often it waits, and however much comes: it has the time of one statement.
+            let limits = self.limits_left(limits)?;
             self.end_request();
             let waits = Limits {
                 lock_ms: 0,
                 ..limits
             };
-            let into = reader.records.room()?;
+            let into = reader.room()?;
             let input = guarded(&signals, waits, client.copy_input(into)).await?;
             self.begin_request();
             match input {
@@ -491,6 +535,7 @@ fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Resul
         .collect();
     Ok(Reader {
         table: relation.name.clone(),
+        binary: format.binary.then(BinaryRows::default),
         format,
         columns,
         force,

@@ -1,6 +1,7 @@
 //! COPY table or query TO STDOUT.
 
 use super::client::Client;
+use super::copy_binary;
 use super::copy_format::{CopyFormat, Forced, write_field};
 use super::copy_in::copied_columns;
 use super::run::guarded;
@@ -27,6 +28,13 @@ struct Lines<'a> {
 
 impl RowSink for Lines<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
+        if self.format.binary {
+            // The header leaves with the first row.
+            copy_binary::write_row(row, self.columns, self.line);
+            self.client.copy_out_data(self.line);
+            self.line.clear();
+            return Ok(());
+        }
         self.line.clear();
         let style = self.context.output_style();
         for (i, (datum, (ty, quote_it))) in row.iter().zip(self.columns).enumerate() {
@@ -124,8 +132,11 @@ impl Session {
                 (column.ty, quoted)
             })
             .collect();
-        client.copy_out(columns.len());
+        client.copy_out(columns.len(), format.binary);
         let (mut line, mut field) = (Vec::new(), Vec::new());
+        if format.binary {
+            copy_binary::write_header(&mut line);
+        }
         if format.header {
             for (i, column) in plan.columns.iter().enumerate() {
                 if i > 0 {
@@ -174,6 +185,10 @@ impl Session {
             };
             match guarded(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await? {
                 Progress::Done { rows } => {
+                    if format.binary {
+                        copy_binary::write_trailer(&mut line);
+                        client.copy_out_data(&line);
+                    }
                     client.copy_out_done();
                     return Ok(Reply::Tag(format!("COPY {}", rows_given + rows)));
                 }

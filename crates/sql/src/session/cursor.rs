@@ -648,6 +648,9 @@ impl Session {
         if context.advisory.borrow().has_work() {
             self.wait_for_advisory_locks().await?;
         }
+        if context.sleep_us.get() > 0 {
+            self.sleep_as_asked().await?;
+        }
         for row in collected.into_rows() {
             cursor.rows.push(row);
         }

@@ -181,6 +181,7 @@ impl Session {
     /// A statement's own view of the data begins.
     pub(super) async fn begin_run(&mut self) -> Result<()> {
         self.context.restore_points.borrow_mut().clear();
+        self.context.sleep_us.set(0);
         self.settle_suspended().await?;
         self.show_cursors();
         self.context.advisory.borrow_mut().begin_statement();
@@ -202,6 +203,23 @@ impl Session {
             let deadline_us = self.context.clock_time().saturating_add(limit_us);
             self.signals.statement().set_deadline(Some(deadline_us));
         }
+    }
+
+    /// The limits as they are now that the statement has had some of its time; 57014 if it has had all of it.
+    pub(super) fn limits_left(&self, limits: Limits) -> Result<Limits> {
+        let cancel = self.signals.statement();
+        let Some(left_us) = cancel.left_us(self.context.clock_time()) else {
+            return Ok(limits);
+        };
+        if left_us == 0 {
+            cancel.cancel(CancelReason::StatementTimeout);
+            cancel.check()?;
+        }
+        let statement_ms = u64::try_from(left_us / 1000).unwrap_or(0).max(1);
+        Ok(Limits {
+            statement_ms,
+            ..limits
+        })
     }
 
     /// Runs an execution on; `first` when it has not run before.
@@ -255,6 +273,9 @@ impl Session {
                 for text in self.wait_for_advisory_locks().await? {
                     self.warn(client, SqlState::new(b"01000"), &text);
                 }
+            }
+            if context.sleep_us.get() > 0 {
+                self.sleep_as_asked().await?;
             }
             match progress {
                 Progress::Done { rows } => {
@@ -332,6 +353,7 @@ fn command_name(command: Command) -> &'static str {
         Command::Insert => "INSERT",
         Command::Update => "UPDATE",
         Command::Delete => "DELETE",
+        Command::Merge => "MERGE",
     }
 }
 
@@ -347,6 +369,7 @@ impl fmt::Display for Tag {
             Command::Insert => "INSERT 0",
             Command::Update => "UPDATE",
             Command::Delete => "DELETE",
+            Command::Merge => "MERGE",
         };
         write!(f, "{name} {rows}")
     }

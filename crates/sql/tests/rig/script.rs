@@ -88,7 +88,7 @@ impl Client for Script {
     fn parameter_status(&mut self, name: &str, value: &str) {
         self.said.push(format!("{name} = {value}"));
     }
-    fn copy_in(&mut self, columns: usize) {
+    fn copy_in(&mut self, columns: usize, _binary: bool) {
         self.said.push(format!("copy in {columns}"));
     }
     fn copy_input<'a>(&'a mut self, into: &'a mut Vec<u8>) -> LocalFuture<'a, Result<CopyInput>> {
@@ -101,7 +101,7 @@ impl Client for Script {
         };
         Box::pin(std::future::ready(Ok(next)))
     }
-    fn copy_out(&mut self, columns: usize) {
+    fn copy_out(&mut self, columns: usize, _binary: bool) {
         self.said.push(format!("copy out {columns}"));
     }
     fn copy_out_data(&mut self, line: &[u8]) {

@@ -5,7 +5,7 @@ use super::columns::{
 };
 use super::expressions::bound_default;
 use super::objects::name_taken;
-use super::{DdlContext, constraints, sequence};
+use super::{DdlContext, constraints, like, sequence};
 use crate::catalog::change::Change;
 use crate::catalog::temporary::{OnCommit, is_temporary_schema};
 use crate::catalog::{Column, Relation, RelationKind, Schema};
@@ -51,21 +51,30 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         return Ok(());
     }
     let mut columns = Vec::new();
+    let mut likes = Vec::new();
+    let mut table_constraints = Vec::new();
     for def in &table.columns {
-        let new = new_column(def, &name, cx)?;
-        columns.push(new);
+        match like::read(def, cx).await? {
+            Some(like) => {
+                columns.extend(like::columns(&like, cx)?);
+                table_constraints.extend(like::constraints(&like)?);
+                likes.push(like);
+            }
+            None => columns.push(new_column(def, &name, cx)?),
+        }
     }
-    let table_constraints = table
-        .constraints
-        .iter()
-        .map(new_constraint)
-        .collect::<Result<Vec<_>>>()?;
+    for constraint in &table.constraints {
+        table_constraints.push(new_constraint(constraint)?);
+    }
     let options = match &table.table_options {
         ast::CreateTableOptions::None => Vec::new(),
         ast::CreateTableOptions::With(options) => storage_options(options)?,
         other => return Err(SqlError::unsupported(format!("table option {other}"))),
     };
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
+    for like in &likes {
+        like::finish(like, made.oid, cx).await?;
+    }
     if let Some(action) = on_commit {
         cx.state.push(Change::OnCommit(made.oid, action));
     }

@@ -298,6 +298,34 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
     cx.create_index(&table, index).await.map(drop)
 }
 
+/// Makes an index of `table` like one of another table: its columns are the new table's already. Its OID.
+pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let catalog = cx.catalog()?;
+    let oid = cx.new_oid()?;
+    let keys = Keys {
+        columns: from.columns,
+        include: from.include,
+        predicate: from.predicate,
+    };
+    let names = column_names(table, &keys);
+    let second = columns_part(names.iter().map(String::as_str));
+    let name = free_name(&table.name, Some(&second), "idx", |n| {
+        is_taken(&catalog, table.schema, Some(table), n)
+    });
+    let index = IndexDef {
+        oid,
+        name,
+        table: table.oid,
+        storage: IndexId(oid),
+        columns: keys.columns,
+        include: keys.include,
+        predicate: keys.predicate,
+        ..from
+    };
+    cx.create_index(table, index).await?;
+    Ok(oid)
+}
+
 fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
     let options = with.iter().map(|expr| match expr {
         ast::Expr::BinaryOp {

@@ -24,6 +24,7 @@ mod foreign;
 mod generated;
 mod grant;
 mod index;
+mod like;
 mod materialized;
 mod names;
 mod objects;

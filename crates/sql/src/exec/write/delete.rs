@@ -1,7 +1,7 @@
 //! DELETE.
 
 use super::update::split_source;
-use super::{Outcome, Returning, write_failed};
+use super::{Outcome, Returning, Stored, write_failed};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
@@ -9,8 +9,9 @@ use crate::exec::eval::holds;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Delete, Plan};
+use crate::ri::RuleSet;
 use crate::value::Datum;
-use logstead_engine::{Table, VersionId, WriteError};
+use logstead_engine::{Row, Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -86,19 +87,12 @@ impl DeleteWriter {
                     Err(absent) => return Ok(Outcome::Wait(absent.into())),
                 }
             }
-            match cx.txn()?.delete(table, rid, current.version) {
-                Ok(()) => {
-                    cx.affected += 1;
-                    if let Some(rules) = &delete.rules {
-                        rules.deleted(0, rid, current.bytes, &mut cx.queue()?)?;
-                    }
-                    return Ok(Outcome::Written);
-                }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
-                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
-                Err(WriteError::Changed) => self.newest = true,
-                Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
-                Err(error) => return Err(write_failed(&error)),
+            match remove(delete.rules.as_ref(), table, &current, cx)? {
+                Stored::Done => return Ok(Outcome::Written),
+                Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                Stored::Changed => self.newest = true,
+                Stored::Gone | Stored::Twice => return Ok(Outcome::Skipped),
+                Stored::Again => {}
             }
         }
     }
@@ -106,6 +100,30 @@ impl DeleteWriter {
     /// What RETURNING sees after `Written`.
     pub(crate) fn returned(&self) -> &[Datum] {
         &self.row
+    }
+}
+
+/// Deletes the row of which `current` is a version.
+pub(super) fn remove(
+    rules: Option<&Arc<RuleSet>>,
+    table: &Arc<Table>,
+    current: &Row<'_>,
+    cx: &mut Cx<'_>,
+) -> Result<Stored> {
+    match cx.txn()?.delete(table, current.rid, current.version) {
+        Ok(()) => {
+            cx.affected += 1;
+            if let Some(rules) = rules {
+                rules.deleted(0, current.rid, current.bytes, &mut cx.queue()?)?;
+            }
+            Ok(Stored::Done)
+        }
+        Err(WriteError::Blocked(blocker)) => Ok(Stored::Wait(blocker.into())),
+        Err(WriteError::Absent(absent)) => Ok(Stored::Wait(absent.into())),
+        Err(WriteError::Changed) => Ok(Stored::Changed),
+        Err(WriteError::Gone) => Ok(Stored::Gone),
+        Err(WriteError::SelfModified) => Ok(Stored::Twice),
+        Err(error) => Err(write_failed(&error)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE: from source rows to the engine's versions.
+//! INSERT, UPDATE, DELETE and MERGE: from source rows to the engine's versions.
 //!
 //! Owns: making stored rows, NOT NULL and CHECK, the errors of constraints, and what to do when another transaction is in the
 //! way. The engine decides about locks, snapshots and uniqueness, and undoes a refused write itself, so a refused write is
@@ -9,11 +9,13 @@
 
 mod delete;
 mod insert;
+mod merge;
 mod update;
 
 pub(crate) use delete::{DeleteState, DeleteWriter};
 pub use insert::Inserter;
 pub(crate) use insert::{InsertState, InsertWriter};
+pub(crate) use merge::MergeState;
 pub(crate) use update::{UpdateState, UpdateWriter};
 
 use super::batch::Batch;
@@ -38,6 +40,22 @@ pub(crate) enum Outcome {
     Skipped,
     /// Try again after this.
     Wait(Obstacle),
+}
+
+/// What became of a version that was to replace or end another one.
+enum Stored {
+    /// It is there.
+    Done,
+    /// Try again after this.
+    Wait(Obstacle),
+    /// READ COMMITTED: there is a newer version, which may not be wanted.
+    Changed,
+    /// The row is gone.
+    Gone,
+    /// This statement has changed the row already.
+    Twice,
+    /// What was in the way has gone.
+    Again,
 }
 
 /// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions need.

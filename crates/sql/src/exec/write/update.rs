@@ -1,8 +1,8 @@
 //! UPDATE.
 
 use super::{
-    Outcome, Returning, check_constraints, check_not_null, encode_changed, unique_violation,
-    without_key, write_failed,
+    Outcome, Returning, Stored, check_constraints, check_not_null, encode_changed,
+    unique_violation, without_key, write_failed,
 };
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -13,7 +13,7 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::plan::{Plan, Update};
 use crate::value::Datum;
-use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
+use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -118,43 +118,80 @@ impl UpdateWriter {
                     Err(absent) => return Ok(Outcome::Wait(absent.into())),
                 }
             }
-            let assigned = &self.assigned;
-            let datum = |position: usize| {
-                let at = update
-                    .assignments
-                    .iter()
-                    .position(|(assigned, _)| *assigned == position);
-                at.and_then(|at| assigned.get(at))
-            };
-            encode_changed(relation, current.bytes, datum, &mut self.builder);
-            match cx
-                .txn()?
-                .update(table, rid, current.version, self.builder.finish())
-            {
-                Ok(()) => {
-                    cx.affected += 1;
-                    if let Some(rules) = &update.rules {
-                        let new = RowRef::new(self.builder.finish());
-                        rules.updated(0, rid, current.bytes, new, &mut cx.queue()?)?;
-                    }
-                    return Ok(Outcome::Written);
-                }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
-                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
-                Err(WriteError::Changed) => self.newest = true,
-                Err(WriteError::Gone | WriteError::SelfModified) => return Ok(Outcome::Skipped),
-                // An index that was being built stood in the way, and has been given up since: once more.
-                Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
-                    if table.index(index).is_none() => {}
-                Err(WriteError::Unique { index, .. }) => {
-                    let row = self.builder.finish();
-                    return Err(unique_violation(relation, table, index, row, cx.session));
-                }
-                Err(WriteError::NoKey { index }) => {
-                    return Err(without_key(table, index, self.builder.finish()));
-                }
-                Err(error) => return Err(write_failed(&error)),
+            match self.store(update, table, &current, cx)? {
+                Stored::Done => return Ok(Outcome::Written),
+                Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                Stored::Changed => self.newest = true,
+                Stored::Gone | Stored::Twice => return Ok(Outcome::Skipped),
+                Stored::Again => {}
             }
+        }
+    }
+
+    /// Computes and checks what becomes of a source row for whoever decides himself that it is wanted, to be written by [`store`](Self::store).
+    pub(super) fn make<'a>(
+        &mut self,
+        update: &'a Update,
+        source: &[Datum],
+        current: RowRef<'_>,
+        cx: &mut Cx<'a>,
+    ) -> Result<()> {
+        self.row.clear();
+        self.row.extend_from_slice(source);
+        self.sparse = false;
+        self.compute(update, current, cx)
+    }
+
+    /// Writes what has been computed of the version `current`.
+    pub(super) fn store(
+        &mut self,
+        update: &Update,
+        table: &Arc<Table>,
+        current: &Row<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Stored> {
+        let relation = &update.table;
+        let rid = current.rid;
+        let assigned = &self.assigned;
+        let datum = |position: usize| {
+            let at = update
+                .assignments
+                .iter()
+                .position(|(assigned, _)| *assigned == position);
+            at.and_then(|at| assigned.get(at))
+        };
+        encode_changed(relation, current.bytes, datum, &mut self.builder);
+        match cx
+            .txn()?
+            .update(table, rid, current.version, self.builder.finish())
+        {
+            Ok(()) => {
+                cx.affected += 1;
+                if let Some(rules) = &update.rules {
+                    let new = RowRef::new(self.builder.finish());
+                    rules.updated(0, rid, current.bytes, new, &mut cx.queue()?)?;
+                }
+                Ok(Stored::Done)
+            }
+            Err(WriteError::Blocked(blocker)) => Ok(Stored::Wait(blocker.into())),
+            Err(WriteError::Absent(absent)) => Ok(Stored::Wait(absent.into())),
+            Err(WriteError::Changed) => Ok(Stored::Changed),
+            Err(WriteError::Gone) => Ok(Stored::Gone),
+            Err(WriteError::SelfModified) => Ok(Stored::Twice),
+            // An index that was being built stood in the way, and has been given up since: once more.
+            Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
+                if table.index(index).is_none() =>
+            {
+                Ok(Stored::Again)
+            }
+            Err(WriteError::Unique { index, .. }) => {
+                let row = self.builder.finish();
+                Err(unique_violation(relation, table, index, row, cx.session))
+            }
+            Err(WriteError::NoKey { index }) => {
+                Err(without_key(table, index, self.builder.finish()))
+            }
+            Err(error) => Err(write_failed(&error)),
         }
     }
 
@@ -248,7 +285,7 @@ impl UpdateWriter {
 }
 
 /// Decodes all of the target's columns into the front of a source row.
-fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) -> Result<()> {
+pub(super) fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) -> Result<()> {
     for (position, datum) in row.iter_mut().enumerate().take(relation.columns.len()) {
         *datum = stored::decode(relation, current, position)?;
     }
