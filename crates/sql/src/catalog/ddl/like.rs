@@ -96,12 +96,10 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             generated: None,
         };
         match &from.default {
-            Some(text) if from.generated => {
-                if like.includes('g') {
-                    new.generated = Some(parse::parse_expr(text)?);
-                }
+            Some(text) if from.generated && like.includes('g') => {
+                new.generated = Some(parse::parse_expr(text)?);
             }
-            Some(text) if like.includes('d') && from.identity.is_none() => {
+            Some(text) if !from.generated && from.identity.is_none() && like.includes('d') => {
                 new.column.default = Some(text.clone());
             }
             _ => {}
