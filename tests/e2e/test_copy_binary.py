@@ -76,8 +76,8 @@ def test_every_type_comes_back(connection):
         data = get(connection, "COPY copy_every TO STDOUT (FORMAT binary)")
         with connection.cursor().copy("COPY copy_every FROM STDIN (FORMAT binary)") as copy:
             copy.write(data)
-        whole = connection.execute("SELECT count(*), count(DISTINCT t::text) FROM copy_every t").fetchone()
-        assert whole == (2, 1)
+        only = data[len(HEADER) : -len(TRAILER)]
+        assert get(connection, "COPY copy_every TO STDOUT (FORMAT binary)") == HEADER + only + only + TRAILER
     finally:
         connection.execute("DROP TABLE copy_every")
 

@@ -57,8 +57,10 @@ pub(super) struct BinaryRows {
     begun: bool,
     /// The trailer was.
     ended: bool,
-    /// Where the fields of the present row are; none is NULL.
+    /// Where the fields of the present row are, as far as it was read; none is NULL.
     fields: Vec<Option<Range<usize>>>,
+    /// The present row's fields are being read.
+    in_fields: bool,
 }
 
 /// What became of the next row.
@@ -137,6 +139,7 @@ impl BinaryRows {
                 false => Ok(Next::Nothing),
             };
         }
+        self.in_fields = false;
         let mut at = self.start;
         let Some(count) = self.short(at) else {
             // Without a trailer the stream may end here; half a number is one that is not there.
@@ -154,6 +157,7 @@ impl BinaryRows {
             )));
         }
         self.fields.clear();
+        self.in_fields = true;
         let lacking = || match end {
             true => Err(bad("unexpected EOF in COPY data")),
             false => Ok(Next::Nothing),
@@ -177,7 +181,13 @@ impl BinaryRows {
             at += length;
         }
         self.start = at;
+        self.in_fields = false;
         Ok(Next::Row)
+    }
+
+    /// The field that a row has failed at, if it was one.
+    pub(super) fn failed_field(&self) -> Option<usize> {
+        self.in_fields.then_some(self.fields.len())
     }
 
     /// Field `i` of the present row as a value of a type.

@@ -113,7 +113,11 @@ impl Reader {
         match input.next(self.columns.len(), end) {
             Ok(Next::Row) => self.line = line,
             Ok(Next::Nothing) => return Ok(false),
-            Err(error) => return Err(error.context(format!("COPY {}, line {line}", self.table))),
+            Err(error) => {
+                let field = input.failed_field().and_then(|i| self.columns.get(i));
+                let column = field.map_or_else(String::new, |(name, _)| format!(", column {name}"));
+                return Err(error.context(format!("COPY {}, line {line}{column}", self.table)));
+            }
         }
         self.row.clear();
         for (i, (name, ty)) in self.columns.iter().enumerate() {
