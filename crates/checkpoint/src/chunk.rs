@@ -6,12 +6,15 @@
 use crate::error::CheckpointError;
 use crate::frame::{Encoder, FrameKind};
 use crate::place::{PageKey, PageRef};
-use crate::rows::{Piece, ROW_BYTES_MAX, RowsPage, encode_piece};
+use crate::rows::{CHANGE_BYTES_MAX, Piece, ROW_BYTES_MAX, RowsPage, encode_piece};
 use crate::writer::ObjectWriter;
 use logstead_types::Csn;
 
 /// A page ends where its rows pass this, and a larger row is cut in pieces of it.
 pub const PAGE_BYTES: usize = 4 << 20;
+
+/// A change that is longer than so many pages is cut in pieces, which older servers do not know.
+const CHANGE_PAGES: usize = 4;
 
 /// Is a chunk written whole, or what changed of it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,17 @@ impl ChunkWriter {
         if self.kind == FrameKind::RowsBase {
             self.end_page(writer)?;
         }
+        self.pieces(FrameKind::RowPiece, slot, csn, bytes, writer)
+    }
+
+    fn pieces(
+        &mut self,
+        kind: FrameKind,
+        slot: u16,
+        csn: Csn,
+        bytes: &[u8],
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<(), CheckpointError> {
         let mut offset = 0;
         for bytes_of_piece in bytes.chunks(self.page_bytes) {
             let piece = Piece {
@@ -129,7 +143,8 @@ impl ChunkWriter {
                 bytes: bytes_of_piece,
             };
             let (key, csn) = (&self.key, self.csn);
-            let frame = encode_piece(key, csn, &piece, &mut self.payload, &mut self.encoder)?;
+            let (payload, encoder) = (&mut self.payload, &mut self.encoder);
+            let frame = encode_piece(kind, key, csn, &piece, payload, encoder)?;
             self.pages.push(writer.put(frame)?);
             offset += bytes_of_piece.len();
         }
@@ -144,8 +159,7 @@ impl ChunkWriter {
         Ok(self.page.gone(slot)?)
     }
 
-    /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to call. Deltas only. Changes that are longer than a frame may be cannot be
-    /// written.
+    /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to call. Deltas only.
     pub fn change(
         &mut self,
         slot: u16,
@@ -161,6 +175,12 @@ impl ChunkWriter {
                 self.end_page(writer)?;
             }
             self.kind = FrameKind::RowChanges;
+        }
+        if change.len() > CHANGE_PAGES * self.page_bytes {
+            if change.len() > CHANGE_BYTES_MAX {
+                return Err(CheckpointError::Misuse("a change is too large"));
+            }
+            return self.pieces(FrameKind::ChangePiece, slot, csn, change, writer);
         }
         self.page.row(slot, csn, change)?;
         if self.page.len_bytes() > self.page_bytes {

@@ -54,6 +54,7 @@ pub(crate) fn page_keys(
             | FrameKind::RowsDelta
             | FrameKind::RowPiece
             | FrameKind::RowChanges
+            | FrameKind::ChangePiece
             | FrameKind::Leaf
             | FrameKind::LeafPiece => match PageKey::decode(header.key(bytes)) {
                 Ok(key) => {

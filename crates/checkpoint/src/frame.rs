@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0  8  magic, the ASCII bytes LGSTFRAM
-//!  8  2  format version: 1, of changes of rows 2
+//!  8  2  format version: 1, of changes of rows 2, of pieces of changes 3
 //! 10  1  kind
 //! 11  1  how the payload is stored: 0 as it is, 1 as an LZ4 block
 //! 12  2  length of the key
@@ -34,9 +34,11 @@ use lz4_flex::block::{
 use thiserror::Error;
 
 /// The newest format that this code reads.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 /// The format of everything that servers have always known.
 const FIRST_VERSION: u16 = 1;
+/// That of changes of rows.
+const CHANGES_VERSION: u16 = 2;
 /// Bytes before the key.
 pub const HEADER_BYTES: usize = 40;
 /// The longest key.
@@ -74,6 +76,8 @@ pub enum FrameKind {
     LeafPiece = 7,
     /// Changes of rows whose older pages could not be read when they were written.
     RowChanges = 8,
+    /// A piece of one such change that is too large for a page.
+    ChangePiece = 9,
 }
 
 impl FrameKind {
@@ -87,6 +91,7 @@ impl FrameKind {
             FrameKind::Leaf,
             FrameKind::LeafPiece,
             FrameKind::RowChanges,
+            FrameKind::ChangePiece,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -95,7 +100,8 @@ impl FrameKind {
     /// The format version in which frames of this kind are written: servers that do not know the kind say that they are too old.
     fn version(self) -> u16 {
         match self {
-            FrameKind::RowChanges => FORMAT_VERSION,
+            FrameKind::RowChanges => CHANGES_VERSION,
+            FrameKind::ChangePiece => FORMAT_VERSION,
             _ => FIRST_VERSION,
         }
     }

@@ -9,7 +9,7 @@ use crate::error::{CheckpointError, Damage};
 use crate::frame::{self, FrameError};
 use crate::leaf::{Assembly, Leaf};
 use crate::place::{Chain, PageKey, PageRef};
-use crate::rows::{ChunkSize, Page, SlotState, Slots, read_rows_of};
+use crate::rows::{CHUNK_SLOTS, ChunkSize, Page, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::Csn;
@@ -23,6 +23,8 @@ const WINDOW_BYTES_MAX: usize = 4 << 20;
 const WINDOW_BYTES_MIN: usize = 64 << 10;
 /// A gap in an object that is read over rather than around.
 const GAP_BYTES_MAX: u64 = 256 << 10;
+/// The same where pages that are not wanted lie between some that are, which are read ahead.
+const AHEAD_GAP_BYTES_MAX: u64 = 32 << 10;
 /// Windows kept.
 const WINDOWS: usize = 8;
 /// A reader of single pages keeps buffers of so much between two chunks.
@@ -143,6 +145,10 @@ impl Window {
         self.start + self.bytes.len() as u64
     }
 
+    fn holds(&self, at: &PageRef) -> bool {
+        self.object == at.object && self.part(at).is_some()
+    }
+
     fn part(&self, at: &PageRef) -> Option<&[u8]> {
         let from = u64::from(at.offset).checked_sub(self.start)?;
         let from = usize::try_from(from).ok()?;
@@ -153,6 +159,8 @@ impl Window {
 /// The stretches that were read last, the newest first. Pages that lie one behind the other are read ahead, further each time.
 pub(crate) struct Windows {
     kept: Vec<Window>,
+    /// Stretches that were asked for, each of several pages.
+    ahead: Vec<Window>,
     bytes_max: usize,
     /// Nothing is read ahead, and nothing used again but the buffer.
     single: bool,
@@ -163,6 +171,7 @@ impl Windows {
     pub(crate) fn new(bytes_max: usize) -> Windows {
         Windows {
             kept: Vec::new(),
+            ahead: Vec::new(),
             bytes_max: bytes_max.max(WINDOW_BYTES_MIN),
             single: false,
         }
@@ -170,6 +179,9 @@ impl Windows {
 
     /// Brings the window with a frame to the front; true if it had to be read.
     pub(crate) fn load(&mut self, home: &dyn LogHome, at: &PageRef) -> Result<bool, HomeError> {
+        if self.ahead.iter().any(|window| window.holds(at)) {
+            return Ok(false);
+        }
         if self.single {
             self.kept.truncate(1);
             if let Some(window) = self.kept.first_mut() {
@@ -177,8 +189,7 @@ impl Windows {
                 (window.start, window.asked) = (u64::MAX, 0);
             }
         }
-        let holds = |window: &Window| window.object == at.object && window.part(at).is_some();
-        if let Some(found) = self.kept.iter().position(holds) {
+        if let Some(found) = self.kept.iter().position(|window| window.holds(at)) {
             self.kept[..=found].rotate_right(1);
             return Ok(false);
         }
@@ -225,11 +236,62 @@ impl Windows {
 
     /// The bytes of the frame that was loaded last.
     pub(crate) fn front(&self, at: &PageRef) -> Option<&[u8]> {
-        self.kept.first().and_then(|window| window.part(at))
+        let ahead = self.ahead.iter().find(|window| window.holds(at));
+        ahead
+            .or(self.kept.first())
+            .and_then(|window| window.part(at))
+    }
+
+    /// Reads stretches with several of these pages, in all `bytes_max` at most. What cannot be read is left to who needs it.
+    fn read_ahead(
+        &mut self,
+        home: &dyn LogHome,
+        mut pages: Vec<PageRef>,
+        bytes_max: usize,
+        reads: &mut Reads,
+    ) {
+        self.ahead.clear();
+        pages.sort_unstable_by_key(|at| (at.object, at.offset));
+        let mut left = bytes_max;
+        let mut rest = &pages[..];
+        while let Some(first) = rest.first() {
+            let start = u64::from(first.offset);
+            let (mut end, mut count) = (start, 0);
+            for at in rest {
+                let after = (u64::from(at.offset) + u64::from(at.len)).max(end);
+                let fits = usize::try_from(after - start).is_ok_and(|length| length <= left);
+                let lies_near = u64::from(at.offset).saturating_sub(end) <= AHEAD_GAP_BYTES_MAX;
+                if at.object != first.object || !fits || !lies_near {
+                    break;
+                }
+                (end, count) = (after, count + 1);
+            }
+            rest = rest.get(count.max(1)..).unwrap_or_default();
+            let length = (end - start) as usize;
+            // A single page is read when its turn comes.
+            if count < 2 {
+                continue;
+            }
+            left -= length;
+            let mut bytes = vec![0; length];
+            reads.requests += 1;
+            let Ok(got) = home.read_object(first.object, start, &mut bytes) else {
+                continue;
+            };
+            bytes.truncate(got);
+            reads.bytes += got as u64;
+            self.ahead.push(Window {
+                object: first.object,
+                start,
+                bytes,
+                asked: length,
+            });
+        }
     }
 
     /// Puts a window of one frame at the front, found elsewhere.
     fn put(&mut self, at: &PageRef, bytes: Vec<u8>) {
+        self.ahead.retain(|window| !window.holds(at));
         self.kept.truncate(WINDOWS - 1);
         let window = Window {
             object: at.object,
@@ -255,11 +317,29 @@ pub struct Reads {
 /// Puts a change over a row, and what comes of it in place of what is in the buffer; or says why it does not fit. Never trusts either.
 pub type Merge = fn(row: &[u8], change: &[u8], into: &mut Vec<u8>) -> Result<(), &'static str>;
 
+/// Which pages of a chain have a row, and what was changed of it: the oldest and the newest of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    oldest: u32,
+    newest: u32,
+}
+
+const NO_SPANS: [Span; CHUNK_SLOTS as usize] = [Span {
+    oldest: 0,
+    newest: 0,
+}; CHUNK_SLOTS as usize];
+
+/// Where the rows of a chunk lie that was read: who wants some of them later need not read the others' pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spans([Span; CHUNK_SLOTS as usize]);
+
 /// A change of a row that is in an older page.
 struct Change {
     slot: u16,
     csn: Csn,
     bytes: Vec<u8>,
+    /// The newest page that it is in.
+    page: u32,
 }
 
 /// Reads chunks. One for each thread: buffers are used again.
@@ -273,6 +353,8 @@ pub struct PageReader {
     reads: Reads,
     /// The slots of the chunk that was read last of which is known what they are.
     known: Slots,
+    /// Of that chunk's rows.
+    spans: [Span; CHUNK_SLOTS as usize],
     merge: Option<Merge>,
 }
 
@@ -286,6 +368,7 @@ impl PageReader {
             large: Vec::new(),
             reads: Reads::default(),
             known: Slots::default(),
+            spans: NO_SPANS,
             merge: None,
         }
     }
@@ -301,6 +384,11 @@ impl PageReader {
     /// visited are empty.
     pub fn known(&self) -> u64 {
         self.known.first_word()
+    }
+
+    /// Where the rows lie of the chunk that was read last, all of it and without an error.
+    pub fn spans(&self) -> Box<Spans> {
+        Box::new(Spans(self.spans))
     }
 
     /// For pages here and there: exactly what is asked for is read, each time.
@@ -319,6 +407,22 @@ impl PageReader {
                 *buffer = Vec::new();
             }
         }
+    }
+
+    /// Reads pages that will be asked for next, several at once where they lie together, `bytes_max` in all at most. They are used until [`PageReader::forget_ahead`].
+    pub fn read_ahead(&mut self, pages: Vec<PageRef>, bytes_max: usize) {
+        let PageReader {
+            home,
+            windows,
+            reads,
+            ..
+        } = self;
+        windows.read_ahead(&**home, pages, bytes_max, reads);
+    }
+
+    /// Lets go of what was read ahead.
+    pub fn forget_ahead(&mut self) {
+        self.windows.ahead.clear();
     }
 
     /// What it has read so far.
@@ -430,21 +534,66 @@ impl PageReader {
         self.rows_of(ChunkSize::Of64, key, chain, wanted, visit)
     }
 
+    /// Visits one row of a chunk, if it has it, and reads the pages alone that have it: `spans` are those of the same chain.
+    pub fn row(
+        &mut self,
+        key: &PageKey,
+        chain: &Chain,
+        spans: &Spans,
+        slot: u16,
+        mut visit: impl FnMut(Csn, &[u8]),
+    ) -> Result<(), CheckpointError> {
+        let span = spans.0.get(usize::from(slot)).copied().unwrap_or_default();
+        let is_it = |other| other == slot;
+        self.rows_within(
+            ChunkSize::Of64,
+            key,
+            chain,
+            Some(span),
+            is_it,
+            |other, csn, row| {
+                if let Some(row) = row.filter(|_| other == slot) {
+                    visit(csn, row);
+                }
+            },
+        )
+    }
+
     pub(crate) fn rows_of(
         &mut self,
         size: ChunkSize,
         key: &PageKey,
         chain: &Chain,
         wanted: impl Fn(u16) -> bool,
+        visit: impl FnMut(u16, Csn, Option<&[u8]>),
+    ) -> Result<(), CheckpointError> {
+        self.rows_within(size, key, chain, None, wanted, visit)
+    }
+
+    /// The same of some pages alone: what others say of rows that are not wanted is not known then.
+    fn rows_within(
+        &mut self,
+        size: ChunkSize,
+        key: &PageKey,
+        chain: &Chain,
+        within: Option<Span>,
+        wanted: impl Fn(u16) -> bool,
         mut visit: impl FnMut(u16, Csn, Option<&[u8]>),
     ) -> Result<(), CheckpointError> {
         self.known = Slots::default();
+        self.spans = NO_SPANS;
+        let mut spans = NO_SPANS;
         // Of rows that are in older pages, the newest first.
         let mut changes: Vec<Change> = Vec::new();
         let mut merged = [Vec::new(), Vec::new()];
         let merge = self.merge;
-        // A row that is met for the first time, with what has been changed since.
-        let mut met = |slot, csn, row: &[u8], changes: &[Change]| {
+        // A row that is met for the first time, in pages that begin at the one that has it, with what has been changed since.
+        let mut met = |slot, csn, row: &[u8], changes: &[Change], mut span: Span| {
+            let newest = changes.iter().find(|change| change.slot == slot);
+            span.newest = newest.map_or(span.newest, |change| change.page);
+            if let Some(known) = spans.get_mut(usize::from(slot)) {
+                *known = span;
+            }
             if !wanted(slot) {
                 visit(slot, csn, None);
                 return Ok(());
@@ -466,9 +615,17 @@ impl PageReader {
             visit(slot, csn, Some(new));
             Ok(())
         };
-        // The row in pieces that is being put together: its slot and CSN, and what is missing at its front.
+        // The row, or change, in pieces that is being put together: its slot and CSN, and what is missing at its front.
         let mut open: Option<(u16, Csn, usize)> = None;
+        let mut is_change = false;
+        // The newest page of these pieces.
+        let mut newest = 0;
+        let mut page_at = chain.pages().count() as u32;
         for at in chain.pages().rev() {
+            page_at -= 1;
+            if within.is_some_and(|span| page_at < span.oldest || page_at > span.newest) {
+                continue;
+            }
             let is_base = *at == chain.base();
             let mut large = std::mem::take(&mut self.large);
             let mut known = std::mem::take(&mut self.known);
@@ -488,7 +645,13 @@ impl PageReader {
                                 return;
                             }
                             unfit = match state {
-                                SlotState::Row { csn, bytes } => met(slot, csn, bytes, &changes),
+                                SlotState::Row { csn, bytes } => {
+                                    let span = Span {
+                                        oldest: page_at,
+                                        newest: page_at,
+                                    };
+                                    met(slot, csn, bytes, &changes, span)
+                                }
                                 SlotState::Gone if changes.iter().any(|c| c.slot == slot) => {
                                     Err("a change of a row that is gone")
                                 }
@@ -506,13 +669,18 @@ impl PageReader {
                         if let SlotState::Row { csn, bytes } = state
                             && !known.contains(slot)
                         {
-                            let bytes = bytes.to_vec();
-                            changes.push(Change { slot, csn, bytes });
+                            changes.push(Change {
+                                slot,
+                                csn,
+                                bytes: bytes.to_vec(),
+                                page: page_at,
+                            });
                         }
                     });
                     None
                 }
-                Page::Piece(piece) => Some(piece),
+                Page::Piece(piece) => Some((piece, false)),
+                Page::ChangePiece(piece) => Some((piece, true)),
             };
             let broken = || {
                 let gap = FormatError::new("a row of which a piece is missing", 0);
@@ -521,7 +689,8 @@ impl PageReader {
             match (piece, open) {
                 (None, Some(_)) => return Err(broken()),
                 (None, None) => {}
-                (Some(piece), None) => {
+                (Some((piece, of_change)), None) => {
+                    (is_change, newest) = (of_change, page_at);
                     if piece.offset + piece.bytes.len() != piece.total {
                         return Err(broken());
                     }
@@ -532,9 +701,10 @@ impl PageReader {
                     }
                     open = Some((piece.slot, piece.csn, piece.offset));
                 }
-                (Some(piece), Some((slot, csn, missing))) => {
+                (Some((piece, of_change)), Some((slot, csn, missing))) => {
                     let end = piece.offset + piece.bytes.len();
-                    if (piece.slot, piece.csn, end) != (slot, csn, missing) {
+                    let continues = (piece.slot, piece.csn, end, of_change);
+                    if continues != (slot, csn, missing, is_change) {
                         return Err(broken());
                     }
                     if wanted(slot) {
@@ -545,8 +715,22 @@ impl PageReader {
             }
             if let Some((slot, csn, 0)) = open {
                 large.reverse();
-                if known.insert(slot) {
-                    unfit = met(slot, csn, &large, &changes);
+                if is_change {
+                    if !known.contains(slot) {
+                        let bytes = std::mem::take(&mut large);
+                        changes.push(Change {
+                            slot,
+                            csn,
+                            bytes,
+                            page: newest,
+                        });
+                    }
+                } else if known.insert(slot) {
+                    let span = Span {
+                        oldest: page_at,
+                        newest,
+                    };
+                    unfit = met(slot, csn, &large, &changes, span);
                     if unfit.is_err() {
                         known.remove(slot);
                     }
@@ -563,7 +747,10 @@ impl PageReader {
                 ));
             }
         }
-        let lost = changes.iter().find(|c| !self.known.contains(c.slot));
+        self.spans = spans;
+        let known = &self.known;
+        let is_lost = |c: &&Change| !known.contains(c.slot) && (within.is_none() || wanted(c.slot));
+        let lost = changes.iter().find(is_lost);
         match (open, lost) {
             (None, None) => Ok(()),
             (None, Some(_)) => Err(damaged(

@@ -6,7 +6,7 @@
 //!
 //! A page of changes is like one of rows, with what was changed of a row in its place: what the row is, is found in older pages. It empties nothing.
 //!
-//! A piece's payload: slot, distance, total length of the row and offset of the piece in it, all varints, then the bytes.
+//! A piece's payload, of a row or of a change: slot, distance, total length of the row and offset of the piece in it, all varints, then the bytes.
 //!
 //! Invariant: a page is parsed to its end before anything of it is handed out.
 
@@ -22,6 +22,8 @@ pub const CHUNK_SLOTS: u16 = 64;
 const OLD_CHUNK_SLOTS: u16 = 1024;
 /// The largest row that can be stored.
 pub const ROW_BYTES_MAX: usize = 1 << 28;
+/// The longest change of a row: all columns of the largest, with a number and a length each.
+pub(crate) const CHANGE_BYTES_MAX: usize = ROW_BYTES_MAX + (1 << 20);
 /// Words of a set of slots, of whichever chunks.
 const WORDS: usize = OLD_CHUNK_SLOTS as usize / 64;
 /// Bytes for the two counts.
@@ -179,8 +181,9 @@ impl RowsPage {
     }
 }
 
-/// Makes the frame of a piece of a row.
+/// Makes the frame of a piece of a row, or of a change.
 pub(crate) fn encode_piece<'a>(
+    kind: FrameKind,
     key: &PageKey,
     page_csn: Csn,
     piece: &Piece<'_>,
@@ -196,7 +199,7 @@ pub(crate) fn encode_piece<'a>(
     varint::put(piece.total as u64, payload);
     varint::put(piece.offset as u64, payload);
     payload.extend_from_slice(piece.bytes);
-    encoder.encode(FrameKind::RowPiece, page_csn, &key.encode(), payload)
+    encoder.encode(kind, page_csn, &key.encode(), payload)
 }
 
 /// What a page says of a slot.
@@ -237,6 +240,8 @@ pub enum Page<'a> {
     Changes(Rows<'a>),
     /// A piece of one row.
     Piece(Piece<'a>),
+    /// A piece of a change of a row that older pages have.
+    ChangePiece(Piece<'a>),
 }
 
 /// The rows of a page, checked to their end.
@@ -291,7 +296,15 @@ pub(crate) fn read_rows_of<'a>(
                 Page::Rows(rows)
             }
         }
-        (FrameKind::RowPiece, false) => Page::Piece(parse_piece(size, frame.csn, frame.payload)?),
+        (FrameKind::RowPiece, false) => {
+            Page::Piece(parse_piece(size, frame.csn, frame.payload, ROW_BYTES_MAX)?)
+        }
+        (FrameKind::ChangePiece, false) => Page::ChangePiece(parse_piece(
+            size,
+            frame.csn,
+            frame.payload,
+            CHANGE_BYTES_MAX,
+        )?),
         _ => return Err(wrong("another kind of page", 10).into()),
     };
     Ok(page)
@@ -363,7 +376,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn parse_piece(size: ChunkSize, page_csn: Csn, payload: &[u8]) -> Result<Piece<'_>, FormatError> {
+fn parse_piece(
+    size: ChunkSize,
+    page_csn: Csn,
+    payload: &[u8],
+    total_max: usize,
+) -> Result<Piece<'_>, FormatError> {
     let mut from = Reader::new(payload);
     let slot = slot_after(size, 0, from.number()?, 0)?;
     let csn = csn_before(page_csn, from.number()?, from.at())?;
@@ -371,7 +389,7 @@ fn parse_piece(size: ChunkSize, page_csn: Csn, payload: &[u8]) -> Result<Piece<'
     let (total, offset) = (from.number()?, from.number()?);
     let bytes = from.rest();
     let end = offset.checked_add(bytes.len() as u64);
-    if bytes.is_empty() || total > ROW_BYTES_MAX as u64 || end.is_none_or(|end| end > total) {
+    if bytes.is_empty() || total > total_max as u64 || end.is_none_or(|end| end > total) {
         return Err(wrong("impossible length of a row's piece", at));
     }
     Ok(Piece {

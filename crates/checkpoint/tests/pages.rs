@@ -392,6 +392,55 @@ fn read_chain(
     (found, read, reader.known())
 }
 
+/// A change that is longer than some pages is pieces; what is wanted of it is put together, and damage of one of them is told.
+#[test]
+fn a_long_change_is_cut_in_pieces() {
+    let home = home();
+    let ledger = Arc::new(Ledger::new(Epoch(3)));
+    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut chunks = ChunkWriter::new().with_page_bytes(30);
+    chunks.begin(key(7, 9), Extent::Whole, Csn(10));
+    for slot in [1, 2, 3] {
+        chunks.row(slot, Csn(4), b"row", &mut writer).unwrap();
+    }
+    let mut chain = Chain::whole(chunks.finish(&mut writer).unwrap()).unwrap();
+    let long: Vec<u8> = (0..500).map(|at| b'a' + (at % 26) as u8).collect();
+    for (csn, slots) in [(20, [1, 2]), (30, [2, 3])] {
+        chunks.begin(key(7, 9), Extent::Delta, Csn(csn));
+        for slot in slots {
+            let change = if slot == 2 { &long[..] } else { b"+short" };
+            chunks
+                .change(slot, Csn(csn - 1), change, &mut writer)
+                .unwrap();
+        }
+        let pages = chunks.finish(&mut writer).unwrap();
+        assert!(pages.len() > 16, "{} pages", pages.len());
+        chain.push(pages);
+    }
+    rig::keep(writer.finish().unwrap());
+    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let (found, read, _) = read_chain(&mut reader, &chain, |_| true);
+    read.unwrap();
+    let row = |at: u64, parts: &[&[u8]]| (Csn(at), Some(parts.concat()));
+    let expected = Found::from([
+        (1, row(19, &[b"row", b"+short"])),
+        (2, row(29, &[b"row", &long, &long])),
+        (3, row(29, &[b"row", b"+short"])),
+    ]);
+    assert_eq!(found, expected);
+    let (found, read, _) = read_chain(&mut reader, &chain, |slot| slot == 1);
+    read.unwrap();
+    assert_eq!(found[&1], expected[&1]);
+    // One piece is missing.
+    let mut cut = chain.pages().copied().collect::<Vec<_>>();
+    cut.remove(5);
+    let mut broken = Chain::whole(&cut[..1]).unwrap();
+    broken.push(&cut[1..]);
+    let (_, read, known) = read_chain(&mut reader, &broken, |_| true);
+    assert!(read.unwrap_err().contains("piece"));
+    assert_eq!(known & 0b110, 0);
+}
+
 /// Changes of rows are put over what older pages have, the oldest first; without those pages what newer ones say is known, and nothing else.
 #[test]
 fn changes_count_when_the_pages_below_them_can_be_read() {

@@ -57,6 +57,7 @@ struct State {
     tags: u64,
     disk_full: bool,
     failing: bool,
+    unreadable: Option<(ObjectId, u64)>,
     paused: bool,
     appends: u64,
     /// Requests for bytes of objects, and those bytes.
@@ -96,6 +97,7 @@ impl MemoryHome {
             tags: 0,
             disk_full: false,
             failing: false,
+            unreadable: None,
             paused: false,
             appends: 0,
             object_reads: (0, 0),
@@ -163,6 +165,11 @@ impl MemoryHome {
     /// Every append, side segment and object from now on fails with an I/O error (or succeeds again).
     pub fn set_failing(&self, failing: bool) {
         self.state.lock().failing = failing;
+    }
+
+    /// Reads of this object that begin before this place fail from now on with an I/O error; or none do any more.
+    pub fn set_unreadable(&self, object: Option<(ObjectId, u64)>) {
+        self.state.lock().unreadable = object;
     }
 
     /// Handed-off appends wait for [`MemoryHome::complete`] instead of completing at once, and pieces of side segments
@@ -623,7 +630,17 @@ impl LogHome for MemoryHome {
 
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         self.here()?;
-        let found = self.state.lock().objects.get(&id).cloned();
+        let found = {
+            let state = self.state.lock();
+            if state
+                .unreadable
+                .is_some_and(|(of, end)| of == id && offset < end)
+            {
+                let error = io::Error::other("asked to fail");
+                return Err(HomeError::io("object in the memory home", error));
+            }
+            state.objects.get(&id).cloned()
+        };
         let bytes = found.ok_or_else(|| immutable::missing(id))?;
         let read = immutable::copy_from(&bytes, offset, into);
         let mut state = self.state.lock();
