@@ -37,23 +37,43 @@ impl AbsentRow {
 
 /// What an operation needs and is not in memory. Wait for it, then begin the operation again.
 #[derive(Clone)]
-pub struct Absent(Arc<Wanted>);
+pub struct Absent {
+    wanted: Arc<Wanted>,
+    /// Who wants it does not need it if it cannot be had.
+    is_optional: bool,
+}
 
 impl Absent {
     /// Rows of the `number`-th chunk of `rows`.
     #[cold]
     fn rows(rows: &Arc<Rows>, number: u64, slots: Needs) -> Absent {
-        Absent(Arc::new(Wanted::Rows {
+        Absent::of(Wanted::Rows {
             rows: rows.clone(),
             number,
             slots,
-        }))
+        })
+    }
+
+    fn of(wanted: Wanted) -> Absent {
+        Absent {
+            wanted: Arc::new(wanted),
+            is_optional: false,
+        }
+    }
+
+    /// The same for who wants an empty slot: if it cannot be had he takes another one when he tries again.
+    #[must_use]
+    pub(crate) fn for_insert(self) -> Absent {
+        Absent {
+            is_optional: true,
+            ..self
+        }
     }
 
     /// The same with what lies beside it, for who is about to need that too.
     #[must_use]
     pub fn with_neighbours(self) -> Absent {
-        match &*self.0 {
+        match &*self.wanted {
             Wanted::Rows {
                 rows,
                 number,
@@ -69,27 +89,43 @@ impl Absent {
         }
     }
 
+    /// The same with some of the chunk's rows beside it.
+    #[must_use]
+    pub(crate) fn beside(self, beside: SlotSet) -> Absent {
+        match &*self.wanted {
+            Wanted::Rows {
+                rows,
+                number,
+                slots,
+            } if !beside.is_empty() => {
+                let needed = slots.needed;
+                Absent::rows(rows, *number, Needs { needed, beside })
+            }
+            _ => self,
+        }
+    }
+
     /// The leaf of `index` that begins at `low`.
     #[cold]
     pub(crate) fn leaf(index: &Arc<Index>, low: &[u8]) -> Absent {
-        Absent(Arc::new(Wanted::Leaf {
+        Absent::of(Wanted::Leaf {
             index: index.clone(),
             low: low.into(),
-        }))
+        })
     }
 
     /// What a past is made of, or the indexes of one of its tables.
     #[cold]
     pub(crate) fn past(past: &Arc<Past>, table: Option<TableId>) -> Absent {
-        Absent(Arc::new(Wanted::Past {
+        Absent::of(Wanted::Past {
             past: Arc::clone(past),
             table,
-        }))
+        })
     }
 
     /// Is it memory itself that is wanting? Who cannot wait for it fails with this.
     pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
-        match &*self.0 {
+        match &*self.wanted {
             Wanted::Room { .. } => Some(txn.engine().memory().exhausted()),
             Wanted::Rows { .. } | Wanted::Leaf { .. } | Wanted::Past { .. } => None,
         }
@@ -100,44 +136,45 @@ impl Absent {
         if let Wanted::Room {
             bytes,
             from_reserve,
-        } = *self.0
+        } = *self.wanted
         {
             let granted = txn.engine().room.want_here(bytes, from_reserve)?;
             txn.granted.replace(Some(granted));
             return Ok(());
         }
-        txn.engine().faults.load_here(&self.0)
+        let loaded = txn.engine().faults.load_here(&self.wanted);
+        txn.unless_optional(self.is_optional, loaded)
     }
 
     /// Memory, of which there is none now.
     #[cold]
     pub(crate) fn room(bytes: usize, from_reserve: bool) -> Absent {
-        Absent(Arc::new(Wanted::Room {
+        Absent::of(Wanted::Room {
             bytes: bytes as u64,
             from_reserve,
-        }))
+        })
     }
 
     /// Is it memory, and not something that is in a checkpoint?
     pub fn is_room(&self) -> bool {
-        matches!(*self.0, Wanted::Room { .. })
+        matches!(*self.wanted, Wanted::Room { .. })
     }
 
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> FaultWait<'_> {
-        FaultWait::new(self.0, txn)
+        FaultWait::new(self.wanted, self.is_optional, txn)
     }
 }
 
 impl fmt::Debug for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Absent({:?})", self.0)
+        write!(f, "Absent({:?})", self.wanted)
     }
 }
 
 impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not in memory", self.0)
+        write!(f, "{:?} is not in memory", self.wanted)
     }
 }
 

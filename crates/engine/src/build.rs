@@ -41,7 +41,7 @@ use crate::index::{Index, KeyKind};
 use crate::state::TxnState;
 use crate::table::Table;
 use crate::txn::Txn;
-use crate::version::{Guard, Kind, NoSlots, Stamp, VersionRef};
+use crate::version::{CHUNK_SLOTS, Guard, Kind, NoSlots, Stamp, VersionRef};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
 use crate::write::{Examined, Judge, Work, chain_has_key};
@@ -138,15 +138,32 @@ impl Txn {
         while *next < stop {
             // A guard per row: a long scan must not hold back what collectors free.
             let guard = Guard::pin();
-            match self.build_row(table, index, Rid(*next), &guard)? {
+            let built = self.build_row(table, index, Rid(*next), &guard);
+            if matches!(built, Err(WriteError::Absent(_))) {
+                self.build_ahead(table, *next, true);
+            }
+            match built? {
                 Step::Done => *next += 1,
-                Step::Again => {}
+                Step::Again => continue,
+            }
+            if self.ahead.is_some() && next.is_multiple_of(CHUNK_SLOTS as u64) {
+                self.build_ahead(table, *next, false);
             }
         }
         if *next >= end {
+            self.ahead = None;
             index.set_complete();
         }
         Ok(*next < end)
+    }
+
+    /// It comes to a chunk, or misses a row.
+    #[cold]
+    fn build_ahead(&mut self, table: &Arc<Table>, next: u64, misses: bool) {
+        let mut ahead = self.ahead.take().unwrap_or_default();
+        let (number, end) = (next / CHUNK_SLOTS as u64, table.rows.chunk_end());
+        ahead.come_to(self.engine(), &table.rows, number, misses, end);
+        self.ahead = Some(ahead);
     }
 
     fn build_row(

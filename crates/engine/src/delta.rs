@@ -1,4 +1,4 @@
-//! What an update writes into the log: the columns that changed, with their numbers.
+//! What an update writes into the log: the columns that changed, with their numbers; of an index's columns all, if one of them has.
 //!
 //! Layout: u16 schema version of the new row, varint column count of the new row, then until the end per changed
 //! column: varint column number minus the number after the last changed one, varint 0 for NULL or length + 1, bytes.
@@ -34,12 +34,22 @@ fn take_varint(bytes: &mut &[u8]) -> Result<u64, RowError> {
 
 /// Appends to `out` what turns `old` into `new`.
 pub fn diff(old: RowRef<'_>, new: RowRef<'_>, out: &mut Vec<u8>) {
+    diff_naming(old, new, |_| false, out);
+}
+
+/// The same with columns that are named though they have not changed.
+pub fn diff_naming(
+    old: RowRef<'_>,
+    new: RowRef<'_>,
+    is_named: impl Fn(usize) -> bool,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(&new.schema_version().to_le_bytes());
     put_varint(new.column_count() as u64, out);
     let mut next = 0;
     for i in 0..new.column_count() {
         let column = new.column(i);
-        if column == old.column(i) {
+        if column == old.column(i) && !is_named(i) {
             continue;
         }
         put_varint((i - next) as u64, out);

@@ -421,6 +421,8 @@ fn run(engine: &Engine, always: bool) {
         Guard::pin().flush();
         room.serve();
         if room.some_wait() {
+            // What is held for who comes to it later may go the next time.
+            inner.faults.let_go_of_ahead();
             room.count_in_vain();
             room.pause(0);
         } else {

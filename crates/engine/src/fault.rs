@@ -14,6 +14,9 @@
 //!
 //! One that failed is forgotten: who asks next has it tried again.
 //!
+//! What somebody will want next is asked for as well, as runs of chunks ([`crate::ahead`]). They come last: a thread takes one when nobody waits, half of the threads at most are at them, and one
+//! that is at a run leaves it when somebody waits whom no other thread serves. Each chunk of a run is a fault of its own while it is loaded.
+//!
 //! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
 //! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
 //! which must be the same every time) the first to wait loads it himself.
@@ -22,7 +25,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
@@ -31,6 +34,7 @@ use logstead_types::TableId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::absent::FaultError;
+use crate::ahead::Run;
 use crate::evict::Want;
 use crate::index::Index;
 use crate::past::Past;
@@ -157,6 +161,21 @@ pub(crate) struct Missed {
 }
 
 impl Txn {
+    /// What came of a wait. If who waited can do without, he is not told that it cannot be read: that is counted, and after some times he does not ask any more.
+    pub(crate) fn unless_optional(
+        &self,
+        is_optional: bool,
+        outcome: Result<(), FaultError>,
+    ) -> Result<(), FaultError> {
+        match outcome {
+            Err(FaultError::Damaged(_) | FaultError::Unreachable(_)) if is_optional => {
+                self.unread_slots.set(self.unread_slots.get() + 1);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
     /// What it is about to wait for, with what it is likely to want next.
     fn widen(&mut self, wanted: Arc<Wanted>) -> Arc<Wanted> {
         let Wanted::Rows {
@@ -216,6 +235,21 @@ pub(crate) trait Loader: Send + Sync {
     /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever `wanted` says, and those beside them if there is
     /// room. May block. Of one thing there is one load at a time.
     fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError>;
+
+    /// Brings in the rest of a run, as far as there is room that nobody waits for. Before each chunk it asks `next` what is to become of it, and calls `done` behind each that was to be
+    /// brought, whatever came of it.
+    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64));
+}
+
+/// What is to become of the next chunk of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is to be brought in.
+    Bring,
+    /// Nobody wants it any more, or somebody else brings it.
+    Pass,
+    /// It, and all behind it, is left for later.
+    Leave,
 }
 
 /// One load, and who waits for it.
@@ -253,6 +287,10 @@ struct State {
     faults: HashMap<Key, Arc<Fault>, FixedState>,
     /// Those that no thread has taken, oldest first.
     queue: VecDeque<Arc<Fault>>,
+    /// Runs that no thread is at.
+    ahead: VecDeque<Arc<Run>>,
+    /// How many threads are at one.
+    at_runs: usize,
     threads: Vec<JoinHandle>,
     idle: usize,
     closing: bool,
@@ -260,8 +298,11 @@ struct State {
 
 struct Shared {
     loader: Box<dyn Loader>,
+    threads_max: usize,
     state: Mutex<State>,
     more: Condvar,
+    /// All runs that somebody has.
+    runs: Mutex<Vec<Weak<Run>>>,
     /// One load at a time where there are no threads.
     alone: Mutex<()>,
 }
@@ -274,6 +315,17 @@ impl Shared {
         let mut state = self.state.lock();
         while !state.closing {
             let Some(fault) = state.queue.pop_front() else {
+                if state.at_runs < self.threads_max / 2
+                    && let Some(run) = state.ahead.pop_front()
+                {
+                    state.at_runs += 1;
+                    MutexGuard::unlocked(&mut state, || self.bring_run(&run));
+                    state.at_runs -= 1;
+                    if !state.closing && !run.rest().is_empty() {
+                        state.ahead.push_front(run);
+                    }
+                    continue;
+                }
                 state.idle += 1;
                 self.more.wait(&mut state);
                 state.idle -= 1;
@@ -297,6 +349,48 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Brings in a run, until somebody waits for something else.
+    fn bring_run(&self, run: &Run) {
+        let key = |number| Key::Chunk(Arc::as_ptr(&run.rows).addr(), number);
+        let next = |number, slots: &SlotSet| {
+            let mut state = self.state.lock();
+            if state.closing || state.queue.len() > state.idle {
+                return Next::Leave;
+            }
+            if state.faults.contains_key(&key(number)) {
+                run.skip();
+                return Next::Pass;
+            }
+            if !run.begin() {
+                return Next::Pass;
+            }
+            // Who comes to it meanwhile waits for this load, and asks for himself if it was in vain.
+            let wanted = Wanted::Rows {
+                rows: Arc::clone(&run.rows),
+                number,
+                slots: Needs {
+                    needed: SlotSet::NONE,
+                    beside: *slots,
+                },
+            };
+            let fault = Fault {
+                wanted: Arc::new(wanted),
+                waiting: Mutex::default(),
+            };
+            state.faults.insert(key(number), Arc::new(fault));
+            Next::Bring
+        };
+        let done = |number| {
+            let fault = self.state.lock().faults.remove(&key(number));
+            if let Some(fault) = fault {
+                fault.end(Ok(()));
+            }
+        };
+        self.loader.load_run(run, &next, &done);
+    }
+}
+
 /// Where an engine's absent things are asked for.
 pub(crate) struct Faults {
     shared: Arc<Shared>,
@@ -309,8 +403,10 @@ impl Faults {
         Faults {
             shared: Arc::new(Shared {
                 loader,
+                threads_max: threads,
                 state: Mutex::default(),
                 more: Condvar::new(),
+                runs: Mutex::default(),
                 alone: Mutex::default(),
             }),
             threads_max: threads,
@@ -323,23 +419,68 @@ impl Faults {
         self.shared.loader.load(wanted, &wanted.slots())
     }
 
+    /// How many threads may load at once; none: who waits does.
+    pub(crate) fn threads_max(&self) -> usize {
+        self.threads_max
+    }
+
+    /// Is anything read ahead? Somebody must be left for who waits.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.threads_max > 1
+    }
+
+    /// Starts a thread if those that are there are busy. False: there is none.
+    fn has_thread(&self, state: &mut State) -> bool {
+        let wanted = state.queue.len() + state.ahead.len();
+        if state.idle <= wanted && state.threads.len() < self.threads_max {
+            let shared = Arc::clone(&self.shared);
+            // If none can be started, those that are there do it.
+            let started = logstead_env::spawn("faults", None, move || shared.run());
+            state.threads.extend(started.ok());
+        }
+        !state.threads.is_empty()
+    }
+
+    /// Asks for chunks that somebody is about to come to.
+    pub(crate) fn ask_ahead(&self, run: &Arc<Run>) {
+        let mut state = self.shared.state.lock();
+        if !self.has_thread(&mut state) {
+            return;
+        }
+        state.ahead.push_back(Arc::clone(run));
+        self.shared.more.notify_one();
+        drop(state);
+        let mut runs = self.shared.runs.lock();
+        if runs.len() == runs.capacity() {
+            runs.retain(|run| run.strong_count() > 0);
+        }
+        runs.push(Arc::downgrade(run));
+    }
+
+    /// Is no thread at a run, and none waits for one?
+    #[cfg(test)]
+    pub(crate) fn is_through_with_runs(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.ahead.is_empty() && state.at_runs == 0
+    }
+
+    /// Memory is wanted: nothing that was read ahead is held any more.
+    pub(crate) fn let_go_of_ahead(&self) {
+        let runs = std::mem::take(&mut *self.shared.runs.lock());
+        for run in runs.iter().filter_map(Weak::upgrade) {
+            run.let_go();
+        }
+    }
+
     /// Asks for something, on behalf of who is woken by `waker`.
     fn ask(&self, wanted: &Arc<Wanted>, waker: &Waker) -> Asked {
         if self.threads_max == 0 {
             return Asked::Done(self.load_here(wanted));
         }
         let mut state = self.shared.state.lock();
-        if state.idle <= state.queue.len() && state.threads.len() < self.threads_max {
-            let shared = Arc::clone(&self.shared);
-            match logstead_env::spawn("faults", None, move || shared.run()) {
-                Ok(thread) => state.threads.push(thread),
-                Err(_) if state.threads.is_empty() => {
-                    drop(state);
-                    return Asked::Done(self.load_here(wanted));
-                }
-                // Those that are there do it.
-                Err(_) => {}
-            }
+        if !self.has_thread(&mut state) {
+            drop(state);
+            return Asked::Done(self.load_here(wanted));
         }
         let key = wanted.key();
         let fault = match state.faults.get(&key) {
@@ -376,6 +517,7 @@ impl Drop for Faults {
         let (threads, queue) = {
             let mut state = self.shared.state.lock();
             state.closing = true;
+            state.ahead.clear();
             self.shared.more.notify_all();
             (
                 std::mem::take(&mut state.threads),
@@ -439,15 +581,18 @@ pub struct FaultWait<'t> {
     ticket: Option<Ticket>,
     /// The place among those who wait for memory.
     room: Option<Arc<Want>>,
+    /// Who waits goes on if it cannot be had.
+    is_optional: bool,
 }
 
 impl<'t> FaultWait<'t> {
-    pub(crate) fn new(wanted: Arc<Wanted>, txn: &'t mut Txn) -> FaultWait<'t> {
+    pub(crate) fn new(wanted: Arc<Wanted>, is_optional: bool, txn: &'t mut Txn) -> FaultWait<'t> {
         FaultWait {
             wanted: txn.widen(wanted),
             txn,
             ticket: None,
             room: None,
+            is_optional,
         }
     }
 }
@@ -476,10 +621,13 @@ impl Future for FaultWait<'_> {
             };
         }
         if let Some(ticket) = &this.ticket {
-            return ticket.poll(cx.waker());
+            let outcome = std::task::ready!(ticket.poll(cx.waker()));
+            return Poll::Ready(this.txn.unless_optional(this.is_optional, outcome));
         }
         match this.txn.engine().faults.ask(&this.wanted, cx.waker()) {
-            Asked::Done(outcome) => Poll::Ready(outcome),
+            Asked::Done(outcome) => {
+                Poll::Ready(this.txn.unless_optional(this.is_optional, outcome))
+            }
             Asked::Waits(ticket) => {
                 this.ticket = Some(ticket);
                 Poll::Pending

@@ -123,6 +123,7 @@
 #![deny(unsafe_code)]
 
 mod absent;
+mod ahead;
 mod build;
 mod checkpoint;
 pub mod delta;

@@ -8,40 +8,52 @@
 //! ([`crate::pending`]): at least the rows that the tail has touched.
 //!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older than their checkpoint. What is
-//! damaged is told by object, offset and chunk, and not served; other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
-//! damaged page, or an older one, could tell what they are count as rows that are absent.
+//! damaged, or cannot be read, is told by object, offset and chunk, and not served; other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
+//! damaged page, or an older one, could tell what they are count as rows that are absent, until they can be read ([`Rows::doubts`]). Of a chunk that cannot be read no insert gets a free row number
+//! until it has been read.
 //!
 //! Memory: a load asks for room before it reads, for what it brings: what the chunk's absent rows took on average when they were evicted, or, if that was not in this life, a
 //! guess from its pages' compressed length. What it is granted is charged until rows take its place. A guess that was too low is raised and asked for anew,
 //! unless there is room. A load that is refused goes on all the same when no other such load is under way, as long as what it
 //! reads fits into what is left, the reserve included: what was in memory fits again, and who wants to delete a row must have it first.
-//! Only what does not fit then fails (53200). A page that is being read is not counted.
+//! Only what does not fit then fails (53200). What is read ahead takes what nobody waits for, or nothing. A page that is being read is not counted, nor the pages of a
+//! run that is read ahead (half a megabyte for each thread that is at one).
+
+mod places;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use logstead_checkpoint::{Chain, CheckpointError, PageKey, PageReader};
 use logstead_env::JoinHandle;
-use logstead_home::LogHome;
+use logstead_home::{HomeError, LogHome};
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
+use crate::ahead::Run;
 use crate::checkpoint::{Newest, Pages, Stored};
 use crate::delta;
 use crate::engine::Engine;
 use crate::evict::{InLoad, Room};
-use crate::fault::{Loader, Needs, Wanted};
+use crate::fault::{Loader, Needs, Next, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
 use crate::row::RowRef;
-use crate::rows::Rows;
+use crate::rows::{Contents, Rows};
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Guard, SlotSet, UnsharedSlots};
+use places::Places;
 
 /// Rows take so many times the bytes of their pages, as a guess.
 const UNPACKED: u64 = 3;
 /// A guess is at most this part of what may be used.
 const GUESS_PART: u64 = 4;
+/// How often, and how many times, it is looked whether a checkpoint is through with a chunk of which slots are to become free.
+const WRITTEN_AGAIN: Duration = Duration::from_millis(10);
+const WRITTEN_LOOKS_MAX: u32 = 500;
+/// What is read of pages at once for chunks that are read ahead, at most.
+const READ_AHEAD_BYTES_MAX: usize = 512 << 10;
 /// A leaf, with the page that it is read from. Leaves whose keys need several pages are rare.
 const LEAF_BYTES: u64 = 16 << 10;
 
@@ -53,7 +65,7 @@ pub(crate) struct Filled {
     pub(crate) saved: SlotSet,
     /// Those of which is known what they are: all, unless something is damaged.
     pub(crate) known: SlotSet,
-    /// What is damaged.
+    /// What is damaged, or cannot be read now.
     pub(crate) damage: Option<CheckpointError>,
 }
 
@@ -107,7 +119,9 @@ pub(crate) fn read_chunk(
     });
     match read {
         Ok(()) => {}
-        Err(damage @ CheckpointError::Damaged(_)) => {
+        Err(
+            damage @ (CheckpointError::Damaged(_) | CheckpointError::Home(HomeError::Io { .. })),
+        ) => {
             filled.known = SlotSet::of_bits(reader.known());
             filled.saved = filled.saved.both(&filled.known);
             for slot in SlotSet::ALL.minus(&filled.known).iter() {
@@ -131,8 +145,18 @@ struct Asked<'l> {
     tail: Option<&'l Tail>,
     /// What they took when they were evicted.
     known: Option<u64>,
-    /// Whoever asks waits for room.
-    waits: bool,
+    patience: Patience,
+}
+
+/// What who asks does where there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// He waits for some.
+    Waits,
+    /// He goes on with what is left, the reserve included.
+    Hurries,
+    /// He gives up: nobody waits for what he would bring ([`crate::ahead`]).
+    GivesUp,
 }
 
 /// What a load may take.
@@ -164,6 +188,8 @@ pub(crate) struct ChunkLoader {
     memory: &'static Memory,
     /// Held by a load that goes on without room.
     alone: Mutex<()>,
+    /// Where the rows of large chunks lie.
+    places: Places,
 }
 
 impl ChunkLoader {
@@ -179,6 +205,7 @@ impl ChunkLoader {
             room,
             memory,
             alone: Mutex::default(),
+            places: Places::new(memory),
         }
     }
 
@@ -194,7 +221,9 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &Needs::of(SlotSet::ALL), true, reader)
+        let all = Needs::of(SlotSet::ALL);
+        self.load(rows, number, &all, Patience::Waits, reader)?;
+        Ok(())
     }
 
     /// Brings the rows of a chunk that its tail has touched, if it has one.
@@ -204,7 +233,8 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &Needs::NONE, true, reader)
+        self.load(rows, number, &Needs::NONE, Patience::Waits, reader)?;
+        Ok(())
     }
 
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
@@ -214,23 +244,91 @@ impl ChunkLoader {
         number: u64,
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
-        self.load(rows, number, &Needs::NONE, false, reader)
+        self.load(rows, number, &Needs::NONE, Patience::Hurries, reader)?;
+        Ok(())
+    }
+
+    /// Brings in the rest of a run, with as few requests as the places of its pages allow: see [`Loader::load_run`].
+    fn load_run(
+        &self,
+        run: &Run,
+        next: &dyn Fn(u64, &SlotSet) -> Next,
+        done: &dyn Fn(u64),
+        reader: &mut PageReader,
+    ) {
+        let rows = &*run.rows;
+        if let [_, _, ..] = run.rest() {
+            self.read_ahead(rows, run.rest(), reader);
+        }
+        for (number, slots) in run.rest() {
+            match next(*number, slots) {
+                Next::Bring => {}
+                Next::Pass => continue,
+                Next::Leave => break,
+            }
+            let needs = Needs {
+                needed: SlotSet::NONE,
+                beside: *slots,
+            };
+            match self.load(rows, *number, &needs, Patience::GivesUp, reader) {
+                Ok(bytes) => run.has_brought(*number, bytes),
+                Err(FaultError::OutOfMemory(_) | FaultError::Closing) => run.stop(),
+                // Who comes to it is told.
+                Err(_) => {}
+            }
+            done(*number);
+        }
+        reader.forget_ahead();
+    }
+
+    /// Has the reader read the pages of several chunks at once, as far as they lie together. What cannot be read is read again by who needs it.
+    fn read_ahead(&self, rows: &Rows, chunks: &[(u64, SlotSet)], reader: &mut PageReader) {
+        let directory = self.newest.of(rows).directory;
+        let mut pages = Vec::new();
+        for (number, _) in chunks {
+            let key = PageKey::Rows {
+                table: rows.table,
+                chunk: *number,
+            };
+            if let Ok(Some(chain)) = directory.get(&key) {
+                pages.extend(chain.pages().copied());
+            }
+        }
+        reader.read_ahead(pages, READ_AHEAD_BYTES_MAX);
     }
 
     /// Brings rows of a chunk, those of them that are not there; and those that its tail has touched, if it has one. Those beside what is needed only if they are
-    /// a small part of the memory.
+    /// a small part of the memory. Tells how much they take.
     fn load(
         &self,
         rows: &Rows,
         number: u64,
         needs: &Needs,
-        waits: bool,
+        patience: Patience,
         reader: &mut PageReader,
-    ) -> Result<(), FaultError> {
+    ) -> Result<u64, FaultError> {
+        let loaded = self.load_rows(rows, number, needs, patience, reader);
+        if let Err(FaultError::Damaged(_) | FaultError::Unreachable(_)) = &loaded {
+            rows.put_aside(number);
+        }
+        loaded
+    }
+
+    /// See [`ChunkLoader::load`].
+    fn load_rows(
+        &self,
+        rows: &Rows,
+        number: u64,
+        needs: &Needs,
+        patience: Patience,
+        reader: &mut PageReader,
+    ) -> Result<u64, FaultError> {
         let Some(chunk) = rows.chunk(number) else {
-            return Ok(());
+            return Ok(0);
         };
         let mut wanted = needs.all();
+        let mut bytes = 0;
+        let mut looks = 0;
         loop {
             if chunk.is_leaving() {
                 // They are evicted, or stay, within moments.
@@ -267,32 +365,49 @@ impl ChunkLoader {
                 known = chunk.absent_bytes(&absence, &wanted);
             }
             if wanted.is_empty() {
-                return Ok(());
+                return Ok(bytes);
             }
+            let mut is_whole = true;
             let asked = Asked {
                 wanted: &wanted,
                 tail: tail.as_deref(),
                 known,
-                waits,
+                patience,
             };
+            // Before it is read: what is settled meanwhile, by who brings it, ends the absence.
+            let mut doubtful = rows.doubts.slots(number).both(absence.slots());
             let mut read = self.read(&stored, rows, number, &asked, reader);
             if let Ok((filled, _)) = &mut read
                 && let Some(damage) = filled.damage.take()
             {
-                let unknown = rows.unknown(number, &filled.known);
+                if self.newest.is_after(rows, &stored) {
+                    // Its objects may have been removed meanwhile.
+                    continue;
+                }
+                let mut unknown = rows.unknown(number, &filled.known);
+                if let Some(saved) = chunk.saved_before() {
+                    // What has no row there is known without the page.
+                    unknown = unknown.both(&saved);
+                }
                 let needed = needs.needed.both(absence.slots());
                 if tail.is_some() || !needed.both(&unknown).is_empty() {
                     read = Err(damage.into());
                 } else {
+                    is_whole = false;
                     wanted = wanted.minus(&unknown);
                     filled.saved = filled.saved.union(&unknown);
+                    if chunk.saved_before().is_none() {
+                        rows.doubts.add(number, &unknown);
+                    }
+                    doubtful = doubtful.minus(&unknown);
                 }
             }
             match read {
                 Ok((filled, _))
-                    if chunk
-                        .saved_before()
-                        .is_some_and(|saved| saved.both(&wanted) != filled.saved.both(&wanted)) =>
+                    if chunk.saved_before().is_some_and(|saved| {
+                        let sure = wanted.minus(&doubtful);
+                        saved.both(&sure) != filled.saved.both(&sure)
+                    }) =>
                 {
                     // They have come, and perhaps gone, while they were read; or they are not what went.
                     if !self.newest.is_after(rows, &stored) && chunk.is_still(&absence) {
@@ -304,17 +419,40 @@ impl ChunkLoader {
                 }
                 Ok((filled, allowed)) => {
                     let (slots, over) = (filled.slots, tail.as_ref());
-                    let brought = rows.bring(number, &absence, slots, &wanted, &filled.saved, over);
-                    drop(allowed);
+                    let taken = slots.bytes();
+                    let contents = Contents {
+                        saved: filled.saved,
+                        empty: doubtful.minus(&filled.saved),
+                    };
+                    let settling = chunk.settle_if(!contents.empty.is_empty());
+                    let Some(settling) = settling else {
+                        drop(allowed);
+                        looks += 1;
+                        if looks > WRITTEN_LOOKS_MAX {
+                            return Err(FaultError::Unreachable(format!(
+                                "chunk {number} of table {} is whole again, but a checkpoint is writing it",
+                                rows.table
+                            )));
+                        }
+                        logstead_env::sleep(WRITTEN_AGAIN);
+                        continue;
+                    };
+                    let brought = rows.bring(number, &absence, slots, &wanted, &contents, over);
+                    drop((settling, allowed));
                     let Some(brought) = brought else {
                         // What was read may be stale: once more.
                         continue;
                     };
+                    rows.doubts.settle(number, &doubtful);
+                    bytes += taken;
                     self.room.count_loaded(brought.len());
                     self.room.kick_if_scarce();
                     wanted = wanted.minus(&brought);
+                    if is_whole {
+                        rows.take_back(number);
+                    }
                     if wanted.is_empty() {
-                        return Ok(());
+                        return Ok(bytes);
                     }
                 }
                 Err(error @ (FaultError::OutOfMemory(_) | FaultError::Closing)) => {
@@ -340,7 +478,7 @@ impl ChunkLoader {
             wanted,
             tail,
             known,
-            waits,
+            patience,
         } = *asked;
         let key = PageKey::Rows {
             table: rows.table,
@@ -359,7 +497,7 @@ impl ChunkLoader {
             }
         };
         loop {
-            let mut allowed = self.allow(bytes, least, waits)?;
+            let mut allowed = self.allow(bytes, least, patience)?;
             let (mut fits, mut taken) = (true, 0);
             let goes_on = |bytes| {
                 taken = bytes;
@@ -367,8 +505,22 @@ impl ChunkLoader {
                 fits
             };
             let (chain, csn) = (chain.as_ref(), stored.csn);
-            let mut filled = read_chunk(reader, &key, chain, wanted, csn, self.memory, goes_on)
-                .map_err(|why| unreadable(why, &key, chain))?;
+            let mut goes_on = goes_on;
+            let known = chain.and_then(|chain| {
+                let places = &self.places;
+                places.read(reader, &key, chain, wanted, csn, &mut goes_on)
+            });
+            let mut filled = match known {
+                Some(filled) => filled,
+                None => {
+                    let filled = read_chunk(reader, &key, chain, wanted, csn, self.memory, goes_on)
+                        .map_err(|why| unreadable(why, &key, chain))?;
+                    if let Some(chain) = chain {
+                        self.places.note(reader, &key, chain, &filled);
+                    }
+                    filled
+                }
+            };
             if filled.damage.is_some() {
                 return Ok((filled, allowed));
             }
@@ -388,14 +540,19 @@ impl ChunkLoader {
         }
     }
 
-    /// Blocks until there is room for a load of `bytes`, at least `least`, if it `waits`.
-    fn allow(&self, bytes: u64, least: u64, waits: bool) -> Result<Allowed<'_>, FaultError> {
-        let granted = match self.room.take(bytes, false) {
-            Some(charge) => Ok(charge),
-            None if !waits || self.room.is_hopeless() => Err(self.memory.exhausted()),
-            None => self
+    /// Blocks until there is room for a load of `bytes`, at least `least`, if it waits for that.
+    fn allow(&self, bytes: u64, least: u64, patience: Patience) -> Result<Allowed<'_>, FaultError> {
+        let room = match patience {
+            Patience::GivesUp => self.room.take_ahead(bytes),
+            Patience::Waits | Patience::Hurries => self.room.take(bytes, false),
+        };
+        let granted = match (room, patience) {
+            (Some(charge), _) => Ok(charge),
+            (None, Patience::GivesUp) => return Err(self.memory.exhausted().into()),
+            (None, Patience::Waits) if !self.room.is_hopeless() => self
                 .room
                 .want_here(bytes.min(self.room.limit(false)), false),
+            (None, Patience::Waits | Patience::Hurries) => Err(self.memory.exhausted()),
         };
         let (charge, alone) = match granted {
             Ok(charge) => (charge, None),
@@ -479,17 +636,24 @@ impl Loader for Loads {
     fn load(&self, wanted: &Wanted, slots: &Needs) -> Result<(), FaultError> {
         match wanted {
             Wanted::Rows { rows, number, .. } => self.with_reader(|reader| {
-                match self.chunks.load(rows, *number, slots, true, reader) {
+                let mut load = |needs| {
+                    let chunks = &self.chunks;
+                    chunks.load(rows, *number, needs, Patience::Waits, reader)
+                };
+                match load(slots) {
                     // How much they take may not be known: then without what nobody needs now.
                     Err(FaultError::OutOfMemory(_)) if slots.all() != slots.needed => {
-                        let needed = Needs::of(slots.needed);
-                        self.chunks.load(rows, *number, &needed, true, reader)
+                        load(&Needs::of(slots.needed))?;
                     }
-                    loaded => loaded,
+                    loaded => {
+                        loaded?;
+                    }
                 }
+                Ok(())
             }),
             Wanted::Leaf { index, low } => {
-                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, true)?;
+                let waits = Patience::Waits;
+                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, waits)?;
                 let table = index.rows.table;
                 self.with_reader(|reader| self.pages.load_leaf(table, index, low, reader))
             }
@@ -497,6 +661,10 @@ impl Loader for Loads {
             // Who waits for room asks for it himself, and keeps it.
             Wanted::Room { .. } => Ok(()),
         }
+    }
+
+    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+        self.with_reader(|reader| self.chunks.load_run(run, next, done, reader));
     }
 }
 

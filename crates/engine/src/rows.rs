@@ -4,6 +4,8 @@
 //! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
 //! snapshot, and its index entries are gone (T1), or when its insert was undone.
 
+mod doubt;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +16,8 @@ use crate::absent::AbsentRow;
 use crate::checkpoint::Stored;
 use crate::memory::{Charge, Memory, footprint};
 use crate::pending::{Tail, Tails};
+use doubt::Doubts;
+
 use crate::version::{
     Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, NoSlots, SHELL_BYTES, SlotSet, UnsharedSlots,
     VersionRef,
@@ -42,6 +46,8 @@ pub(crate) struct Rows {
     temporary: bool,
     /// What the log behind the checkpoint says of chunks that are still absent.
     pub(crate) tails: Tails,
+    /// What is not known of chunks that could not be read.
+    pub(crate) doubts: Doubts,
     /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when somebody looks for it.
     past: Option<Box<Stored>>,
     /// Where it all is counted.
@@ -78,6 +84,14 @@ fn place(rid: Rid) -> (usize, usize, usize) {
 /// The first rid that no bucket has room for.
 pub(crate) const RID_MAX: u64 = ((1 << BUCKETS) - 1) * CHUNK_SLOTS as u64;
 
+/// What a checkpoint has of a chunk.
+pub(crate) struct Contents {
+    /// The slots with a row.
+    pub(crate) saved: SlotSet,
+    /// Slots without one of which that was doubtful.
+    pub(crate) empty: SlotSet,
+}
+
 impl Rows {
     pub(crate) fn new(table: TableId, memory: &'static Memory) -> Rows {
         Rows {
@@ -94,6 +108,7 @@ impl Rows {
             stays: AtomicBool::new(false),
             temporary: false,
             tails: Tails::default(),
+            doubts: Doubts::default(),
             past: None,
         }
     }
@@ -213,6 +228,17 @@ impl Rows {
         self.next_rid.fetch_max(rid_end, Ordering::SeqCst);
     }
 
+    /// Those of some rows of a chunk that are absent.
+    pub(crate) fn absent_of(&self, number: u64, slots: &SlotSet) -> SlotSet {
+        let chunk = match self.past {
+            Some(_) if number < self.chunk_end() => Some(self.chunk_or_absent(number)),
+            _ => self.chunk(number),
+        };
+        // Of one into which something is being brought nothing is known.
+        let absence = chunk.and_then(|chunk| chunk.absence(&Guard::pin()));
+        absence.map_or(SlotSet::NONE, |absence| absence.slots().both(slots))
+    }
+
     /// How many chunks there are, and of how many there is something in memory.
     pub(crate) fn chunk_counts(&self) -> (u64, u64) {
         let chunks = (0..self.chunk_end()).filter_map(|number| self.chunk(number));
@@ -227,7 +253,8 @@ impl Rows {
         let guard = Guard::pin();
         let absence = chunk.absence(&guard);
         let (all, saved) = (&SlotSet::ALL, &SlotSet::NONE);
-        let adopted = absence.and_then(|absence| chunk.bring(&absence, slots, all, saved, &guard));
+        let adopted =
+            absence.and_then(|at| chunk.bring_with_empty(&at, slots, all, (saved, saved), &guard));
         assert!(
             adopted == Some(SlotSet::ALL),
             "a chunk is filled by one part only"
@@ -246,7 +273,7 @@ impl Rows {
         chunk.set_changed();
     }
 
-    /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`. If there is a
+    /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`, and none in those of `empty`, which were doubtful. If there is a
     /// log's tail, all that it has touched are wanted, and it is over them (`over`). Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
     pub(crate) fn bring(
         &self,
@@ -254,19 +281,26 @@ impl Rows {
         absence: &Absence,
         rows: UnsharedSlots,
         wanted: &SlotSet,
-        saved: &SlotSet,
+        Contents { saved, empty }: &Contents,
         over: Option<&Arc<Tail>>,
     ) -> Option<SlotSet> {
         let chunk = self.chunk(number)?;
         // What is not wanted is as the checkpoint has it.
         let filled = rows.filled().both(wanted).union(&saved.minus(wanted));
+        let empty = &empty.both(absence.slots());
         let mut brought = None;
         self.tails.bring(number, over, || {
-            brought = chunk.bring(absence, rows, wanted, saved, &Guard::pin());
+            let stored = (saved, empty);
+            brought = chunk.bring_with_empty(absence, rows, wanted, stored, &Guard::pin());
             brought.is_some()
         });
-        if brought.is_some() && chunk.take_unlisted() {
-            self.list_free(number, &filled);
+        if brought.is_some() {
+            if chunk.take_unlisted() {
+                self.list_free(number, &filled);
+            } else {
+                let first = number * CHUNK_SLOTS as u64;
+                self.list_rids(empty.iter().map(|slot| Rid(first + slot as u64)));
+            }
         }
         brought
     }
@@ -285,8 +319,16 @@ impl Rows {
         unknown.minus(known)
     }
 
-    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`.
-    pub(crate) fn tail_is_written(&self, number: u64, chunk: &Chunk, present: &SlotSet) {
+    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`, but for those that are `doubtful`.
+    pub(crate) fn tail_is_written(
+        &self,
+        number: u64,
+        chunk: &Chunk,
+        present: &SlotSet,
+        doubtful: &SlotSet,
+    ) {
+        // Before anybody can compare.
+        self.doubts.add(number, doubtful);
         self.tails.written(number, || chunk.learn_saved(present));
     }
 
@@ -300,11 +342,41 @@ impl Rows {
             .saturating_sub(first);
         let end = end.min(CHUNK_SLOTS as u64) as usize;
         let empty = (0..end).rev().filter(|slot| !filled.contains(*slot));
+        self.list_rids(empty.map(|slot| Rid(first + slot as u64)));
+    }
+
+    /// Puts free row numbers in the list, the last of them to be used first.
+    fn list_rids(&self, rids: impl Iterator<Item = Rid>) {
         let mut free = self.free_rids.lock();
-        free.rids.extend(empty.map(|slot| Rid(first + slot as u64)));
+        free.rids.extend(rids);
         free.settle();
         self.some_free
             .store(!free.rids.is_empty(), Ordering::Relaxed);
+    }
+
+    /// A chunk cannot be read: no insert gets a row number in it.
+    pub(crate) fn put_aside(&self, number: u64) {
+        let mut free = self.free_rids.lock();
+        let FreeRids { rids, .. } = &mut *free;
+        let is_new = self.doubts.put_aside(number, || {
+            let of_chunk = |rid: &mut Rid| rid.0 / CHUNK_SLOTS as u64 == number;
+            rids.extract_if(.., of_chunk).collect()
+        });
+        if is_new {
+            self.some_free
+                .store(!free.rids.is_empty(), Ordering::Relaxed);
+        }
+    }
+
+    /// A chunk has been read: if it was aside, its free row numbers may be used again.
+    pub(crate) fn take_back(&self, number: u64) {
+        if self.doubts.some_aside() {
+            let mut free = self.free_rids.lock();
+            free.rids.extend(self.doubts.take_back(number));
+            free.settle();
+            self.some_free
+                .store(!free.rids.is_empty(), Ordering::Relaxed);
+        }
     }
 
     /// What [`Rows::slot_or_new`] will allocate for the next rid, at most.
@@ -375,12 +447,20 @@ impl Rows {
             }
             self.some_free.store(false, Ordering::Relaxed);
         }
+        self.fresh_rid()
+    }
+
+    /// One that was never handed out.
+    pub(crate) fn fresh_rid(&self) -> Rid {
         Rid(self.next_rid.fetch_add(1, Ordering::SeqCst))
     }
 
     /// Gives a rid back, whose slot is empty and whose index entries are gone.
     pub(crate) fn free_rid(&self, rid: Rid) {
         let mut free = self.free_rids.lock();
+        if self.doubts.some_aside() && self.doubts.keep(rid.0 / CHUNK_SLOTS as u64, rid) {
+            return;
+        }
         free.rids.push(rid);
         free.settle();
         self.some_free.store(true, Ordering::Relaxed);
@@ -465,6 +545,31 @@ mod tests {
                 "{rid_end}"
             );
         }
+    }
+
+    /// Free row numbers in a chunk that cannot be read fail no insert; when it has been read they are used again, with those that became free meanwhile.
+    #[test]
+    fn what_is_in_a_chunk_aside_is_given_to_nobody() {
+        let rows = Rows::new(TableId(1), &UNLIMITED);
+        for _ in 0..130 {
+            rows.fresh_rid();
+        }
+        for rid in [3, 70, 4] {
+            rows.free_rid(Rid(rid));
+        }
+        rows.put_aside(0);
+        rows.put_aside(0);
+        rows.free_rid(Rid(5));
+        rows.free_rid(Rid(71));
+        let given = [(); 4].map(|()| rows.allocate_rid().0);
+        assert_eq!(given, [71, 70, 130, 131]);
+        rows.take_back(1);
+        assert_eq!(rows.allocate_rid(), Rid(132));
+        rows.take_back(0);
+        let mut given = [(); 3].map(|()| rows.allocate_rid().0);
+        given.sort_unstable();
+        assert_eq!(given, [3, 4, 5]);
+        assert_eq!(rows.allocate_rid(), Rid(133));
     }
 
     #[test]

@@ -7,10 +7,12 @@
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
 mod depends;
+mod scan;
 
 pub(crate) use depends::cover_chunk;
+pub use scan::ScanCursor;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use logstead_types::{Csn, Dsn, Rid};
 use smallvec::SmallVec;
 
 use crate::absent::{Absent, AbsentRow};
+use crate::ahead::Ahead;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::fault::Missed;
@@ -109,24 +112,6 @@ impl Drop for View {
     }
 }
 
-/// A walk over all rows of a table, in rid order. Holds no lock and no reference to a row: it survives awaits.
-pub struct ScanCursor {
-    table: Arc<Table>,
-    next: u64,
-    end: Option<u64>,
-}
-
-impl ScanCursor {
-    /// From the first row.
-    pub fn new(table: &Arc<Table>) -> ScanCursor {
-        ScanCursor {
-            table: table.clone(),
-            next: 0,
-            end: None,
-        }
-    }
-}
-
 /// What a transaction holds of one table.
 pub(crate) struct HeldTable {
     pub(crate) table: Arc<Table>,
@@ -166,6 +151,10 @@ pub struct Txn {
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
     pub(crate) missed: Option<Missed>,
+    /// How often it wanted an empty slot that could not be read.
+    pub(crate) unread_slots: Cell<u32>,
+    /// What was read ahead for the index that it builds.
+    pub(crate) ahead: Option<Box<Ahead>>,
 }
 
 /// The row whose version was seen.
@@ -216,6 +205,8 @@ impl Txn {
             uses_reserve: false,
             granted: RefCell::default(),
             missed: None,
+            unread_slots: Cell::new(0),
+            ahead: None,
             turn: None,
             ended: false,
             worker,
@@ -577,7 +568,8 @@ impl Txn {
                 Ok(seen) => seen,
                 Err(absent) => {
                     cursor.step_back();
-                    return Err(absent.of(&cursor.index().rows));
+                    let beside = cursor.read_ahead(self.engine(), absent);
+                    return Err(absent.of(&cursor.index().rows).beside(beside));
                 }
             };
             if let Some(seen) = seen
@@ -631,60 +623,6 @@ impl Txn {
         index.remove_if(new_key, || {
             !chain_has_key(&index.rows, rid, index, key, other_key, guard)
         });
-    }
-
-    /// The next visible row.
-    #[inline]
-    pub fn scan_next<'g>(
-        &mut self,
-        cursor: &mut ScanCursor,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
-        self.snapshot();
-        if cursor.end.is_none() {
-            self.track_table(cursor.table.id());
-        }
-        // Rows visible to the snapshot have their rids by now.
-        let end = *cursor
-            .end
-            .get_or_insert_with(|| cursor.table.rows.rid_end());
-        while cursor.next < end {
-            let rid = Rid(cursor.next);
-            let seen = match self.see(&cursor.table.rows, rid, guard) {
-                Ok(seen) => seen,
-                Err(absent) => return Err(absent.of(&cursor.table.rows).with_neighbours()),
-            };
-            cursor.next += 1;
-            if let Some(seen) = seen {
-                return Ok(Some(row_of(rid, seen)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The next row in its newest version that is committed or this transaction's own: for who rewrites or validates a
-    /// table under a lock that keeps writers out, whatever its snapshot.
-    pub fn scan_newest<'g>(
-        &mut self,
-        cursor: &mut ScanCursor,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
-        if cursor.end.is_none() {
-            let from = self.newest_from();
-            self.track_newest_table(cursor.table.id(), from);
-        }
-        let end = *cursor
-            .end
-            .get_or_insert_with(|| cursor.table.rows.rid_end());
-        while cursor.next < end {
-            let row = self.read_newest(&cursor.table, Rid(cursor.next), guard);
-            let row = row.map_err(Absent::with_neighbours)?;
-            cursor.next += 1;
-            if row.is_some() {
-                return Ok(row);
-            }
-        }
-        Ok(None)
     }
 
     /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far as

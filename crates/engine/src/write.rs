@@ -9,6 +9,7 @@ use std::sync::Arc;
 use logstead_commit::{Collected, Tracking};
 use logstead_types::{Csn, Dsn, IndexId, Rid};
 use logstead_wal::Record;
+use smallvec::SmallVec;
 
 use crate::absent::{Absent, AbsentRow};
 use crate::delta;
@@ -66,10 +67,32 @@ impl ChangedKeys {
     }
 }
 
+/// So many free slots that cannot be read are tried, each in another chunk, before a transaction takes new ones alone.
+const UNREAD_SLOTS_MAX: u32 = 4;
 /// A record's header, and a delta's beyond the columns it carries.
 const RECORD_BYTES: usize = 64;
 /// An entry's rid, and its share of a page.
 const ENTRY_BYTES: usize = 24;
+
+/// The columns that keys of these indexes are made of, of each index of which one has changed: a start makes the new key of what the record says of them
+/// ([`crate::checkpoint`]). An index of one column needs nothing: if it has changed it is in the record. One of which the columns are not known gets nothing: its
+/// rows are looked at. Nor is anything lost if an index is attached later.
+fn columns_of_keys(
+    indexes: &[Arc<Index>],
+    old: RowRef<'_>,
+    new: RowRef<'_>,
+) -> SmallVec<[usize; 8]> {
+    let mut named = SmallVec::new();
+    for index in indexes {
+        let has_changed = |column: &usize| old.column(*column) != new.column(*column);
+        match index.key_columns() {
+            Some([_] | []) => {}
+            Some(columns) if columns.iter().any(has_changed) => named.extend_from_slice(columns),
+            Some(_) | None => {}
+        }
+    }
+    named
+}
 
 /// One write, to undo it or to clean up after it.
 #[derive(Clone, Copy, Debug)]
@@ -625,7 +648,10 @@ impl Txn {
         self.admit(table, row.len(), table.rows.next_rid_bytes())?;
         let guard = Guard::pin();
         let rid = loop {
-            let rid = table.rows.allocate_rid();
+            let rid = match self.unread_slots.get() {
+                0..UNREAD_SLOTS_MAX => table.rows.allocate_rid(),
+                _ => table.rows.fresh_rid(),
+            };
             if rid.0 >= RID_MAX {
                 return Err(WriteError::TableFull);
             }
@@ -653,7 +679,7 @@ impl Txn {
                 Ok(None) => {}
                 Err(NoSlots) => {
                     table.rows.free_rid(rid);
-                    return Err(AbsentRow(rid).of(&table.rows).into());
+                    return Err(AbsentRow(rid).of(&table.rows).for_insert().into());
                 }
             }
         };
@@ -735,7 +761,9 @@ impl Txn {
         let old_row = target.row.row();
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
         delta.clear();
-        delta::diff(RowRef::new(old_row), RowRef::new(new_row), &mut delta);
+        let (old, new) = (RowRef::new(old_row), RowRef::new(new_row));
+        let named = table.with_indexes(|indexes| columns_of_keys(indexes, old, new));
+        delta::diff_naming(old, new, |column| named.contains(&column), &mut delta);
         let record = if self.engine().delta_records {
             Record::Update {
                 table: table.id(),

@@ -53,7 +53,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_checkpoint::{Pace, Point, Retention};
+use logstead_checkpoint::{Pace, PageReader, Point, Reads, Retention};
 use logstead_commit::{Awaits, LogFailed};
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
@@ -95,6 +95,8 @@ pub(crate) struct Checkpoints {
     points: Mutex<(Vec<RestorePoint>, Vec<Point>)>,
     /// The one under way is to be given up.
     stopping: AtomicBool,
+    /// What the start has read of pages, to restore indexes.
+    start_reads: Mutex<Reads>,
 }
 
 impl Checkpoints {
@@ -114,7 +116,17 @@ impl Checkpoints {
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
             stopping: AtomicBool::new(false),
+            start_reads: Mutex::default(),
         }
+    }
+
+    /// The start has read this.
+    fn count_start_reads(&self, reader: &PageReader) {
+        let read = reader.reads();
+        let mut reads = self.start_reads.lock();
+        reads.requests += read.requests;
+        reads.bytes += read.bytes;
+        reads.pages += read.pages;
     }
 
     /// Waits for the turn: who has it does not rest meanwhile.
@@ -188,6 +200,12 @@ impl Engine {
     /// What checkpoints have done so far.
     pub fn checkpoint_stats(&self) -> CheckpointStats {
         self.inner().checkpoints.stats.lock().clone()
+    }
+
+    /// The pages that the start has read to restore indexes ([`Engine::restore_index`]), and the bytes it has read for that.
+    pub fn start_reads(&self) -> (u64, u64) {
+        let reads = self.inner().checkpoints.start_reads.lock();
+        (reads.pages, reads.bytes)
     }
 
     /// The most that checkpoints write in a second, from the next one on; 0 stands for no limit.

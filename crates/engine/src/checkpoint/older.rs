@@ -2,11 +2,12 @@
 //!
 //! Invariant: what is taken from there was checked as for a load: every row that is absent is there, once, older than that checkpoint.
 //!
-//! Memory: up to [`COPIED_BYTES_MIN`] are kept; of larger rows one at a time, for which the pages are read again.
+//! Memory: up to [`COPIED_BYTES_MIN`] are kept; of larger rows one at a time, for which the pages are read again that have it, and no others: all of them for each row would take time for the
+//! square of the rows.
 
 use std::ops::Range;
 
-use logstead_checkpoint::{Chain, PageKey, PageReader};
+use logstead_checkpoint::{Chain, PageKey, PageReader, Spans};
 use logstead_types::Csn;
 
 use super::CheckpointError;
@@ -23,7 +24,7 @@ pub(super) struct OlderRows {
     /// What all of them take.
     bytes: usize,
     /// Where they lie, if they are too large to be kept.
-    pages: Option<(PageKey, Chain)>,
+    pages: Option<(PageKey, Chain, Box<Spans>)>,
 }
 
 impl OlderRows {
@@ -55,7 +56,7 @@ impl OlderRows {
         older.rows.sort_unstable_by_key(|(slot, ..)| *slot);
         if older.bytes >= COPIED_BYTES_MIN {
             older.kept = Vec::new();
-            older.pages = Some((key.clone(), chain.clone()));
+            older.pages = Some((key.clone(), chain.clone(), reader.spans()));
         }
         Some(older)
     }
@@ -86,14 +87,7 @@ impl OlderRows {
             found = Some(csn);
         };
         match (&self.pages, self.row(slot)) {
-            (Some((key, chain)), _) => {
-                let is_it = |at| usize::from(at) == slot;
-                reader.rows(key, chain, is_it, |_, csn, row| {
-                    if let Some(row) = row {
-                        put(csn, row);
-                    }
-                })?;
-            }
+            (Some((key, chain, spans)), _) => reader.row(key, chain, spans, slot as u16, put)?,
             (None, Some((csn, row))) => put(csn, row),
             (None, None) => {}
         }

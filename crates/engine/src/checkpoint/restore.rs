@@ -12,7 +12,10 @@
 //!   touched rows is made where records are applied, so nothing is applied that is not in it.
 //! - If the tail has touched r, and its chunk is absent, the chunk has r's records ([`crate::pending`]). If none of them may change the columns
 //!   that keys are made of, r has the key now that it had when it was inserted: by the tail, and then its entry is put in here, made of
-//!   that record; or before, and then it is in the tiles. If one may, the chunk is brought in.
+//!   that record; or before, and then it is in the tiles. If some may, let R be the last of those: no record behind it changes such a column, so r's key is made of what R leaves
+//!   in them. An update names all columns of an index of which it changes one (`Txn::update`), so R says what it leaves in each, and its entry, which is r's, is put in here, made of R alone. What
+//!   the records before R come to are surplus entries at most. Records of older servers, and of transactions that had written before the index was attached, may name some of the
+//!   columns only: then the chunk is brought in, several at a time.
 //! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows by whoever asks. So is
 //!   one whose stored leaves cannot be read.
 //!
@@ -24,11 +27,13 @@
 //! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed them. Readers look at the rows anyway.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
+use logstead_env::spawn_scoped;
 use logstead_types::{IndexId, Rid};
 use logstead_wal::Record;
+use parking_lot::Mutex;
 
 use super::Stored;
 use super::pages::Pages;
@@ -36,8 +41,8 @@ use crate::absent::FaultError;
 use crate::delta;
 use crate::engine::Engine;
 use crate::index::{Index, KeyExtractor};
-use crate::pending::Noted;
-use crate::row::RowError;
+use crate::pending::{Noted, Tail};
+use crate::row::{RowBuilder, RowRef};
 use crate::table::Table;
 use crate::version::{Guard, Kind};
 
@@ -45,6 +50,8 @@ use crate::version::{Guard, Kind};
 const PIECE_BYTES: usize = 2048;
 /// What an entry takes beside its bytes.
 const ENTRY_BYTES: usize = 8;
+/// So many things are read for by one thread: starting another one takes as long.
+const ALONE_MAX: usize = 4;
 
 /// What has become of an index that was to be restored.
 #[derive(Clone, Debug)]
@@ -102,7 +109,7 @@ impl Engine {
                 .and_then(|base| base.stored_index(table.id(), id, extractor.keys()))
         };
         if stored.is_some() {
-            self.bring_with_other_keys(table, extractor.columns())?;
+            self.bring_with_unknown_keys(table, extractor.columns())?;
         }
         let (Some(stored), Some(noted)) = (stored, table.rows.tails.noted()) else {
             return Ok(RestoredIndex::NotStored);
@@ -132,24 +139,56 @@ impl Engine {
         }
     }
 
-    /// Brings in the chunks with rows whose keys, made of `columns`, the log may have changed: what they are is not known before.
-    fn bring_with_other_keys(
+    /// Brings in the chunks with rows whose keys, made of `columns`, the log may have changed without saying to what.
+    fn bring_with_unknown_keys(
         &self,
         table: &Arc<Table>,
         columns: Option<&[usize]>,
     ) -> Result<(), FaultError> {
         let noted = table.rows.tails.noted().unwrap_or_default();
-        let chunks = &self.inner().chunks;
-        let mut reader = chunks.reader();
-        for (number, tail) in &noted.tails {
-            if tail
+        let is_unknown = |tail: &Arc<Tail>| {
+            let mut keys = tail
                 .records()
-                .any(|(_, record)| changes_key(&record, columns))
-            {
-                chunks.load_tail(&table.rows, *number, &mut reader)?;
+                .map(|(_, record)| key_after(&record, columns));
+            keys.any(|key| key == KeyAfter::Unknown)
+        };
+        let unknown = noted.tails.iter().filter(|(_, tail)| is_unknown(tail));
+        let numbers: Vec<u64> = unknown.map(|(number, _)| *number).collect();
+        let chunks = &self.inner().chunks;
+        self.several_at_a_time(&numbers, |number, reader| {
+            chunks.load_tail(&table.rows, *number, reader)
+        })
+    }
+
+    /// Does something for each of several things that pages have to be read for, on as many threads as bring in what is absent, and counts what is read.
+    fn several_at_a_time<T: Sync, E: Send>(
+        &self,
+        things: &[T],
+        work: impl Fn(&T, &mut PageReader) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let inner = self.inner();
+        let threads = inner.faults.threads_max().min(things.len() / ALONE_MAX);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let run = || {
+            let mut reader = inner.chunks.reader().of_single_pages();
+            while let Some(thing) = things.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = work(thing, &mut reader) {
+                    // Nobody begins with another one.
+                    next.store(things.len(), Ordering::Relaxed);
+                    failure.lock().get_or_insert(error);
+                }
             }
-        }
-        Ok(())
+            inner.checkpoints.count_start_reads(&reader);
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // If there is none, this thread does it all.
+                let _started = spawn_scoped(scope, "start", run);
+            }
+            run();
+        });
+        failure.into_inner().map_or(Ok(()), Err)
     }
 
     /// Puts in the entries of touched rows, or keeps them until their leaves are loaded.
@@ -178,9 +217,22 @@ impl Engine {
                 add(*rid, version.row());
             }
         }
+        let columns = index.key_columns();
+        let mut builder = RowBuilder::new();
+        builder.start(0, 0);
+        let nothing = builder.finish().to_vec();
         for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
-            if let Record::Insert { row, rid, .. } = record {
-                add(rid, row);
+            match record {
+                Record::Insert { row, rid, .. } => add(rid, row),
+                Record::Update { delta, rid, .. }
+                    if key_after(&record, columns) == KeyAfter::Told =>
+                {
+                    // What it does not name, no key is made of.
+                    let row = delta::apply(RowRef::new(&nothing), delta, &mut builder)
+                        .map_err(|why| Failed::Damaged(format!("a record of row {rid}: {why}")))?;
+                    add(rid, row);
+                }
+                Record::Update { .. } | Record::Delete { .. } => {}
             }
         }
         entries.sort_unstable();
@@ -204,15 +256,19 @@ impl Engine {
     ) -> Result<(), Failed> {
         let pages = &self.inner().pages;
         let mut reader = pages.reader();
+        // The directory's nodes on the way to them, of which the first look at one has to read some.
+        let ends = pieces(entries);
+        let of_entry = |at: &usize, _: &mut PageReader| {
+            let found = stored
+                .directory
+                .tile_of(table.id(), index.id(), &entries[*at]);
+            found.map(|_| ())
+        };
+        self.several_at_a_time(&ends, of_entry)?;
         // Where the last piece begins, and its first entry's tile.
         let (mut from, mut tile_before) = (0, None);
-        let mut bytes = 0;
-        for (at, entry) in entries.iter().enumerate() {
-            bytes += entry.len() + ENTRY_BYTES;
-            if bytes < PIECE_BYTES {
-                continue;
-            }
-            bytes = 0;
+        for at in ends {
+            let entry = &entries[at];
             let tile = stored.directory.tile_of(table.id(), index.id(), entry)?;
             if tile.is_some() && tile == tile_before {
                 // All between lie in one tile.
@@ -222,24 +278,62 @@ impl Engine {
             }
             (from, tile_before) = (at, tile);
         }
+        self.inner().checkpoints.count_start_reads(&reader);
         Ok(())
     }
 }
 
-/// May a record give a row another key than it had before, if keys are made of `columns`? An insert brings its key.
-fn changes_key(record: &Record<'_>, columns: Option<&[usize]>) -> bool {
-    let Record::Update { delta, .. } = record else {
-        return false;
+/// Where pieces of [`PIECE_BYTES`] end.
+fn pieces(entries: &[Vec<u8>]) -> Vec<usize> {
+    let mut bytes = 0;
+    let ends = entries.iter().enumerate().filter_map(|(at, entry)| {
+        bytes += entry.len() + ENTRY_BYTES;
+        let is_full = bytes >= PIECE_BYTES;
+        if is_full {
+            bytes = 0;
+        }
+        is_full.then_some(at)
+    });
+    ends.collect()
+}
+
+/// What a record says of the key that a row has after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyAfter {
+    /// It is what it was before, or there is no row.
+    Same,
+    /// It is made of what the record says.
+    Told,
+    /// It may be another one than before, and is made of more than the record says.
+    Unknown,
+}
+
+/// What a record says of keys that are made of `columns`; not known of which: of any.
+fn key_after(record: &Record<'_>, columns: Option<&[usize]>) -> KeyAfter {
+    let delta = match record {
+        Record::Insert { .. } => return KeyAfter::Told,
+        Record::Delete { .. } => return KeyAfter::Same,
+        Record::Update { delta, .. } => delta,
     };
-    let Some(columns) = columns else {
-        return true;
-    };
-    // A column that the new row does not have may have been cut off.
-    let is_cut = |count: usize| columns.iter().any(|column| *column >= count);
-    let is_in = |column: Result<usize, RowError>| column.is_ok_and(|at| columns.contains(&at));
     // What cannot be read was refused when it was kept.
-    delta::column_count(delta).is_ok_and(is_cut)
-        || delta::columns(delta).is_ok_and(|mut changed| changed.any(is_in))
+    let (Ok(count), Ok(named)) = (delta::column_count(delta), delta::columns(delta)) else {
+        return KeyAfter::Unknown;
+    };
+    let named: Vec<usize> = named.filter_map(Result::ok).collect();
+    // A column that the new row does not have may have been cut off: it has none now.
+    let is_told = |column: usize| column >= count || named.binary_search(&column).is_ok();
+    let Some(columns) = columns else {
+        return match (0..count).all(is_told) {
+            true => KeyAfter::Told,
+            false => KeyAfter::Unknown,
+        };
+    };
+    let told = columns.iter().filter(|column| is_told(**column)).count();
+    match told {
+        0 => KeyAfter::Same,
+        all if all == columns.len() => KeyAfter::Told,
+        _ => KeyAfter::Unknown,
+    }
 }
 
 fn insert(

@@ -5,13 +5,15 @@
 //! nobody has changed anything in it below that CSN. Who brings it in meanwhile has the same rows, from the pages before with the same tail, and what he
 //! changes is newer.
 //!
-//! A damaged page costs its own rows. What the log says of others is written; so is what it has changed of these, as changes that count when the page is whole again
+//! A page that is damaged, or cannot be read, costs its own rows. What the log says of others is written; so is what it has changed of these, as changes that count when the page is whole again
 //! ([`logstead_checkpoint::ChunkWriter::change`]), for their rows must not be served as they were before. Until then who wants them is told of the damage, and so
-//! is the log of the server, once by each start that has a tail there.
+//! is the log of the server, once by each start that has a tail there. So nothing that the log says of the chunk is in the log alone behind this, and it may go like the rest of it, whatever
+//! could not be read: a row that the log has inserted or deleted is written as it is, one that it has changed as what was changed of it, however long that is. A change that does not fit the row that was
+//! read is written as a change too: the row it is for is not there, and who wants it is told.
 //!
 //! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is room.
 
-use logstead_checkpoint::{Chain, CheckpointError as PagesError, Extent, PageKey};
+use logstead_checkpoint::{Chain, Extent, PageKey};
 use logstead_wal::Record;
 
 use super::CheckpointError;
@@ -51,7 +53,7 @@ impl Checkpoint {
             None => Extent::Whole,
         };
         self.pages.begin(key.clone(), extent, self.csn);
-        let mut present = SlotSet::NONE;
+        let (mut present, mut doubtful) = (SlotSet::NONE, SlotSet::NONE);
         // Changed by the log, of older rows that cannot be read.
         let mut lost = SlotSet::NONE;
         let mut damage = None;
@@ -70,10 +72,19 @@ impl Checkpoint {
                 known,
                 damage: found,
             } = older;
-            damage = found.or(damage);
+            damage = found.map(|found| found.to_string()).or(damage);
             lost = lost.union(&tail.changed().both(&some).minus(&known));
-            tail.apply_to(&mut slots, &some.minus(&lost))
-                .map_err(|why| unfit(&why, &key, chain.as_ref()))?;
+            if let Err(why) = tail.apply_to(&mut slots, &some.minus(&lost)) {
+                let slot = SlotSet::one((why.rid.0 % CHUNK_SLOTS as u64) as usize);
+                let unfit = unfit(&why, &key, chain.as_ref());
+                if tail.changed().both(&slot).minus(&lost).is_empty() {
+                    return Err(unfit.into());
+                }
+                // Once more, without it.
+                damage = Some(unfit.to_string());
+                lost = lost.union(&slot);
+                continue;
+            }
             let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
             for slot in some.iter() {
                 if let Some((csn, row)) = slots.committed(slot) {
@@ -88,7 +99,8 @@ impl Checkpoint {
             }
             left = left.minus(&some);
             if left.is_empty() {
-                let others = saved.union(&table.rows.unknown(number, &known));
+                doubtful = table.rows.unknown(number, &known).minus(tail.touched());
+                let others = saved.union(&doubtful);
                 present = present.union(&others.minus(tail.touched()));
             }
         }
@@ -116,6 +128,7 @@ impl Checkpoint {
             table: table_at,
             chunk: number,
             present: Some(present),
+            doubtful,
             changed: true,
             by_tail: true,
             chain,
@@ -124,13 +137,13 @@ impl Checkpoint {
     }
 
     /// Tells that something is damaged that the log has changed.
-    fn tell(&self, key: &PageKey, damage: &PagesError, lost: usize) {
+    fn tell(&self, key: &PageKey, damage: &str, lost: usize) {
         tracing::error!(
             "{damage}: rows of {key} that are there alone cannot be read, {lost} of which the log has changed since; what it says of the others of that chunk is kept"
         );
         let mut stats = self.engine.inner().checkpoints.stats.lock();
         stats.damaged_chunks += 1;
-        stats.last_damage = Some(damage.to_string());
+        stats.last_damage = Some(damage.to_owned());
     }
 
     /// Some rows of a chunk as the checkpoint before has them; `None` if several of them are too much to be aside together.

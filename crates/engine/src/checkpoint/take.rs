@@ -38,6 +38,8 @@ pub(super) struct Change {
     pub(super) chunk: u64,
     /// Its slots with a row; unknown of one that is absent, and has not changed.
     pub(super) present: Option<SlotSet>,
+    /// Slots of these that have one perhaps.
+    pub(super) doubtful: SlotSet,
     /// It was marked as changed.
     pub(super) changed: bool,
     /// By the log behind the checkpoint before, of which it has, or had, a tail.
@@ -316,15 +318,20 @@ impl Checkpoint {
             } else {
                 None
             };
-            match (older, moved, chain) {
-                (Some(older), _, _) => {
-                    Some(self.write_pages(key, How::Whole(older), chunk, &saved, all)?)
+            let whole = match older {
+                Some(older) => {
+                    let how = How::Whole(older);
+                    self.write_pages(key.clone(), how, chunk, &saved, all)?
                 }
+                None => None,
+            };
+            match (whole, moved, chain) {
+                (Some(whole), _, _) => Some(whole),
                 (None, Some(moved), _) if same => Some(moved),
                 // What is neither moved nor written stays where it is, and so does its object.
                 (None, None, _) if same => return Ok(false),
                 (None, Some(chain), _) | (None, None, Some(chain)) => {
-                    Some(self.write_pages(key, How::Delta(chain), chunk, &saved, all)?)
+                    self.write_pages(key, How::Delta(chain), chunk, &saved, all)?
                 }
                 (None, None, None) => return Err(missing()),
             }
@@ -333,6 +340,7 @@ impl Checkpoint {
             table: table_at,
             chunk: number,
             present: Some(present),
+            doubtful: SlotSet::NONE,
             changed: changed_since,
             by_tail: false,
             chain,
@@ -399,6 +407,7 @@ impl Checkpoint {
             table: table_at,
             chunk: number,
             present: None,
+            doubtful: SlotSet::NONE,
             changed: false,
             by_tail: false,
             chain: Some(moved),
@@ -414,7 +423,7 @@ impl Checkpoint {
         Ok(moved)
     }
 
-    /// Writes a chunk's page, or pages if it is large.
+    /// Writes a chunk's page, or pages if it is large. Nothing if older rows cannot be read that were before: what was written of it is for nothing.
     fn write_pages(
         &mut self,
         key: PageKey,
@@ -422,7 +431,7 @@ impl Checkpoint {
         chunk: &Chunk,
         saved: &SlotSet,
         all: Amount,
-    ) -> Result<Chain, CheckpointError> {
+    ) -> Result<Option<Chain>, CheckpointError> {
         let (extent, since) = match how {
             How::Whole(_) => (Extent::Whole, Csn::ZERO),
             How::Delta(_) => (Extent::Delta, self.since),
@@ -461,7 +470,10 @@ impl Checkpoint {
                 let csn = match (found, &how) {
                     (Ok(csn), _) => csn,
                     (Err(NoSlots), How::Whole(older)) => {
-                        older.copy(slot, &mut self.reader, &mut self.row)?
+                        match older.copy(slot, &mut self.reader, &mut self.row) {
+                            Ok(csn) => csn,
+                            Err(_) => return Ok(None),
+                        }
                     }
                     (Err(NoSlots), How::Delta(_)) => continue,
                 };
@@ -491,12 +503,13 @@ impl Checkpoint {
             How::Whole(_) => {
                 report.pages += written.len() as u64;
                 // A page is always made of a whole chunk.
-                Chain::whole(written).ok_or(CheckpointError::Busy)
+                let chain = Chain::whole(written).ok_or(CheckpointError::Busy)?;
+                Ok(Some(chain))
             }
             How::Delta(mut chain) => {
                 report.delta_pages += written.len() as u64;
                 chain.push(written);
-                Ok(chain)
+                Ok(Some(chain))
             }
         }
     }
@@ -557,7 +570,7 @@ impl Checkpoint {
                 match &change.present {
                     Some(present) if change.by_tail => {
                         let rows = &self.tables[change.table].rows;
-                        rows.tail_is_written(change.chunk, chunk, present);
+                        rows.tail_is_written(change.chunk, chunk, present, &change.doubtful);
                     }
                     Some(present) => chunk.set_saved(present),
                     None => {}

@@ -15,7 +15,7 @@
 //! Tiles are divided by short fences ([`FENCE_BYTES_MAX`]). Leaves with a longer one count as changed for ever (`crate::tree::tiles`), so all between two short
 //! fences are given by every walk, one after the other, and become one tile.
 //!
-//! An index with entries that wait for a leaf that is damaged ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
+//! An index with entries that wait for a leaf that is damaged, or cannot be read, ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
 //! tiles are not to be used ([`NOT_RESTORED`]), and the next start builds it from rows. So is the damage mended; it does not cost the checkpoint.
 //!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
@@ -215,7 +215,7 @@ impl Checkpoint {
             match shared.load_late_leaves(indexed.table, index, reader, go_on) {
                 Ok(()) if go_on() => {}
                 Ok(()) => return Err(CheckpointError::Stopped),
-                Err(FaultError::Damaged(what)) => {
+                Err(FaultError::Damaged(what) | FaultError::Unreachable(what)) => {
                     indexed.keys = NOT_RESTORED;
                     if index.is_damaged_for_the_first_time() {
                         tracing::error!(

@@ -16,6 +16,7 @@ use logstead_types::{IndexId, TableId};
 use parking_lot::{Condvar, Mutex};
 
 use super::{HIGH_PERCENT, LOW_PERCENT, PATIENCE, PATIENCE_ROUNDS, PAUSE_DOUBLED_MAX};
+use crate::ahead::AHEAD_PART;
 use crate::memory::{Charge, Memory, OutOfMemory};
 
 /// Nobody waits longer, whatever happens meanwhile, unless told otherwise: a checkpoint may hang.
@@ -120,6 +121,8 @@ pub(crate) struct Room {
     wait_max_micros: AtomicU64,
     /// Loads that have been given room and are not through.
     loading: AtomicUsize,
+    /// What was read ahead and not come to yet.
+    ahead: AtomicU64,
     /// Bytes that were evicted and may still be in use.
     pub(super) pending: Arc<AtomicU64>,
     pub(super) chunks_evicted: AtomicU64,
@@ -139,6 +142,7 @@ impl Room {
             waiting: Default::default(),
             wait_max_micros: AtomicU64::new(WAIT_MAX.as_micros() as u64),
             loading: AtomicUsize::new(0),
+            ahead: AtomicU64::new(0),
             pending: Arc::default(),
             chunks_evicted: AtomicU64::new(0),
             leaves_evicted: AtomicU64::new(0),
@@ -220,6 +224,31 @@ impl Room {
         } else {
             None
         }
+    }
+
+    /// The same for what nobody waits for: only as long as there is little of it.
+    pub(crate) fn take_ahead(&self, bytes: u64) -> Option<Charge> {
+        let ahead = self.ahead.load(Ordering::Relaxed).saturating_add(bytes);
+        if ahead > self.limit(false) / AHEAD_PART {
+            return None;
+        }
+        self.take(bytes, false)
+    }
+
+    /// So much more was read ahead.
+    pub(crate) fn add_ahead(&self, bytes: u64) {
+        self.ahead.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So much of it was come to, or is not held any more.
+    pub(crate) fn remove_ahead(&self, bytes: u64) {
+        self.ahead.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What is held of what was read ahead.
+    #[cfg(test)]
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        self.ahead.load(Ordering::Relaxed)
     }
 
     /// Asks for room. Whoever asks polls what is given until it is settled, or drops it.

@@ -7,6 +7,7 @@ use std::task::Wake;
 use logstead_types::TableId;
 
 use super::*;
+use crate::evict::Room;
 use crate::memory::UNLIMITED;
 
 /// Loads what it is told to through a channel, and counts.
@@ -26,6 +27,20 @@ impl Loader for Slow {
         };
         let _the_test_may_be_over = self.begun.send(*number);
         self.go.lock().recv().unwrap_or(Err(FaultError::Closing))
+    }
+
+    fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+        for (number, slots) in run.rest() {
+            match next(*number, slots) {
+                Next::Bring => {
+                    let _the_test_may_be_over = self.begun.send(*number);
+                    let _whatever_comes = self.go.lock().recv();
+                    done(*number);
+                }
+                Next::Pass => {}
+                Next::Leave => return,
+            }
+        }
     }
 }
 
@@ -65,7 +80,11 @@ impl World {
             slots,
             begun,
             go,
-            rows: Arc::new(Rows::new(TableId(1), &UNLIMITED)),
+            rows: Arc::new({
+                let rows = Rows::new(TableId(1), &UNLIMITED);
+                rows.expect(100 * 64);
+                rows
+            }),
             waker: Waker::from(Arc::new(Unpark(std::thread::current()))),
         }
     }
@@ -77,6 +96,13 @@ impl World {
             slots: Needs::of(SlotSet::one(slot)),
         });
         self.faults.ask(&wanted, &self.waker)
+    }
+
+    /// Asks for chunks ahead, on behalf of nobody.
+    fn run(&self, chunks: &[u64]) -> Arc<Run> {
+        let run = Run::of(&self.rows, chunks, &Room::new(&UNLIMITED));
+        self.faults.ask_ahead(&run);
+        run
     }
 
     fn ticket(&self, number: u64) -> Ticket {
@@ -221,4 +247,50 @@ fn whoever_waits_when_it_closes_hears_of_it() {
         panic!("it would wait for ever");
     };
     assert!(matches!(outcome, Ok(()) | Err(FaultError::Closing)));
+}
+
+/// Half of the threads read ahead, the others are left for who waits; and what is read ahead already is not read again for him.
+#[test]
+fn who_comes_to_what_is_being_read_ahead_waits_for_that() {
+    let world = World::new(4);
+    let _runs = [world.run(&[10, 11]), world.run(&[20]), world.run(&[30])];
+    let mut begun = [world.begun.recv(), world.begun.recv()];
+    begun.sort_unstable_by_key(|begun| begun.unwrap_or(0));
+    assert_eq!(begun, [Ok(10), Ok(20)]);
+    let came = world.ticket(10);
+    let other = world.ticket(5);
+    // Not the third run, though there are threads.
+    assert_eq!(world.begun.recv(), Ok(5));
+    assert!(world.begun.try_recv().is_err());
+    for _ in 0..5 {
+        world.go.send(Ok(())).expect("is listened to");
+    }
+    assert_eq!(world.outcome(&came), Ok(()));
+    assert_eq!(world.outcome(&other), Ok(()));
+    let mut rest = [world.begun.recv(), world.begun.recv()];
+    rest.sort_unstable_by_key(|begun| begun.unwrap_or(0));
+    assert_eq!(rest, [Ok(11), Ok(30)]);
+    assert_eq!(world.loads.load(Ordering::SeqCst), 1, "chunk 5 alone");
+}
+
+/// A thread leaves a run when somebody waits whom no other serves, and comes back to it; what was passed meanwhile is left out.
+#[test]
+fn a_run_waits_for_those_who_wait() {
+    let world = World::new(2);
+    let run = world.run(&[10, 11, 12]);
+    assert_eq!(world.begun.recv(), Ok(10));
+    let needed = [world.ticket(1), world.ticket(2), world.ticket(3)];
+    assert_eq!(world.begun.recv(), Ok(1));
+    assert!(!run.pass(12));
+    for expected in [2, 3, 12] {
+        world.go.send(Ok(())).expect("is listened to");
+        assert_eq!(world.begun.recv(), Ok(expected));
+    }
+    for _ in 0..2 {
+        world.go.send(Ok(())).expect("is listened to");
+    }
+    for ticket in &needed {
+        assert_eq!(world.outcome(ticket), Ok(()));
+    }
+    assert!(run.pass(13));
 }

@@ -4,11 +4,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_types::Rid;
+use smallvec::SmallVec;
 
 use super::{Index, split};
-use crate::absent::Absent;
+use crate::absent::{Absent, AbsentRow};
+use crate::ahead::Ahead;
+use crate::engine::EngineInner;
 use crate::serializable::CursorTrack;
 use crate::tree::Entries;
+use crate::version::{CHUNK_SLOTS, SlotSet};
 
 /// The least bytes above everything that begins with `prefix`; `None` if there are none.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
@@ -42,6 +46,10 @@ pub struct IndexCursor {
     /// Entries to read with the next look; grows, so that a walk that stops early reads little.
     ahead: usize,
     finished: bool,
+    /// There once it has missed a row.
+    rows_ahead: Option<Box<Ahead>>,
+    /// The rows of this batch were asked for.
+    is_asked: bool,
     /// What a SERIALIZABLE transaction notes of the walk.
     pub(crate) track: Option<CursorTrack>,
 }
@@ -82,6 +90,8 @@ impl IndexCursor {
             next: 0,
             ahead: 4,
             finished,
+            rows_ahead: None,
+            is_asked: false,
             track: None,
         }
     }
@@ -117,6 +127,28 @@ impl IndexCursor {
         self.next = self.next.saturating_sub(1);
     }
 
+    /// The row of the next entry is absent: those of the others that were read ahead are asked for, but for those that lie in its chunk, which it gives.
+    #[cold]
+    pub(crate) fn read_ahead(&mut self, engine: &EngineInner, missed: AbsentRow) -> SlotSet {
+        let AbsentRow(missed) = missed;
+        let chunk_of = |rid: Rid| rid.0 / CHUNK_SLOTS as u64;
+        let mut beside = SlotSet::NONE;
+        let mut others: SmallVec<[Rid; READ_AHEAD_MAX]> = SmallVec::new();
+        for at in self.next..self.batch.len() {
+            let (_, rid) = split(self.batch.get(at));
+            if chunk_of(rid) == chunk_of(missed) {
+                beside.insert((rid.0 % CHUNK_SLOTS as u64) as usize);
+            } else {
+                others.push(rid);
+            }
+        }
+        if !std::mem::replace(&mut self.is_asked, true) {
+            let ahead = self.rows_ahead.get_or_insert_default();
+            ahead.come_to_rows(engine, &self.index.rows, others.into_iter());
+        }
+        beside
+    }
+
     /// The key of the entry last stepped to.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
@@ -138,6 +170,11 @@ impl IndexCursor {
         }
         self.batch.clear();
         self.next = 0;
+        if std::mem::take(&mut self.is_asked)
+            && let Some(ahead) = &mut self.rows_ahead
+        {
+            ahead.let_go();
+        }
         let tree = &self.index.tree;
         let more = if self.reverse {
             let below = self.last.as_deref().or(self.end.as_deref());

@@ -175,6 +175,12 @@ impl Index {
         self.extractor.keys()
     }
 
+    /// The columns that its keys are made of; see [`KeyExtractor::columns`].
+    #[inline]
+    pub(crate) fn key_columns(&self) -> Option<&[usize]> {
+        self.extractor.columns()
+    }
+
     /// It is attached to its table, since `place`.
     pub(crate) fn set_attached(&self, place: Ordinal) {
         self.attached.store(place.0, Ordering::SeqCst);

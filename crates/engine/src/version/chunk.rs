@@ -238,6 +238,10 @@ impl SharedSlots {
         self.0.fetch_or(slots.0, Ordering::Relaxed);
     }
 
+    fn remove_all(&self, slots: &SlotSet) {
+        self.0.fetch_and(!slots.0, Ordering::Relaxed);
+    }
+
     /// Takes all of them out.
     fn take(&self) -> SlotSet {
         match self.0.load(Ordering::Relaxed) {
@@ -359,12 +363,26 @@ impl Chunk {
 
     /// Puts rows in slots, those of `wanted` that were absent then. `saved`: the slots that have a row in the checkpoint that was read. Tells which slots
     /// have what the newest checkpoint has of them now; `None` if something was brought since `absence`: what was read may be stale.
+    #[cfg(test)]
     pub(crate) fn bring(
         &self,
         absence: &Absence,
         rows: UnsharedSlots,
         wanted: &SlotSet,
         saved: &SlotSet,
+        guard: &Guard,
+    ) -> Option<SlotSet> {
+        self.bring_with_empty(absence, rows, wanted, (saved, &SlotSet::NONE), guard)
+    }
+
+    /// The same with slots that were absent then, and counted as rows, and of which only now is known that they have none ([`crate::rows`]): they are free now. If there are
+    /// some, the caller has [`Chunk::settle_if`].
+    pub(crate) fn bring_with_empty(
+        &self,
+        absence: &Absence,
+        rows: UnsharedSlots,
+        wanted: &SlotSet,
+        (saved, empty): (&SlotSet, &SlotSet),
         guard: &Guard,
     ) -> Option<SlotSet> {
         let before = absence.arrivals;
@@ -383,9 +401,15 @@ impl Chunk {
         self.touched.insert_all(&wanted);
         let bytes = rows.bytes();
         point();
+        let wanted = wanted.minus(empty);
+        if !empty.is_empty() {
+            self.saved.remove_all(empty);
+        }
         let brought = match self.slots(guard) {
-            Ok(there) => self.bring_into(there, rows, &wanted),
-            Err(NoSlots) => self.bring_all(rows, &wanted, saved),
+            Ok(there) => self
+                .bring_into(there, rows, &wanted)
+                .union(&empty_in(there, empty)),
+            Err(NoSlots) => self.bring_all(rows, &wanted, saved).union(empty),
         };
         let less = |before: u64| Some(before.saturating_sub(bytes));
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -740,6 +764,23 @@ impl Chunk {
             }
         }
     }
+}
+
+/// Empties slots that were absent. One that is frozen stays as it is: all may be about to go.
+fn empty_in(there: &Slots, empty: &SlotSet) -> SlotSet {
+    let mut emptied = SlotSet::NONE;
+    for slot in empty.iter() {
+        let null = std::ptr::null_mut();
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        point();
+        if there.0[slot]
+            .compare_exchange(absent(), null, set, get)
+            .is_ok()
+        {
+            emptied.insert(slot);
+        }
+    }
+    emptied
 }
 
 /// What is in a slot with a mark.

@@ -56,7 +56,7 @@ use super::chunk::{
     CHANGED, EVICTING, SLOTS_BYTES, Slots, WRITING, absent, frozen, is_absent, thawed, version_in,
 };
 use super::{
-    Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, Version, VersionRef, free, version_bytes,
+    Chunk, Guard, Kind, NoSlots, Prune, SlotSet, Stamp, Version, VersionRef, free, version_bytes,
 };
 use crate::memory::Memory;
 use crate::tree::interleave::point;
@@ -91,6 +91,18 @@ struct Taken {
     /// With the versions in them.
     slots: Option<NonNull<Slots>>,
     memory: &'static Memory,
+}
+
+/// Keeps checkpoints and eviction out of a chunk.
+pub(crate) struct Settling<'c> {
+    chunk: &'c Chunk,
+    _prune: Prune<'c>,
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.chunk.state.fetch_and(!EVICTING, Ordering::SeqCst);
+    }
 }
 
 /// What a slot adds to what goes; `None`: it is empty.
@@ -149,6 +161,20 @@ impl Plan {
 }
 
 impl Chunk {
+    /// Slots are about to become free that counted as rows, `if` there are some. Nobody may look at them, and at what is `saved`, in between: that is what EVICTING is for, whoever has it.
+    /// `None`: a checkpoint is writing the chunk.
+    pub(crate) fn settle_if(&self, some: bool) -> Option<Option<Settling<'_>>> {
+        if !some {
+            return Some(None);
+        }
+        let prune = self.prune_lock();
+        self.begin_evicting().ok()?;
+        Some(Some(Settling {
+            chunk: self,
+            _prune: prune,
+        }))
+    }
+
     /// Takes rows out of memory, those that may go and are not `spared`. `published`: the CSN of the newest published checkpoint, read before.
     pub(crate) fn evict(
         &self,

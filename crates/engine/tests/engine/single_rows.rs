@@ -219,6 +219,39 @@ fn checkpoints_have_rows_that_are_absent() {
     }
 }
 
+/// Who reads single rows of a chunk with many pages reads all of them once; from then on those that have the row.
+#[test]
+fn a_row_of_a_large_chunk_costs_its_own_pages() {
+    const COUNT: u64 = 40;
+    let (memory, home) = home();
+    let place = saved(&home, (0..COUNT as i64).map(|key| noise(key, 1 << 20)));
+    place.engine.evict_all();
+    let bytes = |rid: u64| {
+        let before = memory.object_reads().1;
+        let mut txn = place.begin();
+        assert_eq!(balance(&place, &mut txn, rid), Some(rid as i64));
+        memory.object_reads().1 - before
+    };
+    assert!(bytes(3) > 32 << 20);
+    for rid in [30, 4, 39, 0] {
+        let read = bytes(rid);
+        assert!(read < 6 << 20, "{read} bytes for row {rid}");
+    }
+    // Another chain: what was known of the one before is not used.
+    let mut txn = place.begin();
+    place.update(&mut txn, 20, 1_020).expect("updates");
+    commit(txn);
+    place.collect();
+    place.checkpoint();
+    place.engine.evict_all();
+    for (rid, expected) in [(20, 1_020), (21, 21), (20, 1_020)] {
+        let mut txn = place.begin();
+        assert_eq!(balance(&place, &mut txn, rid), Some(expected));
+        txn.abort();
+        place.engine.evict_all();
+    }
+}
+
 /// All rows, bit by bit.
 fn contents(place: &Place, count: u64) -> Vec<Vec<u8>> {
     let mut txn = place.begin();

@@ -1,0 +1,115 @@
+//! Walks over all rows of a table.
+
+use std::sync::Arc;
+
+use logstead_types::Rid;
+
+use super::{Row, Txn, row_of};
+use crate::absent::Absent;
+use crate::ahead::Ahead;
+use crate::engine::EngineInner;
+use crate::table::Table;
+use crate::version::{CHUNK_SLOTS, Guard};
+
+/// A walk over all rows of a table, in rid order. Holds no lock and no reference to a row: it survives awaits.
+pub struct ScanCursor {
+    table: Arc<Table>,
+    next: u64,
+    end: Option<u64>,
+    /// There once it has missed a row.
+    ahead: Option<Box<Ahead>>,
+}
+
+impl ScanCursor {
+    /// From the first row.
+    pub fn new(table: &Arc<Table>) -> ScanCursor {
+        ScanCursor {
+            table: table.clone(),
+            next: 0,
+            end: None,
+            ahead: None,
+        }
+    }
+
+    /// Behind the row that it was at.
+    #[inline]
+    fn step(&mut self, engine: &EngineInner) {
+        self.next += 1;
+        if self.ahead.is_some() && self.next.is_multiple_of(CHUNK_SLOTS as u64) {
+            self.read_ahead(engine, false);
+        }
+    }
+
+    /// It has missed its next row, or comes to a chunk.
+    #[cold]
+    fn read_ahead(&mut self, engine: &EngineInner, misses: bool) {
+        let end = self.end.unwrap_or(0).div_ceil(CHUNK_SLOTS as u64);
+        let number = self.next / CHUNK_SLOTS as u64;
+        let ahead = self.ahead.get_or_insert_default();
+        ahead.come_to(engine, &self.table.rows, number, misses, end);
+    }
+}
+
+impl Txn {
+    /// The next visible row.
+    #[inline]
+    pub fn scan_next<'g>(
+        &mut self,
+        cursor: &mut ScanCursor,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        self.snapshot();
+        if cursor.end.is_none() {
+            self.track_table(cursor.table.id());
+        }
+        // Rows visible to the snapshot have their rids by now.
+        let end = *cursor
+            .end
+            .get_or_insert_with(|| cursor.table.rows.rid_end());
+        while cursor.next < end {
+            let rid = Rid(cursor.next);
+            let seen = match self.see(&cursor.table.rows, rid, guard) {
+                Ok(seen) => seen,
+                Err(absent) => {
+                    cursor.read_ahead(self.engine(), true);
+                    return Err(absent.of(&cursor.table.rows).with_neighbours());
+                }
+            };
+            cursor.step(self.engine());
+            if let Some(seen) = seen {
+                return Ok(Some(row_of(rid, seen)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next row in its newest version that is committed or this transaction's own: for who rewrites or validates a
+    /// table under a lock that keeps writers out, whatever its snapshot.
+    pub fn scan_newest<'g>(
+        &mut self,
+        cursor: &mut ScanCursor,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        if cursor.end.is_none() {
+            let from = self.newest_from();
+            self.track_newest_table(cursor.table.id(), from);
+        }
+        let end = *cursor
+            .end
+            .get_or_insert_with(|| cursor.table.rows.rid_end());
+        while cursor.next < end {
+            let row = match self.read_newest(&cursor.table, Rid(cursor.next), guard) {
+                Ok(row) => row,
+                Err(absent) => {
+                    cursor.read_ahead(self.engine(), true);
+                    return Err(absent.with_neighbours());
+                }
+            };
+            cursor.step(self.engine());
+            if row.is_some() {
+                return Ok(row);
+            }
+        }
+        Ok(None)
+    }
+}

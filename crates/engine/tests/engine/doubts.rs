@@ -1,0 +1,304 @@
+//! What cannot be read for a while: inserts go elsewhere, checkpoints go on, and what can be read again is whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use logstead_engine::{
+    FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, ScanCursor, Txn, WriteError,
+};
+
+use logstead_home::ObjectId;
+
+use crate::eviction::{Place, of_bytes, open};
+use crate::room::noise;
+use crate::world::{block_on, column, commit};
+
+const CHUNK: u64 = 64;
+
+struct World {
+    memory: MemoryHome,
+    home: Arc<dyn LogHome>,
+}
+
+impl World {
+    fn new() -> World {
+        let memory = MemoryHome::new(64 << 20);
+        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        World { memory, home }
+    }
+
+    fn open(&self) -> Place {
+        open(&self.home, u64::MAX)
+    }
+
+    fn restart(&self, place: Place) -> Place {
+        place.worker.flush(FlushMode::Inline);
+        drop(place);
+        self.memory.crash();
+        self.open()
+    }
+
+    /// The object with most of the pages.
+    fn largest(&self) -> ObjectId {
+        let objects = self.home.objects().expect("listed");
+        let largest = objects.iter().max_by_key(|info| info.size_bytes);
+        largest.expect("some").id
+    }
+
+    fn bytes(&self, id: ObjectId) -> Vec<u8> {
+        let objects = self.home.objects().expect("listed");
+        let info = objects.iter().find(|info| info.id == id).expect("there");
+        let mut bytes = vec![0; info.size_bytes as usize];
+        self.home.read_object(id, 0, &mut bytes).expect("read");
+        bytes
+    }
+
+    fn replace(&self, id: ObjectId, bytes: &[u8]) {
+        self.home.remove_object(id).expect("removed");
+        self.home.put_object(id, bytes).expect("stored");
+    }
+
+    /// Makes what lies in its first chunk unreadable, in one way or the other, and gives what makes it whole again.
+    fn damage(&self, id: ObjectId, by_flip: bool) -> Vec<u8> {
+        let whole = self.bytes(id);
+        if by_flip {
+            let mut damaged = whole.clone();
+            damaged[whole.len() / 8] ^= 0x10;
+            self.replace(id, &damaged);
+        } else {
+            self.unreadable(id);
+        }
+        whole
+    }
+
+    /// The pages; not the directory behind them.
+    fn unreadable(&self, id: ObjectId) {
+        let pages = self.bytes(id).len() as u64 / 4 * 3;
+        self.memory.set_unreadable(Some((id, pages)));
+    }
+
+    fn mend(&self, id: ObjectId, whole: &[u8]) {
+        self.memory.set_unreadable(None);
+        self.replace(id, whole);
+    }
+}
+
+fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
+    let mut txn = place.begin();
+    loop {
+        let absent = {
+            let guard = Guard::pin();
+            match txn.read(&place.table, Rid(rid), &guard) {
+                Ok(row) => return Ok(row.map(|row| column(&row, 1))),
+                Err(absent) => absent,
+            }
+        };
+        block_on(absent.wait(&mut txn))?;
+    }
+}
+
+/// All rows, by number.
+fn scan(place: &Place) -> Result<BTreeMap<u64, i64>, FaultError> {
+    let mut txn = place.begin();
+    let mut cursor = ScanCursor::new(&place.table);
+    let mut rows = BTreeMap::new();
+    loop {
+        let next = {
+            let guard = Guard::pin();
+            let next = txn.scan_next(&mut cursor, &guard);
+            next.map(|row| row.map(|row| (row.rid.0, column(&row, 1))))
+        };
+        match next {
+            Ok(Some((rid, balance))) => assert_eq!(rows.insert(rid, balance), None),
+            Ok(None) => return Ok(rows),
+            Err(absent) => block_on(absent.wait(&mut txn))?,
+        }
+    }
+}
+
+fn fill(place: &Place, rows: u64) {
+    let mut txn = place.begin();
+    for rid in 0..rows {
+        let put = txn.insert(&place.table, &noise(rid as i64, 1000));
+        assert_eq!(put.expect("inserts"), Rid(rid));
+    }
+    commit(txn);
+    place.collect();
+}
+
+fn write<T>(
+    place: &Place,
+    write: impl FnMut(&mut Txn) -> Result<T, WriteError>,
+) -> Result<T, WriteError> {
+    let mut txn = place.begin();
+    let written = place.write(&mut txn, write)?;
+    commit(txn);
+    place.collect();
+    Ok(written)
+}
+
+fn insert(place: &Place) -> u64 {
+    let new = noise(9_000, 1000);
+    let put = write(place, |txn| txn.insert(&place.table, &new));
+    put.expect("inserts, somewhere").0
+}
+
+fn delete(place: &Place, rid: u64) {
+    let mut txn = place.begin();
+    place.delete(&mut txn, rid);
+    commit(txn);
+    place.collect();
+}
+
+fn update(place: &Place, rid: u64, balance: i64) {
+    let mut txn = place.begin();
+    place.update(&mut txn, rid, balance).expect("updates");
+    commit(txn);
+    place.collect();
+}
+
+/// A free slot that is known to be free is used, though the chunk that it lies in has gone and cannot be read any more; its other rows are there when it can be.
+#[test]
+fn inserts_do_not_need_pages_that_cannot_be_read() {
+    for by_flip in [true, false] {
+        let world = World::new();
+        let place = world.open();
+        fill(&place, 2 * CHUNK);
+        for rid in [5, 6, 7] {
+            delete(&place, rid);
+        }
+        place.checkpoint();
+        let place = world.restart(place);
+        assert_eq!(scan(&place).expect("read").len() as u64, 2 * CHUNK - 3);
+        assert_eq!(place.engine.evict_all(), 2);
+        let object = world.largest();
+        let whole = world.damage(object, by_flip);
+        let mut put = [insert(&place), insert(&place), insert(&place)];
+        put.sort_unstable();
+        assert_eq!(put, [5, 6, 7], "{by_flip}");
+        assert_eq!(insert(&place), 2 * CHUNK);
+        assert!(look(&place, 4).is_err(), "it cannot be read");
+        place.checkpoint();
+        world.mend(object, &whole);
+        assert_eq!(look(&place, 4), Ok(Some(4)));
+        let rows = scan(&place).expect("read");
+        assert_eq!(rows.len() as u64, 2 * CHUNK + 1);
+        assert!(put.iter().all(|rid| rows[rid] == 9_000));
+    }
+}
+
+/// A chunk of which a part could be read when it came first has slots that may hold rows or be free. When all of it can be read, those are free again that were; it can be
+/// scanned, written, saved and evicted like any other.
+#[test]
+fn a_chunk_is_whole_again_when_it_can_be_read() {
+    for (by_flip, with_tail) in [(true, false), (false, false), (true, true), (false, true)] {
+        let world = World::new();
+        let place = world.open();
+        fill(&place, CHUNK);
+        for rid in [5, 6, 7] {
+            delete(&place, rid);
+        }
+        place.checkpoint();
+        let object = world.largest();
+        let mut place = world.restart(place);
+        // A page of its own, newer than the others.
+        update(&place, 10, 1_010);
+        if with_tail {
+            place = world.restart(place);
+            assert!(place.engine.chunk_counts().with_tails > 0);
+        } else {
+            place.checkpoint();
+            place = world.restart(place);
+            assert_eq!(place.engine.chunk_counts().with_tails, 0);
+        }
+        let whole = world.damage(object, by_flip);
+        if with_tail {
+            place.checkpoint();
+            assert_eq!(place.engine.checkpoint_stats().damaged_chunks, 1);
+            assert!(look(&place, 10).is_err(), "what changed of it is saved");
+        } else {
+            assert_eq!(look(&place, 10), Ok(Some(1_010)));
+        }
+        assert!(look(&place, 3).is_err());
+        assert!(scan(&place).is_err());
+        let put = insert(&place);
+        assert!(put >= CHUNK, "{put}: nothing is known to be free");
+        place.checkpoint();
+        place.engine.evict_all();
+        world.mend(object, &whole);
+        let mut expected: BTreeMap<u64, i64> = (0..CHUNK).map(|rid| (rid, rid as i64)).collect();
+        expected.extend([(10, 1_010), (put, 9_000)]);
+        expected.retain(|rid, _| !(5..8).contains(rid));
+        assert_eq!(scan(&place), Ok(expected.clone()), "{by_flip} {with_tail}");
+        let mut again = [insert(&place), insert(&place), insert(&place)];
+        again.sort_unstable();
+        assert_eq!(again, [5, 6, 7], "{by_flip} {with_tail}");
+        expected.extend(again.map(|rid| (rid, 9_000)));
+        place.checkpoint();
+        assert!(place.engine.evict_all() > 0, "nothing keeps it");
+        assert_eq!(scan(&place), Ok(expected.clone()));
+        delete(&place, 6);
+        expected.remove(&6);
+        place.checkpoint();
+        let place = world.restart(place);
+        assert_eq!(scan(&place), Ok(expected), "{by_flip} {with_tail}");
+    }
+}
+
+/// A page under what the log has changed cannot be read, or a change of one of its rows is longer than any page: the checkpoint has all the same what the log says, names what it could not
+/// read, and the log may go. When the page can be read, it is all there.
+#[test]
+fn a_checkpoint_goes_on_where_a_page_cannot_be_read() {
+    const LONG: usize = 40 << 20;
+    let world = World::new();
+    let place = world.open();
+    fill(&place, 2 * CHUNK);
+    place.checkpoint();
+    let object = world.largest();
+    let mut place = world.restart(place);
+    update(&place, 4, 1_004);
+    let long = of_bytes(3, 1_003, LONG, b'y');
+    let mut txn = place.begin();
+    let (version, _) = place.read(&mut txn, 3).expect("a row");
+    place
+        .write(&mut txn, |txn| {
+            txn.update(&place.table, Rid(3), version, &long)
+        })
+        .expect("updates");
+    commit(txn);
+    place.collect();
+    delete(&place, 5);
+    // In the other chunk.
+    update(&place, CHUNK + 1, 1_065);
+    place = world.restart(place);
+    world.unreadable(object);
+    for life in 0..2 {
+        place.checkpoint();
+        let stats = place.engine.checkpoint_stats();
+        let damaged = if life == 0 { 2 } else { 0 };
+        assert_eq!(stats.damaged_chunks, damaged, "{stats:?}");
+        assert_eq!(stats.last_damage.is_some(), life == 0);
+        assert_eq!(place.engine.chunk_counts().with_tails, 0);
+        for rid in [3, 4, CHUNK + 1] {
+            let told = look(&place, rid).expect_err("it cannot be read");
+            assert!(matches!(told, FaultError::Unreachable(_)), "{told}");
+        }
+        place = world.restart(place);
+        assert_eq!(
+            place.engine.chunk_counts().with_tails,
+            0,
+            "nothing is in the log alone"
+        );
+    }
+    world.memory.set_unreadable(None);
+    let rows = scan(&place).expect("read");
+    let mut expected: BTreeMap<u64, i64> = (0..2 * CHUNK).map(|rid| (rid, rid as i64)).collect();
+    expected.extend([(3, 1_003), (4, 1_004), (CHUNK + 1, 1_065)]);
+    expected.remove(&5);
+    assert_eq!(rows, expected);
+    let mut txn = place.begin();
+    place.balance(&mut txn, 3);
+    let guard = Guard::pin();
+    let row = txn.read(&place.table, Rid(3), &guard).expect("in memory");
+    assert!(row.expect("there").bytes.bytes() == &long[..], "all of it");
+}
