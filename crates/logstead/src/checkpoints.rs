@@ -19,7 +19,7 @@ pub(crate) struct Checkpoints {
     /// Dropping it waits for the one under way, which may wait for a home that does not answer.
     thread: ManuallyDrop<Checkpointer>,
     /// The same of these: the evictor takes checkpoints too, when it is in want.
-    memory: ManuallyDrop<(Evictor, Warmup)>,
+    memory: (ManuallyDrop<Evictor>, ManuallyDrop<Warmup>),
     by_itself: bool,
 }
 
@@ -28,14 +28,16 @@ impl Checkpoints {
     pub(crate) fn start(
         engine: &Engine,
         interval: Duration,
-        evictor: Evictor,
+        evictor: ManuallyDrop<Evictor>,
         warmup: Warmup,
     ) -> std::io::Result<Checkpoints> {
+        // Nor does a start that fails here wait for them.
+        let memory = (evictor, ManuallyDrop::new(warmup));
         let by_itself = !interval.is_zero();
         let thread = Checkpointer::start(engine, by_itself.then_some(interval), Box::new(say))?;
         Ok(Checkpoints {
             thread: ManuallyDrop::new(thread),
-            memory: ManuallyDrop::new((evictor, warmup)),
+            memory,
             by_itself,
         })
     }
@@ -56,7 +58,8 @@ impl Checkpoints {
             // Also the one under way is waited for here.
             let taken = by_itself.then(|| taker.checkpoint());
             drop(ManuallyDrop::into_inner(self.thread));
-            drop(ManuallyDrop::into_inner(self.memory));
+            drop(ManuallyDrop::into_inner(self.memory.0));
+            drop(ManuallyDrop::into_inner(self.memory.1));
             // Nobody may wait any more.
             let _waited_for = done.send(taken);
         });

@@ -26,6 +26,7 @@ use logstead_wire::tls::Tls;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -347,8 +348,8 @@ fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
     ))
 }
 
-/// Opens log, engine and catalog.
-fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)> {
+/// Opens log, engine and catalog. A start that fails does not wait for the evictor's end, which may wait for a home that does not answer.
+fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>), (u8, String)> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
     let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
     info!("log: in {}", home.describe());
@@ -420,7 +421,8 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, Evictor), (u8, String)>
         std::process::exit(EXIT_LOG_FAILED);
     }));
     // Before anything is read: what is read is brought in, and may need room.
-    let evictor = Evictor::start(&engine, config.evict_always).map_err(|error| {
+    let evictor = Evictor::start(&engine, config.evict_always).map(ManuallyDrop::new);
+    let evictor = evictor.map_err(|error| {
         (
             EXIT_FAILURE,
             format!("cannot start the thread that keeps memory within its budget: {error}"),

@@ -214,8 +214,11 @@ impl CatalogStore {
         *self.tariff.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tariff);
     }
 
-    /// Says what the start has read, for `logstead_recovery`. The first call counts.
-    pub fn set_recovery(&self, report: RecoveryReport) {
+    /// Says what the start has read, for `logstead_recovery`, to which comes what indexes needed. The first call counts.
+    pub fn set_recovery(&self, mut report: RecoveryReport) {
+        let (pages, bytes) = self.engine.start_reads();
+        report.checkpoint_pages += pages;
+        report.checkpoint_bytes += bytes;
         let _was_told = self.recovery.set(Arc::new(report));
     }
 
