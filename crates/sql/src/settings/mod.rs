@@ -7,6 +7,8 @@
 //! Invariant: a value that was accepted is kept in canonical form and reads back without an error.
 //! Does not: read files or the environment (the server does), or act on a setting.
 
+mod checked;
+mod row;
 mod session;
 mod table;
 #[cfg(test)]

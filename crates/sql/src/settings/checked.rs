@@ -1,0 +1,95 @@
+//! Settings whose values have a rule of their own: each gives the canonical form, or nothing for a value that is none.
+
+/// A number of workers, or all of them.
+pub(super) fn workers_per_lane(value: &str) -> Option<String> {
+    let value = value.trim();
+    if value.eq_ignore_ascii_case("all") {
+        return Some("all".to_owned());
+    }
+    let number: u16 = value.parse().ok()?;
+    (1..=1024).contains(&number).then(|| number.to_string())
+}
+
+pub(super) fn application_name(value: &str) -> Option<String> {
+    // As PostgreSQL 15: what is not printable ASCII becomes a question mark, and names have 63 bytes at most.
+    Some(
+        value
+            .chars()
+            .flat_map(|c| {
+                let bytes = if (' '..='~').contains(&c) {
+                    1
+                } else {
+                    c.len_utf8()
+                };
+                std::iter::repeat_n(
+                    if bytes == 1 && c.is_ascii() && !c.is_ascii_control() {
+                        c
+                    } else {
+                        '?'
+                    },
+                    bytes,
+                )
+            })
+            .take(63)
+            .collect(),
+    )
+}
+
+pub(super) fn client_encoding(value: &str) -> Option<String> {
+    let plain: String = value
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    matches!(plain.as_str(), "utf8" | "unicode").then(|| "UTF8".to_owned())
+}
+
+pub(super) fn only_on(value: &str) -> Option<String> {
+    super::parse_bool(value)
+        .filter(|on| *on)
+        .map(|_| "on".to_owned())
+}
+
+/// ISO is the only style; the field order may be named, MDY is the only one.
+pub(super) fn date_style(value: &str) -> Option<String> {
+    for word in value.split(',') {
+        match word.trim().to_ascii_lowercase().as_str() {
+            "iso" | "default" | "mdy" | "us" | "noneuro" | "noneuropean" => {}
+            _ => return None,
+        }
+    }
+    Some("ISO, MDY".to_owned())
+}
+
+pub(super) fn search_path(value: &str) -> Option<String> {
+    super::session::split_identifiers(value).map(|_| value.to_owned())
+}
+
+pub(super) fn time_zone(value: &str) -> Option<String> {
+    super::session::read_time_zone(value).map(|(name, _)| name)
+}
+
+/// An address with a port, or nothing.
+pub(super) fn metrics_address(value: &str) -> Option<String> {
+    match value {
+        "" => Some(String::new()),
+        value => listen_address(value),
+    }
+}
+
+/// An address with a port.
+pub(super) fn listen_address(value: &str) -> Option<String> {
+    let (host, port) = value.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    let host = if host.eq_ignore_ascii_case("localhost") {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    let plain = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
+    let address: std::net::IpAddr = plain.parse().ok()?;
+    Some(std::net::SocketAddr::new(address, port).to_string())
+}

@@ -1,0 +1,70 @@
+//! How the rows of the table are made.
+
+use super::{Kind, Scope, Setting};
+
+/// Any session sets it.
+pub(super) const fn session(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        scope: Scope::Session,
+        reported: false,
+        doc,
+    }
+}
+
+/// The server's configuration sets it.
+pub(super) const fn server(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        scope: Scope::Server,
+        reported: false,
+        doc,
+    }
+}
+
+/// Superusers' sessions set it.
+pub(super) const fn superuser(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        scope: Scope::Superuser,
+        ..session(name, kind, default, doc)
+    }
+}
+
+/// Nobody sets it.
+pub(super) const fn fact(name: &'static str, default: &'static str, doc: &'static str) -> Setting {
+    Setting {
+        name,
+        kind: Kind::Text,
+        default,
+        scope: Scope::Internal,
+        reported: false,
+        doc,
+    }
+}
+
+/// The same, told to clients at the start and whenever it changes.
+pub(super) const fn reported(setting: Setting) -> Setting {
+    Setting {
+        reported: true,
+        ..setting
+    }
+}
