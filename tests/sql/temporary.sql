@@ -209,3 +209,28 @@ CREATE TEMP SEQUENCE passing;
 ALTER SEQUENCE passing OWNED BY lasting.a;
 DROP SEQUENCE passing;
 DROP TABLE lasting;
+
+-- A table is emptied at COMMIT, and what references it is not.
+CREATE TEMP TABLE tt_parent (a int PRIMARY KEY) ON COMMIT DELETE ROWS;
+CREATE TEMP TABLE tt_child (a int REFERENCES tt_parent);
+CREATE TEMP TABLE tt_child (a int REFERENCES tt_parent) ON COMMIT DELETE ROWS;
+BEGIN;
+INSERT INTO tt_parent VALUES (1);
+INSERT INTO tt_child VALUES (1);
+COMMIT;
+SELECT (SELECT count(*) FROM tt_parent), (SELECT count(*) FROM tt_child);
+BEGIN;
+CREATE TEMP TABLE tt_keeps (a int);
+INSERT INTO tt_keeps VALUES (1);
+ALTER TABLE tt_keeps ADD FOREIGN KEY (a) REFERENCES tt_parent;
+INSERT INTO tt_parent VALUES (1);
+ALTER TABLE tt_keeps ADD FOREIGN KEY (a) REFERENCES tt_parent;
+COMMIT;
+DROP TABLE tt_child, tt_parent;
+DROP SCHEMA pg_temp;
+CREATE TYPE tt_mood AS ENUM ('fine');
+CREATE TEMP TABLE tt_moods (a tt_mood, b tt_mood[]);
+DROP TYPE tt_mood;
+DROP TYPE tt_mood CASCADE;
+SELECT count(*) FROM pg_attribute WHERE attrelid = 'tt_moods'::regclass AND attnum > 0 AND NOT attisdropped;
+DROP TABLE tt_moods;

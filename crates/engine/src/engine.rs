@@ -29,7 +29,7 @@ use crate::serializable::Certifier;
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
-use crate::wait::WaitGraph;
+use crate::wait::{WaitGraph, Waiting};
 use crate::worker::Worker;
 
 /// How an engine is opened.
@@ -401,6 +401,11 @@ impl Engine {
     /// A bounded step of garbage collection on `worker`; see [`Worker::collect_garbage`].
     pub fn collect_garbage(&self, worker: &Worker, budget: usize) -> bool {
         worker.collect_garbage(budget)
+    }
+
+    /// Who waits for a lock now, and for whom.
+    pub fn lock_waits(&self) -> Vec<Waiting> {
+        self.0.waits.all()
     }
 
     /// What all workers have counted.

@@ -392,6 +392,8 @@ impl Txn {
         self.certify_reader()?;
         let waits_for = self.awaits();
         let newest = waits_for.newest();
+        // As in `commit_at`: half stamped versions would be waited for, and hooks publish temporary objects.
+        let _watch = abort_on_panic("committing a transaction");
         if let Some(work) = self.work.take() {
             let guard = Guard::pin();
             self.unlock_rows(&work, &guard);

@@ -73,7 +73,7 @@ impl TableLock {
 
 /// What one transaction holds of one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held(u8);
+pub struct Held(u8);
 
 impl Held {
     pub(crate) fn one(lock: TableLock) -> Held {
@@ -106,7 +106,7 @@ impl Held {
     }
 
     /// Does what is held stand against `lock` of another transaction?
-    pub(crate) fn conflicts(self, lock: TableLock) -> bool {
+    pub fn conflicts(self, lock: TableLock) -> bool {
         lock.conflicting() & self.0 != 0
     }
 

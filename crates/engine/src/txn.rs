@@ -805,6 +805,12 @@ impl Txn {
         }
     }
 
+    /// The tables that it holds locks of, for others to see.
+    pub fn tables_held(&self) -> impl Iterator<Item = (logstead_types::TableId, Held)> {
+        let held = self.tables.iter().map(|t| (t.table.id(), t.held));
+        held.filter(|(_, held)| held.any())
+    }
+
     /// The table locks held, for the wait-for graph.
     pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, Held); 4]> {
         self.tables.iter().map(|t| (t.table.id(), t.held)).collect()

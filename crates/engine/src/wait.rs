@@ -357,6 +357,17 @@ struct Node {
     held: HeldTables,
 }
 
+/// A wait for a lock, as others see it.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// Who waits.
+    pub waiter: TxnId,
+    /// The lock of a table that it waits for; none if it is a row that it waits for.
+    pub table: Option<(TableId, TableLock)>,
+    /// Who is in the way, as far as the engine knows: of those that hold a lock of the table that goes with others of its kind it knows only who waits, too.
+    pub blockers: Vec<TxnId>,
+}
+
 /// Who waits for whom.
 #[derive(Default)]
 pub(crate) struct WaitGraph {
@@ -422,6 +433,34 @@ impl WaitGraph {
             })
             .map(|(other, _)| *other)
             .collect()
+    }
+
+    /// All waits.
+    pub(crate) fn all(&self) -> Vec<Waiting> {
+        let nodes = self.nodes.lock();
+        let all = nodes.iter().map(|(waiter, node)| {
+            let mut blockers = Self::waits_for(&nodes, *waiter, &node.cause).to_vec();
+            let table = match &node.cause {
+                Cause::Table {
+                    table,
+                    lock,
+                    holder,
+                    ..
+                } => {
+                    // Who holds a strong lock is known; whoever waits still was not woken since.
+                    let holder = holder.filter(|_| table.locks.is_waiting(*waiter));
+                    blockers.extend(holder.filter(|holder| !blockers.contains(holder)));
+                    Some((table.id(), *lock))
+                }
+                Cause::Row { .. } | Cause::Outcome { .. } => None,
+            };
+            Waiting {
+                waiter: *waiter,
+                table,
+                blockers,
+            }
+        });
+        all.collect()
     }
 
     fn leave(&self, id: TxnId) {

@@ -4,10 +4,16 @@
 mod asynchronous;
 #[path = "session/cost.rs"]
 mod cost;
+#[path = "session/rights.rs"]
+mod rights;
 #[path = "rig/script.rs"]
 mod script;
+#[path = "session/temporary.rs"]
+mod temporary;
 #[path = "session/views.rs"]
 mod views;
+#[path = "session/waiting.rs"]
+mod waiting;
 
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;

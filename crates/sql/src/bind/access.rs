@@ -11,7 +11,7 @@
 
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
-use crate::catalog::rights::Access;
+use crate::catalog::rights::{Access, is_secret};
 use crate::catalog::{Relation, RelationKind};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -56,6 +56,11 @@ pub(crate) struct Uses {
 
 /// Opened relations are noted elsewhere.
 pub(super) const NOBODYS: usize = usize::MAX;
+
+/// A system relation that everybody reads.
+fn is_everybodys(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Virtual(_)) && !is_secret(relation)
+}
 
 impl Binder<'_> {
     /// Notes a relation. Gives its number.
@@ -358,7 +363,7 @@ impl Binder<'_> {
         let uses = std::mem::take(&mut self.uses.uses);
         let mut all: Vec<Access> = uses
             .into_iter()
-            .filter(|found| !matches!(found.access.relation.kind, RelationKind::Virtual(_)))
+            .filter(|found| !is_everybodys(&found.access.relation))
             .map(|found| found.access)
             .collect();
         all.retain(|access| access.wanted != 0);

@@ -3,11 +3,14 @@
 use super::query::Grouping;
 use super::scope::NsWhat;
 use super::{Binder, ColId, Source};
+use crate::catalog::{Constraint, ConstraintKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::AggregateCall;
 use crate::plan::walk;
+use crate::value::Oid;
 use logstead_types::SqlState;
+use std::sync::Arc;
 
 pub(crate) use crate::plan::walk::same;
 
@@ -75,7 +78,8 @@ impl Binder<'_> {
             if !rels.contains(&rel) || grouping.keys.iter().any(|(key, _)| *key == id) {
                 continue;
             }
-            if self.follows_from_key(id, rel, grouping) {
+            if let Some(constraint) = self.follows_from_key(id, rel, grouping) {
+                self.rely_on(constraint);
                 let ty = self.info(id).ty;
                 let key = grouping.keys.len();
                 grouping.keys.push((id, Expr::Column(id, ty)));
@@ -104,15 +108,15 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Whether the column's table has its whole primary key among the group keys.
-    fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> bool {
+    /// The primary key's constraint, if the column's table has its whole primary key among the group keys.
+    fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> Option<Oid> {
         let item = &self.rels[rel];
         let Source::Table(table) = &item.source else {
-            return false;
+            return None;
         };
         // A view has no key.
         if self.view_columns.contains_key(&id) {
-            return false;
+            return None;
         }
         debug_assert!(id >= item.first, "a column belongs to its item");
         // A deferrable key may be there twice for a while.
@@ -121,14 +125,18 @@ impl Binder<'_> {
             Some(sets) => sets.iter().all(|set| set.contains(&key)),
             None => true,
         };
-        keys.any(|index| {
+        let key = keys.find(|index| {
             index.columns.iter().all(|column| {
                 let key = column.position().map(|position| item.first + position);
                 grouping.keys.iter().enumerate().any(|(i, (_, e))| {
                     matches!(e, Expr::Column(k, _) if Some(*k) == key) && is_everywhere(i)
                 })
             })
-        })
+        })?;
+        let of_key =
+            |c: &&Arc<Constraint>| matches!(c.kind, ConstraintKind::PrimaryKey(i) if i == key.oid);
+        let constraint = table.constraints.iter().find(of_key);
+        Some(constraint.map_or(key.oid, |c| c.oid))
     }
 }
 

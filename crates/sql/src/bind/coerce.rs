@@ -50,6 +50,9 @@ impl Binder<'_> {
                     }
                     let value = text_io::input(read, &text, Some(self.cx.session))
                         .map_err(|e| e.at(self.literal_at(&text, at)))?;
+                    if depends_on_session(target.oid) {
+                        self.fix_literal(&text, SqlType::of(target.oid), &value)?;
+                    }
                     let value = Expr::Const(value, SqlType::of(target.oid));
                     self.with_typmod(value, target, context).map(Some)
                 }

@@ -15,9 +15,8 @@ impl Binder<'_> {
     pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
         let mut unknown = |text: &str| {
             let text: std::sync::Arc<str> = text.into();
-            self.literals
-                .entry(text.as_ptr().addr())
-                .or_insert(value.span);
+            // One that lay at the same address is gone.
+            self.literals.insert(text.as_ptr().addr(), value.span);
             Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
         };
         match &value.value {

@@ -60,7 +60,7 @@ use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{AggregateCall, PlanContext};
-use crate::value::SqlType;
+use crate::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use scope::NsItem;
 pub(crate) use select::collect_rels;
@@ -299,6 +299,10 @@ pub(crate) struct Binder<'a> {
     expanding: Vec<crate::value::Oid>,
     /// Tables named so far, while the query of a new view is bound.
     recorded: Option<Vec<view::Recorded>>,
+    /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
+    fixed: Vec<(sqlparser::tokenizer::Span, SqlType, Datum)>,
+    /// Primary keys that the GROUP BY of a new view relies on.
+    relied: Vec<crate::value::Oid>,
     /// Names of columns that stand for a view's.
     view_columns: HashMap<ColId, Arc<str>>,
     /// The view that a statement changes its table through.
@@ -344,6 +348,8 @@ impl<'a> Binder<'a> {
             view: None,
             expanding: Vec::new(),
             recorded: None,
+            fixed: Vec::new(),
+            relied: Vec::new(),
             view_columns: HashMap::new(),
             through: None,
             outer_joins: 0,

@@ -38,16 +38,36 @@ impl Names for &Relation {
 struct Typer<'a> {
     names: &'a dyn Names,
     session: &'a dyn Context,
+    /// Constants as they are shown now, or as they are kept: relations by number.
+    style: OutputStyle<'a>,
 }
 
-/// `expr` over a table's row, with its types explicit.
+/// `expr` over a table's row, with its types explicit, as it is kept.
 pub(crate) fn explicit(expr: &Expr, relation: &Relation, session: &dyn Context) -> Expr {
-    explicit_in(expr, &relation, session)
+    let style = OutputStyle {
+        names: None,
+        ..OutputStyle::of(session)
+    };
+    typed(expr, &relation, session, style)
 }
 
-/// `expr` with its types explicit.
+/// `expr` with its types explicit, as it is shown.
 pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context) -> Expr {
-    let (typed, ty) = Typer { names, session }.expr(expr);
+    typed(expr, names, session, OutputStyle::of(session))
+}
+
+fn typed<'a>(
+    expr: &Expr,
+    names: &'a dyn Names,
+    session: &'a dyn Context,
+    style: OutputStyle<'a>,
+) -> Expr {
+    let typer = Typer {
+        names,
+        session,
+        style,
+    };
+    let (typed, ty) = typer.expr(expr);
     match ty {
         Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT)),
         _ => typed,
@@ -111,7 +131,7 @@ impl Typer<'_> {
         let Ok(value) = text_io::input(target, text, Some(self.session)) else {
             return cast(expr, target);
         };
-        let text = text_io::to_text(&value, target, &OutputStyle::of(self.session));
+        let text = text_io::to_text(&value, target, &self.style);
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
             oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text, false)),
@@ -530,10 +550,6 @@ impl Typer<'_> {
             .and_then(|p| p.as_ident())
             .map(fold)
             .unwrap_or_default();
-        // The name of a sequence is a regclass constant, which has a form of its own.
-        if ["nextval", "currval", "setval"].contains(&name.as_str()) {
-            return (Expr::Function(function), Some(SqlType::of(oid::INT8)));
-        }
         if ["coalesce", "greatest", "least"].contains(&name.as_str()) {
             let (exprs, ty) = self.unify(args);
             let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));

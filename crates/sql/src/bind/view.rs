@@ -13,12 +13,12 @@ use super::select::collect_rels;
 use super::setop::Body;
 use super::{Binder, ColId, Source};
 use crate::catalog::rights::Access;
-use crate::catalog::{Relation, RelationKind, View, ViewSource};
+use crate::catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{OutputColumn, Plan, PlanContext, walk};
 use crate::role::acl::privilege;
-use crate::value::{Oid, SqlType};
+use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use sqlparser::tokenizer::Span;
@@ -43,10 +43,37 @@ pub struct ViewQuery {
     pub columns: Vec<OutputColumn>,
     /// The tables it names: where, and which of their columns it uses.
     pub sources: Vec<(Span, Arc<Relation>, Vec<usize>)>,
+    /// Literals that the session's settings or the clock gave their meaning: where, and what they came to.
+    pub fixed: Vec<(Span, SqlType, Datum)>,
+    /// Primary keys, by constraint, that its GROUP BY relies on.
+    pub relied: Vec<Oid>,
     /// Everything that it reads, to be locked.
     pub tables_read: Vec<Arc<Relation>>,
     /// Schemas in which names were looked up.
     pub schemas: Vec<(Oid, Option<String>)>,
+}
+
+impl ViewQuery {
+    /// The relations that constants in the query name, as `'s'::regclass` does: they stay as long as the view.
+    pub(crate) fn constants<'c>(&self, catalog: &'c Catalog) -> Vec<&'c Relation> {
+        let mut found: Vec<&Relation> = Vec::new();
+        for (_, ty, value) in &self.fixed {
+            if let (oid::REGCLASS, Datum::Oid(named)) = (ty.oid, value)
+                && let Some(relation) = catalog.relations.get(named)
+                && !matches!(relation.kind, RelationKind::Virtual(_))
+                && !found.iter().any(|known| known.oid == relation.oid)
+            {
+                found.push(relation);
+            }
+        }
+        found
+    }
+
+    /// Does it read anything temporary, or name it in a constant? What is made of it is gone with that.
+    pub(crate) fn reads_temporary(&self, catalog: &Catalog) -> bool {
+        self.sources.iter().any(|(_, r, _)| r.is_temporary())
+            || self.constants(catalog).iter().any(|r| r.is_temporary())
+    }
 }
 
 /// Binds the query of CREATE VIEW. `text` is what its spans count in.
@@ -71,6 +98,8 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
         columns: plan.columns.clone(),
         sources: sources.collect(),
         plan,
+        fixed: std::mem::take(&mut binder.fixed),
+        relied: std::mem::take(&mut binder.relied),
         tables_read: binder.tables_read.clone(),
         schemas: std::mem::take(&mut binder.uses.schemas),
     })
@@ -103,6 +132,35 @@ impl Binder<'_> {
                 relation: Arc::clone(relation),
                 first,
             });
+        }
+    }
+
+    /// Remembers what a literal of the query that a view is made from means: it is kept so, whoever reads it with whatever settings.
+    pub(crate) fn fix_literal(
+        &mut self,
+        text: &Arc<str>,
+        ty: SqlType,
+        value: &Datum,
+    ) -> Result<()> {
+        let span = self.literals.get(&text.as_ptr().addr()).copied();
+        let (Some(_), Some(span)) = (&self.recorded, span) else {
+            return Ok(());
+        };
+        if ty.oid == oid::REGROLE {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "constant of the type regrole cannot be used here",
+            ));
+        }
+        self.fixed.retain(|(known, ..)| *known != span);
+        self.fixed.push((span, ty, value.clone()));
+        Ok(())
+    }
+
+    /// Remembers a primary key that GROUP BY of the query that a view is made from relies on.
+    pub(crate) fn rely_on(&mut self, constraint: Oid) {
+        if self.recorded.is_some() && !self.relied.contains(&constraint) {
+            self.relied.push(constraint);
         }
     }
 

@@ -402,6 +402,7 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
             let schema = format!(" ON {}.", quote_ident(&table.schema_name));
             let options = catalog.notes.options.get(&index.oid);
             let full = index.definition(table, options.map_or(&[], Vec::as_slice), pretty);
+            let full = relations_shown(catalog, &full, path);
             text(if found {
                 full.replacen(&schema, " ON ", 1)
             } else {
@@ -413,7 +414,7 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
             .and_then(|at| match index.columns.get(at) {
                 Some(key) => {
                     let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
-                    Some(key.spelled(table, pretty))
+                    Some(relations_shown(catalog, &key.spelled(table, pretty), path))
                 }
                 None => {
                     let included = index.include.get(at - index.columns.len())?;
@@ -439,7 +440,7 @@ pub(crate) fn constraint_definition(
             .join(", ")
     };
     let mut out = match &constraint.kind {
-        ConstraintKind::Check(text) => format!("CHECK ({})", user::shown(text)),
+        ConstraintKind::Check(text) => format!("CHECK ({})", default_shown(catalog, text, path)),
         ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
         ConstraintKind::Unique(index) => format!("UNIQUE ({})", keys(*index)),
         ConstraintKind::Foreign(key) => foreign_definition(catalog, path, table, key),
@@ -503,7 +504,9 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
                     } else {
                         " NOT VALID"
                     };
-                    text(format!("CHECK ({}){tail}", super::print::pretty(stored)))
+                    let shown = super::print::pretty(stored);
+                    let shown = relations_shown(catalog, &shown, path);
+                    text(format!("CHECK ({shown}){tail}"))
                 }
                 _ => text(constraint_definition(catalog, path, table, constraint)),
             };
@@ -512,24 +515,45 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
     Datum::Null
 }
 
-/// A stored DEFAULT as it is shown: sequences are stored by number and shown by name.
+/// How a constant that names a relation ends in a text that is kept; its number stands before, in quotes.
+pub(crate) const REGCLASS_END: &str = "'::regclass";
+
+/// A stored expression as it is shown: relations and types are stored by number and shown by name.
 pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
-    const CALL: &str = "nextval('";
+    user::shown(&relations_shown(catalog, stored, path))
+}
+
+/// The same of relations alone.
+pub(crate) fn relations_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
     let mut out = String::new();
-    let mut rest = stored;
-    while let Some(at) = rest.find(CALL) {
-        let (before, after) = rest.split_at(at + CALL.len());
-        out.push_str(before);
-        let (number, tail) = after.split_at(after.find('\'').unwrap_or(after.len()));
+    let mut at = 0;
+    for place in constants(stored) {
+        let number = &stored[place.clone()];
+        out.push_str(&stored[at..place.start]);
         let name = number
             .parse()
             .ok()
             .and_then(|oid| relation_text(catalog, oid, path));
         out.push_str(&name.map_or_else(|| number.to_owned(), |n| n.replace('\'', "''")));
-        rest = tail;
+        at = place.end;
     }
-    out.push_str(rest);
-    user::shown(&out)
+    out.push_str(&stored[at..]);
+    out
+}
+
+/// The relations that constants of a stored expression name.
+pub(crate) fn relations_named(stored: &str) -> impl Iterator<Item = Oid> {
+    constants(stored).filter_map(move |place| stored[place].parse().ok())
+}
+
+/// Where the numbers of relations stand in a stored expression.
+fn constants(stored: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    stored
+        .match_indices(REGCLASS_END)
+        .filter_map(move |(end, _)| {
+            let before = stored[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+            (before.ends_with('\'') && before.len() < end).then_some(before.len()..end)
+        })
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.

@@ -25,6 +25,11 @@ use std::sync::Arc;
 /// System relations that only superusers read.
 const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
 
+/// Is it a system relation that only superusers read, and those to whom a view of theirs shows it?
+pub(crate) fn is_secret(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Virtual(table) if SECRET.contains(&table.name))
+}
+
 /// `pg_default_acl`: the class of default privileges' records.
 pub(crate) const PG_DEFAULT_ACL: Oid = 826;
 
@@ -267,8 +272,7 @@ impl Judge<'_> {
     ) -> (Mask, Mask) {
         let object = (PG_CLASS, relation.oid, kind_of(relation));
         let mut found = self.on_object(role, object, wanted, grantable);
-        let secret =
-            matches!(relation.kind, RelationKind::Virtual(table) if SECRET.contains(&table.name));
+        let secret = is_secret(relation);
         let data = [
             (READ_ALL_DATA, p::SELECT),
             (WRITE_ALL_DATA, p::INSERT | p::UPDATE | p::DELETE),
@@ -361,6 +365,12 @@ impl Judge<'_> {
     ) -> bool {
         self.on_relation(role, relation, wanted, 0).0 == wanted
             || self.on_columns(role, relation, columns, wanted)
+    }
+
+    /// May a foreign key of the role's reference the columns?
+    pub(crate) fn may_reference(&self, role: Oid, parent: &Relation, columns: &[usize]) -> bool {
+        self.on_relation(role, parent, p::REFERENCES, 0).0 != 0
+            || (!columns.is_empty() && self.on_columns(role, parent, columns, p::REFERENCES))
     }
 
     /// May `role` do what a statement does?

@@ -19,6 +19,7 @@ use super::stored::{
     SEQUENCES,
 };
 use super::stored_roles::{self, SECRET_BYTES};
+use super::temporary::TypesInUse;
 use super::{Catalog, IndexDef, Live, Relation, RelationKind, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
@@ -73,6 +74,8 @@ pub struct CatalogStore {
     mock_secret: OnceLock<[u8; SECRET_BYTES]>,
     /// The row that says so is there for good.
     has_rights: AtomicBool,
+    /// Which types temporary objects of sessions use.
+    pub(crate) temporary_types: TypesInUse,
 }
 
 /// Where the indexes of tables have come from at the start.
@@ -659,6 +662,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
             started_indexes: OnceLock::new(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
             has_rights: AtomicBool::new(has_rights),
+            temporary_types: TypesInUse::default(),
         }
     });
     Ok((store, orphans))

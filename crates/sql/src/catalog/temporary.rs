@@ -15,9 +15,10 @@
 use super::change::{Change, is_stored};
 use super::store::CatalogStore;
 use super::{Catalog, Relation, RelationKind};
-use crate::value::Oid;
+use crate::value::{Oid, user};
+use parking_lot::Mutex;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the names of temporary schemas begin with.
@@ -45,6 +46,59 @@ impl Relation {
     pub fn is_temporary(&self) -> bool {
         is_temporary_schema(&self.schema_name)
     }
+}
+
+/// The users' types that committed temporary objects use, by the sessions' schemas: no session sees another's objects, and a type must not go
+/// while one is of it.
+#[derive(Default)]
+pub(crate) struct TypesInUse(Mutex<HashMap<String, Vec<(Oid, String)>>>);
+
+impl TypesInUse {
+    /// What else than the session with the schema `own` uses the type, as messages name it.
+    pub(crate) fn of(&self, ty: Oid, own: Option<&str>) -> Vec<String> {
+        let all = self.0.lock();
+        let others = all
+            .iter()
+            .filter(|(schema, _)| Some(schema.as_str()) != own);
+        let users = others.flat_map(|(_, users)| users);
+        let users = users.filter(|(used, _)| *used == ty);
+        let mut labels: Vec<String> = users.map(|(_, label)| label.clone()).collect();
+        labels.sort();
+        labels
+    }
+
+    fn set(&self, schema: &str, users: Vec<(Oid, String)>) {
+        let mut all = self.0.lock();
+        match users.is_empty() {
+            true => all.remove(schema),
+            false => all.insert(schema.to_owned(), users),
+        };
+    }
+}
+
+/// The users' types in a temporary relation, each with what uses it.
+fn types_used(relation: &Relation) -> Vec<(Oid, String)> {
+    let table = format!("{}.{}", relation.schema_name, relation.name);
+    let mut used = Vec::new();
+    for column in relation.columns.iter().filter(|c| !c.dropped) {
+        let ty = match user::class(column.ty.oid) {
+            Some(user::Class::Array) => column.ty.oid - 1,
+            Some(_) => column.ty.oid,
+            None => continue,
+        };
+        used.push((ty, format!("column {} of table {table}", column.name)));
+    }
+    let live = relation.columns.iter().filter(|c| !c.dropped);
+    let texts = live.filter_map(|c| c.default.as_deref());
+    let texts = texts.chain(relation.constraints.iter().filter_map(|c| c.check()));
+    let texts = texts.chain(relation.indexes.iter().flat_map(|i| i.texts()));
+    let texts = texts.chain(relation.view().map(|view| &*view.query));
+    for ty in texts.flat_map(user::types_named) {
+        if !used.iter().any(|(known, _)| *known == ty) {
+            used.push((ty, format!("an expression of {table}")));
+        }
+    }
+    used
 }
 
 /// The catalog with the temporary objects over it, and what it was made from.
@@ -149,6 +203,10 @@ impl TempObjects {
             let mut catalog = self.own.borrow_mut();
             own.iter().for_each(|change| change.apply(&mut catalog));
             *self.composed.borrow_mut() = None;
+            let users = catalog.relations.values().flat_map(|r| types_used(r));
+            self.store
+                .temporary_types
+                .set(&self.schema, users.collect());
         }
         others
     }
@@ -167,6 +225,7 @@ impl TempObjects {
 
 impl Drop for TempObjects {
     fn drop(&mut self) {
+        self.store.temporary_types.set(&self.schema, Vec::new());
         for relation in self.own.get_mut().relations.values() {
             if is_stored(relation) {
                 self.store.engine().drop_table(relation.storage);

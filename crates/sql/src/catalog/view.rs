@@ -7,6 +7,7 @@
 //!
 //! Invariant: a source's relation exists, and its columns in `used` are not dropped: they are dependencies (`ddl::dependents`).
 
+use super::Relation;
 use crate::error::{Result, SqlError};
 use crate::parse::{self, CheckOption};
 use crate::value::Oid;
@@ -30,10 +31,11 @@ pub struct View {
     tree: OnceLock<Arc<ast::Query>>,
 }
 
-/// A table that a view reads, as it was when the view was made.
+/// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a relation that a constant names
+/// (`'s'::regclass`), which has no columns then, or a primary key that its GROUP BY relies on, which has no name either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSource {
-    /// The table, view or sequence.
+    /// The table, view or sequence; or the constraint.
     pub relation: Oid,
     /// Its schema's name then.
     pub schema: String,
@@ -43,6 +45,35 @@ pub struct ViewSource {
     pub columns: Vec<(usize, String)>,
     /// Positions of those that the query uses.
     pub used: Vec<usize>,
+}
+
+impl ViewSource {
+    /// A relation that the view's query names in a constant.
+    pub(crate) fn constant(relation: &Relation) -> ViewSource {
+        ViewSource {
+            relation: relation.oid,
+            schema: relation.schema_name.clone(),
+            name: relation.name.clone(),
+            columns: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// A primary key, by its constraint, that the view's GROUP BY relies on.
+    pub(crate) fn key(constraint: Oid) -> ViewSource {
+        ViewSource {
+            relation: constraint,
+            schema: String::new(),
+            name: String::new(),
+            columns: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Is it no relation, but a primary key?
+    pub(crate) fn is_key(&self) -> bool {
+        self.name.is_empty()
+    }
 }
 
 impl View {

@@ -303,6 +303,8 @@ pub struct Activity {
     pub query_start: Option<i64>,
     pub state_change: Option<i64>,
     pub waits_for_client: bool,
+    /// The kind of lock that is waited for.
+    pub waits_for_lock: Option<&'static str>,
     /// active, idle, idle in transaction ...
     pub state: Option<&'static str>,
     pub query: String,

@@ -16,9 +16,11 @@ use super::statistics::Counted;
 use crate::error::{Result, SqlError};
 use crate::func::{Activity, Context};
 use crate::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
-use crate::value::{Datum, Oid};
-use logstead_types::SqlState;
+use crate::value::{Array, Datum, Oid, oid};
+use logstead_engine::{Held, TxnId, Waiting};
+use logstead_types::{SqlState, TableId};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,6 +65,10 @@ struct Now {
     transaction_start: Option<i64>,
     query_start: Option<i64>,
     query: String,
+    /// The transaction that is open, or was the last.
+    transaction: Option<TxnId>,
+    /// Locks of tables that the open transaction held when its last statement was over.
+    tables: Vec<(TableId, Held)>,
 }
 
 /// A session as others see it.
@@ -113,8 +119,22 @@ impl Live {
         }
     }
 
-    fn rests(&self, state: State, since: i64, transaction_start: Option<i64>) {
+    /// A transaction has begun.
+    pub(super) fn begins(&self, transaction: TxnId) {
+        self.0.lock().transaction = Some(transaction);
+    }
+
+    /// The session waits for its client, and holds locks of these tables.
+    fn rests(
+        &self,
+        state: State,
+        since: i64,
+        transaction_start: Option<i64>,
+        tables: impl Iterator<Item = (TableId, Held)>,
+    ) {
         let mut now = self.0.lock();
+        now.tables.clear();
+        now.tables.extend(tables);
         if now.state != state || now.transaction_start != transaction_start {
             now.state = state;
             now.changed = since;
@@ -177,10 +197,64 @@ pub(super) struct Running {
 impl Instance {
     /// Everybody's row of `pg_stat_activity`, by process number.
     fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<Activity> {
+        let waits: HashMap<TxnId, Waiting> = self.lock_waits();
         let mut rows = Vec::new();
-        self.each_session(|pid, live, _| rows.push(live.row(pid, &may_see)));
+        self.each_session(|pid, live, _| {
+            let mut row = live.row(pid, &may_see);
+            if row.state == Some(State::Active.name()) {
+                let transaction = live.0.lock().transaction;
+                let waiting = transaction.and_then(|txn| waits.get(&txn));
+                row.waits_for_lock = match waiting {
+                    Some(waiting) if waiting.table.is_some() => Some("relation"),
+                    Some(_) => Some("transactionid"),
+                    None => None,
+                };
+            }
+            rows.push(row);
+        });
+        for row in &mut rows {
+            if row.state.is_some() && self.advisory.is_waiting(row.pid) {
+                row.waits_for_lock = Some("advisory");
+            }
+        }
         rows.sort_by_key(|row| row.pid);
         rows
+    }
+
+    fn lock_waits(&self) -> HashMap<TxnId, Waiting> {
+        let all = self.engine.lock_waits().into_iter();
+        all.map(|waiting| (waiting.waiter, waiting)).collect()
+    }
+
+    /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first time of its transaction in a statement that
+    /// is still running.
+    fn blocking(&self, pid: i32) -> Vec<i32> {
+        let mut transaction = None;
+        self.each_session(|other, live, _| {
+            if other == pid {
+                transaction = live.0.lock().transaction;
+            }
+        });
+        let mut found = self.advisory.blocking(pid);
+        let waits = self.lock_waits();
+        if let Some(waiting) = transaction.and_then(|txn| waits.get(&txn)) {
+            self.each_session(|other, live, _| {
+                let now = live.0.lock();
+                let known = now
+                    .transaction
+                    .is_some_and(|txn| waiting.blockers.contains(&txn));
+                let holds = waiting.table.is_some_and(|(table, lock)| {
+                    let mut held = now.tables.iter();
+                    held.any(|(other, held)| *other == table && held.conflicts(lock))
+                });
+                if other != pid && (known || holds) {
+                    found.push(other);
+                }
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }
 
@@ -193,6 +267,30 @@ impl SessionContext {
             .activity(|role| sees_all || roles.has_privileges_of(me, role))
     }
 
+    /// `pg_blocking_pids` and what the tests of isolation ask; nothing if it is another function.
+    pub(super) fn blocking_call(&self, name: &str, args: &[Datum]) -> Option<Datum> {
+        let Some(Datum::Int4(pid)) = args.first() else {
+            return None;
+        };
+        match (name, args.get(1)) {
+            ("pg_blocking_pids", None) => {
+                let pids = self.instance.blocking(*pid).into_iter().map(Datum::Int4);
+                Some(Datum::Array(Arc::new(Array {
+                    element: oid::INT4,
+                    lower: 1,
+                    items: pids.collect(),
+                })))
+            }
+            ("pg_isolation_test_session_is_blocked", Some(Datum::Array(interesting))) => {
+                let blocking = self.instance.blocking(*pid);
+                let is_in_the_way =
+                    |item: &Datum| matches!(item, Datum::Int4(pid) if blocking.contains(pid));
+                Some(Datum::Bool(interesting.items.iter().any(is_in_the_way)))
+            }
+            _ => None,
+        }
+    }
+
     /// `pg_cancel_backend` and `pg_terminate_backend`; nothing if it is another function.
     pub(super) fn signal_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
         let terminate = match name {
@@ -203,6 +301,12 @@ impl SessionContext {
         let Some(Datum::Int4(pid)) = args.first() else {
             return Err(SqlError::internal("a process number was expected"));
         };
+        if matches!(args.get(1), Some(Datum::Int8(..0))) {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"timeout\" must not be negative",
+            ));
+        }
         let roles = self.roles(&self.catalog.borrow());
         let mut found = None;
         self.instance.each_session(|other, live, signals| {
@@ -289,7 +393,11 @@ impl Session {
         let now = self.context.clock_time();
         self.account(now);
         let transaction_start = (state != State::Idle).then(|| self.context.transaction_time.get());
-        self.context.live.rests(state, now, transaction_start);
+        let open = self.open.as_ref().filter(|_| state != State::Idle);
+        let tables = open.into_iter().flat_map(|open| open.txn.tables_held());
+        self.context
+            .live
+            .rests(state, now, transaction_start, tables);
     }
 
     /// The statement that was running, if there was one, is over.

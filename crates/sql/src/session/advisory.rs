@@ -241,6 +241,18 @@ impl AdvisoryLocks {
         table.hand_on(key);
     }
 
+    /// Does a session wait for a lock?
+    pub(super) fn is_waiting(&self, pid: i32) -> bool {
+        let table = self.0.lock();
+        let mut waiters = table.locks.values().flat_map(|lock| &lock.waiters);
+        waiters.any(|waiter| waiter.pid == pid)
+    }
+
+    /// Whom a session waits for.
+    pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
+        self.0.lock().waits_for(pid)
+    }
+
     /// `pg_locks`.
     pub(super) fn rows(&self) -> Vec<AdvisoryLockRow> {
         let table = self.0.lock();

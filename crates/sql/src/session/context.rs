@@ -379,6 +379,9 @@ impl Context for SessionContext {
         if let Some(value) = self.signal_call(name, args)? {
             return Ok(value);
         }
+        if let Some(value) = self.blocking_call(name, args) {
+            return Ok(value);
+        }
         if let Some(value) = self.statistics_call(name, args)? {
             return Ok(value);
         }

@@ -339,7 +339,7 @@ impl Session {
         let mut asked = None;
         let (catalog, relation) = loop {
             let catalog = self.catalog()?;
-            let relation = self.find_relation(&catalog, name)?;
+            let relation = self.copy_target(&catalog, name, columns)?;
             same_relation(&mut asked, &relation)?;
             match relation.kind {
                 RelationKind::Table => {}

@@ -21,6 +21,7 @@ mod copy_format;
 mod copy_in;
 mod copy_out;
 mod cursor;
+mod ddl;
 mod explain;
 mod instance;
 mod lifted;

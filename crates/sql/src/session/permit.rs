@@ -324,43 +324,65 @@ impl Session {
                     to: false,
                     ..
                 },
-            ) => {
-                let relation = self.named_relation(&catalog, table_name)?;
-                let all = relation.columns.iter().enumerate();
-                let live = all.filter(|(_, column)| !column.dropped);
-                let named = |name: &str| columns.iter().any(|c| fold(c) == name);
-                let positions: Vec<usize> = live
-                    .filter(|(_, column)| columns.is_empty() || named(&column.name))
-                    .map(|(position, _)| position)
-                    .collect();
-                let judge = catalog.judge(&roles);
-                match judge.has(role, &relation, privilege::INSERT, &positions) {
-                    true => Ok(()),
-                    false => Err(denied_relation(&relation)),
-                }
-            }
+            ) => self.copy_target(&catalog, table_name, columns).map(drop),
             // It is run as a query.
             (K::Copy, ast::Statement::Copy { to: true, .. }) => Ok(()),
             (K::Lock, _) if self.block == Block::None => Ok(()),
             (K::Lock, ast::Statement::Lock(lock)) => {
-                use privilege as p;
-                let wanted = match lock.lock_mode {
-                    Some(ast::LockTableMode::AccessShare) => p::SELECT,
-                    Some(ast::LockTableMode::RowExclusive) => {
-                        p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE
-                    }
-                    _ => p::UPDATE | p::DELETE | p::TRUNCATE,
-                };
                 for target in &lock.tables {
-                    let relation = self.named_relation(&catalog, &target.name)?;
-                    let judge = catalog.judge(&roles);
-                    if judge.on_relation(role, &relation, wanted, 0).0 == 0 {
-                        return Err(denied_relation(&relation));
-                    }
+                    self.lock_target(&catalog, &target.name, lock.lock_mode.as_ref())?;
                 }
                 Ok(())
             }
             _ => Err(denied("permission denied: only superusers may do this")),
+        }
+    }
+
+    /// The relation that rows may be copied into. Asked again whenever the catalog has changed while a lock was waited for.
+    pub(super) fn copy_target(
+        &self,
+        catalog: &Arc<Catalog>,
+        name: &ast::ObjectName,
+        columns: &[ast::Ident],
+    ) -> Result<Arc<Relation>> {
+        let relation = self.named_relation(catalog, name)?;
+        let all = relation.columns.iter().enumerate();
+        let live = all.filter(|(_, column)| !column.dropped);
+        let named = |name: &str| columns.iter().any(|c| fold(c) == name);
+        let positions: Vec<usize> = live
+            .filter(|(_, column)| columns.is_empty() || named(&column.name))
+            .map(|(position, _)| position)
+            .collect();
+        let roles = self.context.roles(catalog);
+        let role = self.context.current_role();
+        let judge = catalog.judge(&roles);
+        match judge.has(role, &relation, privilege::INSERT, &positions) {
+            true => Ok(relation),
+            false => Err(denied_relation(&relation)),
+        }
+    }
+
+    /// The relation that may be locked in this mode.
+    pub(super) fn lock_target(
+        &self,
+        catalog: &Arc<Catalog>,
+        name: &ast::ObjectName,
+        mode: Option<&ast::LockTableMode>,
+    ) -> Result<Arc<Relation>> {
+        use privilege as p;
+        let wanted = match mode {
+            Some(ast::LockTableMode::AccessShare) => p::SELECT,
+            Some(ast::LockTableMode::RowExclusive) => {
+                p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE
+            }
+            _ => p::UPDATE | p::DELETE | p::TRUNCATE,
+        };
+        let relation = self.named_relation(catalog, name)?;
+        let roles = self.context.roles(catalog);
+        let judge = catalog.judge(&roles);
+        match judge.on_relation(self.context.current_role(), &relation, wanted, 0) {
+            (0, _) => Err(denied_relation(&relation)),
+            _ => Ok(relation),
         }
     }
 

@@ -1,11 +1,11 @@
 //! Temporary objects of a session: ON COMMIT and DISCARD TEMP.
 
 use super::Session;
+use super::ddl::Surroundings;
 use super::run::guarded;
 use super::transaction::Open;
-use crate::catalog::ddl::{self, DdlContext};
+use crate::catalog::ddl;
 use crate::error::Result;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// What is to be done.
@@ -42,26 +42,10 @@ impl Session {
     }
 
     async fn on_temporary(&mut self, open: &mut Open, work: Work) -> Result<()> {
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
-        let store = Arc::clone(&self.worker.instance.store);
-        let worker = self.worker.worker.clone();
-        let context = Rc::clone(&self.context);
         let signals = Arc::clone(&self.signals);
-        // Nobody is told that something goes: it was asked for.
-        let mut notices = Vec::new();
-        let mut cx = DdlContext {
-            txn: &mut open.txn,
-            state: &mut open.ddl,
-            events: &mut open.events,
-            store: &store,
-            worker: &worker,
-            session: &*context,
-            search_path: &path,
-            cancel: signals.statement(),
-            work_mem_bytes: 0,
-            notices: &mut notices,
-            text: "",
-        };
+        // What it has to tell is told to nobody: it was asked for.
+        let mut around = Surroundings::of(self);
+        let mut cx = around.context(open, "");
         let limits = self.limits();
         guarded(&signals, limits, async {
             match work {

@@ -5,15 +5,13 @@ use super::run::{guarded, lock};
 use super::statement::Statement;
 use super::transaction::{Block, only_in_block};
 use super::{Reply, Session};
-use crate::catalog::ddl::{self, DdlContext};
-use crate::error::{Fields, Result, SqlError};
-use crate::parse::{Parsed, StatementKind};
+use crate::error::{Result, SqlError};
+use crate::parse::StatementKind;
 use crate::plan::OutputColumn;
 use crate::value::{Datum, SqlType, oid};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
 use sqlparser::ast;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// A computed text column of a result.
@@ -118,63 +116,6 @@ impl Session {
         }
     }
 
-    async fn ddl(&mut self, parsed: &Parsed, text: &str, client: &mut dyn Client) -> Result<Reply> {
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
-        let limits = self.limits();
-        let signals = Arc::clone(&self.signals);
-        let context = Rc::clone(&self.context);
-        let store = Arc::clone(&self.worker.instance.store);
-        let worker = self.worker.worker.clone();
-        self.settle_suspended().await?;
-        let catalog = self.catalog()?;
-        context.catalog.replace(Arc::clone(&catalog));
-        let open = self.transaction()?;
-        if context.read_only.get() {
-            let tag = match &parsed.kind {
-                StatementKind::Ddl(tag) => tag,
-                StatementKind::Index(command) => command.tag(),
-                StatementKind::View(command) => command.tag(),
-                StatementKind::Role(command) => command.tag(),
-                StatementKind::Type(command) => command.tag(),
-                StatementKind::Extension(command) => command.tag(),
-                StatementKind::AlterConstraint(_) => "ALTER TABLE",
-                StatementKind::CommentOn(_) => "COMMENT",
-                _ => "ALTER SEQUENCE",
-            };
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {tag} in a read-only transaction"),
-            ));
-        }
-        open.txn.begin_statement();
-        open.txn.depends_on(catalog.csn);
-        let mut notices = Vec::new();
-        let work_mem_bytes = context.settings.borrow().typed().work_mem_bytes;
-        let result = {
-            let mut cx = DdlContext {
-                txn: &mut open.txn,
-                state: &mut open.ddl,
-                events: &mut open.events,
-                store: &store,
-                worker: &worker,
-                session: &*context,
-                search_path: &path,
-                cancel: signals.statement(),
-                work_mem_bytes,
-                notices: &mut notices,
-                text,
-            };
-            guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
-        };
-        let quiet = !self.context.settings.borrow().typed().notices;
-        for notice in notices {
-            if !(quiet && notice.severity == "NOTICE") {
-                client.notice(notice.severity, &notice_fields(&notice));
-            }
-        }
-        Ok(Reply::Tag(result?))
-    }
-
     async fn lock_tables(&mut self, statement: &ast::Statement) -> Result<Reply> {
         let ast::Statement::Lock(request) = statement else {
             return Err(SqlError::unsupported("LOCK TABLES"));
@@ -199,7 +140,8 @@ impl Session {
             let mut asked = None;
             loop {
                 let catalog = self.catalog()?;
-                let relation = self.find_relation(&catalog, &target.name)?;
+                let asked_mode = request.lock_mode.as_ref();
+                let relation = self.lock_target(&catalog, &target.name, asked_mode)?;
                 super::copy_in::same_relation(&mut asked, &relation)?;
                 let table = self.storage(&relation, &catalog)?;
                 let nowait = request.nowait;
@@ -220,12 +162,4 @@ impl Session {
         }
         Ok(Reply::tag("LOCK TABLE"))
     }
-}
-
-fn notice_fields(notice: &ddl::Notice) -> Fields {
-    let mut fields = SqlError::new(notice.code, notice.message.clone())
-        .fields()
-        .clone();
-    fields.detail.clone_from(&notice.detail);
-    fields
 }

@@ -4,6 +4,7 @@ use super::columns::{
     COLUMNS_MAX, NewKind, NewSequence, check_column_name, new_column, new_constraint,
     storage_options,
 };
+use super::dependents::Object;
 use super::expressions::{bound, bound_default, eval};
 use super::objects::{name_taken, no_relation};
 use super::{
@@ -534,6 +535,9 @@ async fn drop_constraint(
         let what = format!("constraint {name} on table {}", table.name);
         let on = format!("index {}", index.name);
         foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;
+        // And views whose GROUP BY relies on it.
+        let key = Object::Constraint(table.oid, constraint.oid);
+        dependents::clear(&[key], None, cascade, cx).await?;
         cx.delete_index(table, index).await?;
     }
     let mut changed = Relation::clone(&*constraints::relation(cx, table.oid)?);

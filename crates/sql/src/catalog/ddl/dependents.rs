@@ -24,8 +24,8 @@ pub(super) enum Object {
     Type(Oid),
     /// The default of a column by position.
     Default(Oid, usize),
-    /// A CHECK constraint: its table and its OID.
-    Check(Oid, Oid),
+    /// A CHECK constraint or primary key: its table and its OID.
+    Constraint(Oid, Oid),
     /// An index: its table and its OID.
     Index(Oid, Oid),
 }
@@ -63,7 +63,7 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
             let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
             format!("index {name}")
         }
-        Object::Foreign(oid, constraint) | Object::Check(oid, constraint) => {
+        Object::Foreign(oid, constraint) | Object::Constraint(oid, constraint) => {
             let relation = catalog.relations.get(&oid);
             let found = relation.and_then(|r| r.constraints.iter().find(|c| c.oid == constraint));
             format!(
@@ -81,6 +81,8 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         Object::Relation(oid) => (oid, None),
         Object::Column(oid, position) => (oid, Some(position)),
         Object::Type(oid) => return types::dependents_of(catalog, oid),
+        // A primary key that GROUP BY of views relies on.
+        Object::Constraint(_, oid) => (oid, None),
         _ => return Vec::new(),
     };
     let mut found: Vec<(Oid, Object)> = Vec::new();
@@ -147,7 +149,29 @@ fn visit(
     for other in direct(catalog, object, targets) {
         visit(catalog, other, Some(object), targets, seen, found);
     }
+    for sequence in own_sequences(catalog, object) {
+        for other in direct(catalog, sequence, targets) {
+            visit(catalog, other, Some(sequence), targets, seen, found);
+        }
+    }
     found.push((object, on));
+}
+
+/// Sequences that go with a table or a column, and are nothing of their own.
+fn own_sequences(catalog: &Catalog, object: Object) -> Vec<Object> {
+    let (table, only) = match object {
+        Object::Relation(oid) => (oid, None),
+        Object::Column(oid, position) => (oid, Some(position)),
+        _ => return Vec::new(),
+    };
+    let table = catalog.relations.get(&table);
+    let columns = table
+        .iter()
+        .flat_map(|table| table.columns.iter().enumerate());
+    columns
+        .filter(|(at, column)| !column.dropped && only.is_none_or(|only| only == *at))
+        .filter_map(|(_, column)| column.sequence.map(Object::Relation))
+        .collect()
 }
 
 /// Finds what depends on `targets`. Without CASCADE that is in the way (2BP01); with it, a notice tells of it and it is dropped,
@@ -174,7 +198,7 @@ pub(super) async fn clear(
                 | Object::Column(oid, _)
                 | Object::Foreign(oid, _)
                 | Object::Default(oid, _)
-                | Object::Check(oid, _)
+                | Object::Constraint(oid, _)
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
@@ -211,7 +235,7 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                 super::alter_table::remove_column(*table, *position, true, cx).await?;
             }
             Object::Default(table, position) => drop::drop_default(cx, *table, *position).await?,
-            Object::Check(table, constraint) => {
+            Object::Constraint(table, constraint) => {
                 if let Some(table) = cx.catalog()?.relations.get(table) {
                     let mut changed = crate::catalog::Relation::clone(table);
                     changed.constraints.retain(|c| c.oid != *constraint);

@@ -4,10 +4,13 @@ use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, create_table, foreign, permit, sequence};
+use crate::catalog::pg_catalog::PG_NAMESPACE;
+use crate::catalog::rights::denied;
+use crate::catalog::temporary::{ALIAS, is_temporary_schema};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
-use logstead_engine::TableLock;
+use logstead_engine::{RowLock, TableLock};
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast::{self, ObjectType};
 use std::collections::HashSet;
@@ -84,6 +87,11 @@ pub(super) async fn together(
                 cx.lock_table(*oid, TableLock::Exclusive).await?;
                 cx.refuse_pending(*oid, "DROP TABLE")?;
             }
+        }
+        // Whose they are may have changed during a wait.
+        let catalog = cx.catalog()?;
+        for relation in targets.iter().filter_map(|oid| catalog.relations.get(oid)) {
+            cx.must_own_or_schema(relation)?;
         }
         let objects: Vec<Object> = targets.iter().copied().map(Object::Relation).collect();
         dependents::clear(&objects, None, cascade, cx).await?;
@@ -206,11 +214,14 @@ pub(super) fn default_users(
     sequence: Oid,
     but: Option<(Oid, usize)>,
 ) -> Vec<(Arc<Relation>, usize)> {
-    let call = format!("nextval('{sequence}'::regclass)");
+    let constant = format!("'{sequence}{}", calls::REGCLASS_END);
     let mut users = Vec::new();
     for table in catalog.relations.values() {
         for (position, column) in table.columns.iter().enumerate() {
-            let uses = column.default.as_ref().is_some_and(|d| d.contains(&call));
+            let uses = column
+                .default
+                .as_ref()
+                .is_some_and(|d| d.contains(&constant));
             if uses && !column.dropped && but != Some((table.oid, position)) {
                 users.push((Arc::clone(table), position));
             }
@@ -373,6 +384,9 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
         return Ok(());
     };
+    if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, table.schema))? {
+        cx.must_own_index(&table, &index.name)?;
+    }
     let owner = table.constraints.iter().find(
         |c| matches!(c.kind, ConstraintKind::PrimaryKey(i) | ConstraintKind::Unique(i) if i == oid),
     );
@@ -406,7 +420,9 @@ pub(super) async fn drop_schemas(
     for name in names {
         let name = calls::name_parts(name)?.1;
         let catalog = cx.catalog()?;
-        let Some(schema) = catalog.schema(&name).cloned() else {
+        // What a session calls its own is no schema's name.
+        let named = catalog.schema(&name).filter(|_| name != ALIAS);
+        let Some(schema) = named.cloned() else {
             absent(
                 &name,
                 "schema",
@@ -422,6 +438,21 @@ pub(super) async fn drop_schemas(
                 format!("cannot drop schema {name} because it is required by the database system"),
             ));
         }
+        // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no schema.
+        if !cx.hold_schema(schema.oid, RowLock::Update).await? {
+            absent(
+                &name,
+                "schema",
+                SqlState::INVALID_SCHEMA_NAME,
+                if_exists,
+                cx,
+            )?;
+            continue;
+        }
+        if !cx.judged(|judge, role| judge.owns(role, PG_NAMESPACE, schema.oid))? {
+            return Err(denied(format!("must be owner of schema {name}")));
+        }
+        let catalog = cx.catalog()?;
         let mut inside: Vec<_> = catalog
             .relations
             .values()
@@ -471,7 +502,7 @@ pub(super) async fn drop_schemas(
                     Object::Foreign(child, _)
                     | Object::Column(child, _)
                     | Object::Default(child, _)
-                    | Object::Check(child, _)
+                    | Object::Constraint(child, _)
                     | Object::Index(child, _) => dropping.contains(&child),
                     _ => found.iter().any(|(known, _)| *known == object),
                 };
@@ -510,7 +541,10 @@ pub(super) async fn drop_schemas(
         for ty in types {
             super::types::delete(ty, cx).await?;
         }
-        cx.delete_schema(schema.oid).await?;
+        // A session's own stays, empty: it is in no stored catalog.
+        if !is_temporary_schema(&schema.name) {
+            cx.delete_schema(schema.oid).await?;
+        }
     }
     Ok(())
 }

@@ -259,6 +259,10 @@ pub(super) async fn add(
     }
     refuse_generated(&child, &columns, key)?;
     let (referenced, index) = target(&parent, &key.referenced)?;
+    // A table that is being made is its maker's.
+    if !(fresh && parent.oid == oid) {
+        cx.must_reference(&parent, &referenced)?;
+    }
     if columns.len() != referenced.len() {
         return Err(invalid(
             "number of referencing and referenced columns for foreign key disagree",
@@ -511,6 +515,7 @@ pub(super) async fn alter_timing(alter: &AlterConstraint, cx: &mut DdlContext<'_
     }
     cx.refuse_pending(oid, "ALTER TABLE")?;
     let table = constraints::relation(cx, oid)?;
+    cx.must_own(&table)?;
     let name = fold(&alter.constraint);
     let Some(at) = table.constraints.iter().position(|c| c.name == name) else {
         return Err(no_constraint(&name, &table.name));

@@ -1,13 +1,14 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES: who may grant what, and what is granted then.
 
-use super::DdlContext;
 use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
+use super::{DdlContext, types};
 use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
 use crate::catalog::rights::{denied, kind_of, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::{Grant, GrantOn, RoleName};
+use crate::role::BOOTSTRAP;
 use crate::role::acl::{
     Acl, AclItem, AclKind, INVALID_GRANT, Mask, Mode, PRIVILEGES, PUBLIC, best_grantor,
     privilege as p,
@@ -287,8 +288,27 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
         }
         GrantOn::Languages(names) => {
             asked.check(AclKind::Language)?;
-            let name = names.first().map_or("?", String::as_str);
-            Err(SqlError::unsupported(format!("GRANT on language {name}")))
+            for name in names {
+                match name.as_str() {
+                    "sql" | "plpgsql" => leave_usage(&asked, AclKind::Language, name, cx)?,
+                    "c" | "internal" => return Err(untrusted(name)),
+                    _ => {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("language \"{name}\" does not exist"),
+                        ));
+                    }
+                }
+            }
+            Ok(())
+        }
+        GrantOn::Types("type", names) => {
+            asked.check(AclKind::Type)?;
+            for name in names {
+                let name = types::granted(name, cx)?;
+                leave_usage(&asked, AclKind::Type, &name, cx)?;
+            }
+            Ok(())
         }
         GrantOn::Types(word, names) => {
             asked.check(AclKind::Type)?;
@@ -298,6 +318,36 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
         GrantOn::Other(what) => Err(SqlError::unsupported(*what)),
         GrantOn::Later(_) => Err(SqlError::internal("default privileges outside of theirs")),
     }
+}
+
+fn untrusted(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("language \"{name}\" is not trusted"),
+    )
+    .detail("GRANT and REVOKE are not allowed on untrusted languages, because only superusers can use untrusted languages.")
+}
+
+/// Types and languages have no lists of their own: everybody may use all of them. What leaves that so is accepted, the rest is 0A000.
+fn leave_usage(asked: &Asked, kind: AclKind, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let acl = Acl::default_for(kind, BOOTSTRAP);
+    let target = Target {
+        denied: format!("{} {name}", kind.words()),
+        named: format!("\"{name}\""),
+        owner: BOOTSTRAP,
+        any: &|_| true,
+    };
+    let wanted = asked.whole.unwrap_or(kind.all());
+    let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
+    changed(asked, acl, grantor, may, BOOTSTRAP, cx)?;
+    let what = match (asked.revoke, asked.option) {
+        _ if may == 0 => return Ok(()),
+        (false, true) => "GRANT ... WITH GRANT OPTION",
+        (true, false) if asked.grantees.contains(&PUBLIC) => "REVOKE ... FROM PUBLIC",
+        _ => return Ok(()),
+    };
+    let words = kind.words();
+    Err(SqlError::unsupported(format!("{what} on {words} {name}")))
 }
 
 /// The OID of a database.
@@ -351,7 +401,8 @@ async fn on_object(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let mut rights = catalog.whole_rights(class, object);
+    let was = catalog.whole_rights(class, object);
+    let mut rights = was.clone();
     let acl = rights
         .acl
         .clone()
@@ -376,7 +427,7 @@ async fn on_object(
     let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
     let acl = changed(asked, acl, grantor, may, rights.owner, cx)?;
     rights.acl = Some(acl);
-    cx.put_rights(class, object, rights).await
+    cx.put_rights(class, object, &was, rights).await
 }
 
 async fn on_relations(
@@ -443,7 +494,8 @@ async fn on_relation(
     }
     let catalog = cx.catalog()?;
     let judge = catalog.judge(&catalog.roles);
-    let mut rights = catalog.whole_rights(PG_CLASS, relation.oid);
+    let was = catalog.whole_rights(PG_CLASS, relation.oid);
+    let mut rights = was.clone();
     let owner = rights.owner;
     let old = rights
         .acl
@@ -493,7 +545,7 @@ async fn on_relation(
             false => rights.columns.insert(position, acl),
         };
     }
-    cx.put_rights(PG_CLASS, relation.oid, rights).await
+    cx.put_rights(PG_CLASS, relation.oid, &was, rights).await
 }
 
 /// Columns whose lists change: position, privileges, whether all of them were asked for, and whether the statement names the column.

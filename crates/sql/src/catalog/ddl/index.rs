@@ -462,6 +462,7 @@ async fn change_options(
     };
     let index = table.indexes.iter().find(|i| i.oid == oid);
     let index = IndexDef::clone(index.ok_or_else(|| no_relation(name))?);
+    cx.must_own_index(&table, &index.name)?;
     let mut all = cx
         .catalog()?
         .notes
@@ -486,6 +487,11 @@ async fn reindex(table: Oid, only: Option<Oid>, cx: &mut DdlContext<'_>) -> Resu
         .lock_table(table, TableLock::Read)
         .await?
         .ok_or_else(gone)?;
+    let index = only.and_then(|oid| relation.indexes.iter().find(|i| i.oid == oid));
+    match index {
+        Some(index) => cx.must_own_index(&relation, &index.name)?,
+        None => cx.must_own(&relation)?,
+    }
     let mut renewed = Vec::new();
     for old in &relation.indexes {
         if only.is_none_or(|oid| oid == old.oid) {
@@ -527,6 +533,8 @@ pub(super) async fn rename(oid: Oid, new: &ast::ObjectName, cx: &mut DdlContext<
         .lock_table(table, TableLock::Exclusive)
         .await?
         .ok_or_else(gone)?;
+    let old = table.indexes.iter().find(|i| i.oid == oid);
+    cx.must_own_index(&table, &old.ok_or_else(gone)?.name)?;
     if cx
         .catalog()?
         .names

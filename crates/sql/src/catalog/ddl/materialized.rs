@@ -33,8 +33,8 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
     if is_temporary_schema(&schema.name) {
         return Err(super::unsupported_all("temporary materialized views"));
     }
-    let (bound, _) = view::bound_query(&create.query, cx).await?;
-    if bound.sources.iter().any(|(_, r, _)| r.is_temporary()) {
+    let (bound, catalog) = view::bound_query(&create.query, cx).await?;
+    if bound.reads_temporary(&catalog) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "materialized views must not use temporary tables or views",
@@ -45,7 +45,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         &bound.columns,
         "too many column names were specified",
     )?;
-    let (query, sources) = view::numbered(create, &bound, cx.text)?;
+    let (query, sources) = view::numbered(create, &bound, cx.text, &catalog)?;
     let oid = cx.new_oid()?;
     let made = View::new(cx.new_oid()?, query, sources, None);
     made.tree()?;
@@ -114,42 +114,24 @@ pub(super) async fn refresh(
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let oid = found.ok_or_else(|| no_relation(name))?;
-    let Some(relation) = catalog.relations.get(&oid) else {
+    let is_one = |relation: &Arc<Relation>| matches!(relation.kind, RelationKind::Materialized(..));
+    if !catalog.relations.get(&oid).is_some_and(is_one) {
         return Err(not_materialized(&plain));
-    };
-    let RelationKind::Materialized(_, populated) = relation.kind else {
-        return Err(not_materialized(&plain));
-    };
-    // Its query may ask who runs it. The owner's does what the owner may, and a superuser's what a superuser wrote.
-    let trusted = cx.judged(|judge, role| judge.owns_as(role, PG_CLASS, oid))?;
-    if !trusted {
-        return Err(SqlError::unsupported(
-            "REFRESH of a materialized view of another role that is no superuser",
-        )
-        .hint("SET ROLE to its owner first."));
     }
-    if concurrently {
-        if !populated {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "CONCURRENTLY cannot be used when the materialized view is not populated",
-            ));
-        }
-        let whole = |i: &Arc<crate::catalog::IndexDef>| {
-            i.unique && i.predicate.is_none() && i.positions().is_some()
-        };
-        if !relation.indexes.iter().any(whole) {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "cannot refresh materialized view \"{}.{}\" concurrently",
-                    relation.schema_name, relation.name
-                ),
-            )
-            .hint("Create a unique index with no WHERE clause on one or more columns of the materialized view."));
-        }
-    } else if cx.lock_table(oid, TableLock::Exclusive).await?.is_none() {
+    trust(oid, cx)?;
+    // With CONCURRENTLY readers go on until the new rows take the place of the old. Two at a time would leave those of the one that began first.
+    let lock = match concurrently {
+        true => TableLock::ReadersOnly,
+        false => TableLock::Exclusive,
+    };
+    let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(name));
+    };
+    // Whose it is may have changed during the wait.
+    cx.must_own(&relation)?;
+    trust(oid, cx)?;
+    if concurrently {
+        may_refresh_concurrently(&relation)?;
     }
     let storage = TableId(cx.new_oid()?);
     cx.store.engine().create_table(storage);
@@ -175,6 +157,41 @@ pub(super) async fn refresh(
     }
     cx.state.unused(now.storage);
     cx.update_relation(changed).await.map(std::mem::drop)
+}
+
+/// Its query may ask who runs it. The owner's does what the owner may, and a superuser's what a superuser wrote.
+fn trust(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.judged(|judge, role| judge.owns_as(role, PG_CLASS, oid))? {
+        true => Ok(()),
+        false => Err(SqlError::unsupported(
+            "REFRESH of a materialized view of another role that is no superuser",
+        )
+        .hint("SET ROLE to its owner first.")),
+    }
+}
+
+/// Fails unless it has rows, and an index by which PostgreSQL would tell them apart.
+fn may_refresh_concurrently(relation: &Relation) -> Result<()> {
+    if matches!(relation.kind, RelationKind::Materialized(_, false)) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "CONCURRENTLY cannot be used when the materialized view is not populated",
+        ));
+    }
+    let whole = |i: &Arc<crate::catalog::IndexDef>| {
+        i.unique && i.predicate.is_none() && i.positions().is_some()
+    };
+    if relation.indexes.iter().any(whole) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "cannot refresh materialized view \"{}.{}\" concurrently",
+            relation.schema_name, relation.name
+        ),
+    )
+    .hint("Create a unique index with no WHERE clause on one or more columns of the materialized view."))
 }
 
 fn now(oid: Oid, name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {

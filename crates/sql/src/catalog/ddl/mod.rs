@@ -6,7 +6,7 @@
 //!
 //! Locks: Exclusive on a table that is altered, dropped or truncated; Read on one that gets an index, which writers maintain
 //! from the moment it is attached. After a wait the catalog is
-//! looked at again. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
+//! looked at again. A schema's row is shared by who makes something in the schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
 
 mod alter_column;
 mod alter_table;
@@ -218,6 +218,7 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
 
 /// Runs a statement about owners or privileges.
 async fn rights(command: &RightsCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
     match command {
         RightsCommand::Grant(grant) => grant::execute(grant, cx).await,
         RightsCommand::Defaults {

@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
 use crate::role::acl::AclKind;
 use crate::value::{Oid, user};
-use logstead_engine::{Index, Row, RowBuilder, ScanCursor, Table, TableLock, WriteError};
+use logstead_engine::{Index, Row, RowBuilder, RowLock, ScanCursor, Table, TableLock, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use sqlparser::ast::ObjectName;
 use std::future::poll_fn;
@@ -403,13 +403,36 @@ impl DdlContext<'_> {
         })
     }
 
+    /// 0A000 if an expression of something that lasts names a temporary relation, which does not.
+    fn refuse_temporary_constants(&mut self, relation: &Relation) -> Result<()> {
+        let catalog = self.catalog()?;
+        if catalog.temp.is_none() || relation.is_temporary() || relation.view().is_some() {
+            return Ok(());
+        }
+        let temporary = |oid: Oid| catalog.relations.get(&oid).filter(|r| r.is_temporary());
+        let live = relation.columns.iter().filter(|c| !c.dropped);
+        let defaults = live.filter_map(|c| c.default.as_deref());
+        let checks = relation.constraints.iter().filter_map(|c| c.check());
+        let mut named = defaults.chain(checks).flat_map(calls::relations_named);
+        match named.find_map(temporary) {
+            None => Ok(()),
+            Some(found) => Err(SqlError::unsupported(format!(
+                "a default or constraint of a permanent table that names the temporary relation \"{}\"",
+                found.name
+            ))),
+        }
+    }
+
     /// Stores a new table or sequence. It belongs to who makes it.
     pub(super) async fn create_relation(&mut self, relation: Relation) -> Result<Arc<Relation>> {
         super::types::refuse_row_type(&*self.catalog()?, &relation)?;
+        self.refuse_temporary_constants(&relation)?;
         self.hold_types_of(&relation, None).await?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
         } else {
+            self.hold_schema_of(relation.schema, &relation.schema_name)
+                .await?;
             let row = self.relation_row(&relation)?;
             if !self.insert_row(RELATIONS, &row).await? {
                 return Err(name_taken(&relation.name));
@@ -431,10 +454,18 @@ impl DdlContext<'_> {
         if old.as_ref().map(named) != Some((relation.schema, relation.name.clone())) {
             super::types::refuse_row_type(&*self.catalog()?, &relation)?;
         }
+        self.refuse_temporary_constants(&relation)?;
         self.hold_types_of(&relation, old.as_deref()).await?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
         } else {
+            if old
+                .as_ref()
+                .is_some_and(|old| old.schema != relation.schema)
+            {
+                self.hold_schema_of(relation.schema, &relation.schema_name)
+                    .await?;
+            }
             let row = self.relation_row(&relation)?;
             if !self
                 .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
@@ -712,6 +743,38 @@ impl DdlContext<'_> {
         self.own_new_as(owner, PG_NAMESPACE, oid, 0, AclKind::Schema)
             .await?;
         Ok(true)
+    }
+
+    /// Locks a schema: shared by who makes something in it, alone by who drops it. False if it was dropped meanwhile.
+    pub(super) async fn hold_schema(&mut self, schema: Oid, lock: RowLock) -> Result<bool> {
+        let database = self.catalog()?.database;
+        let Some(rid) = self.store.rid(SCHEMAS, database, schema) else {
+            return Ok(self.catalog()?.schemas.contains_key(&schema));
+        };
+        let handle = self.store.table(SCHEMAS)?;
+        loop {
+            self.txn.begin_statement();
+            let newest = self.read_newest(&handle, rid, |row| row.map(|row| row.version));
+            let Some(version) = newest.await? else {
+                return Ok(false);
+            };
+            match self.txn.lock_row(&handle, rid, version, lock) {
+                Ok(()) => break,
+                Err(WriteError::Changed) => {}
+                Err(WriteError::Gone | WriteError::SerializationDelete) => return Ok(false),
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+        // It may be gone since it was found.
+        Ok(self.catalog()?.schemas.contains_key(&schema))
+    }
+
+    /// Keeps the schema that a relation or type goes to from being dropped until the transaction ends.
+    pub(super) async fn hold_schema_of(&mut self, schema: Oid, name: &str) -> Result<()> {
+        match self.hold_schema(schema, RowLock::KeyShare).await? {
+            true => Ok(()),
+            false => Err(no_schema(name)),
+        }
     }
 
     /// Removes a schema.

@@ -53,6 +53,7 @@ pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> 
 
 /// Gives an object to another.
 async fn give(class: Oid, object: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
     let old = cx.catalog()?.whole_rights(class, object);
     if old.owner == owner {
         return Ok(());
@@ -65,7 +66,7 @@ async fn give(class: Oid, object: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> R
             .map(|(at, acl)| (*at, acl.with_owner(old.owner, owner)))
             .collect(),
     };
-    cx.put_rights(class, object, rights).await
+    cx.put_rights(class, object, &old, rights).await
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
@@ -79,6 +80,7 @@ pub(super) async fn of_relation(
 }
 
 async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_rights().await?;
     let catalog = cx.catalog()?;
     let Some(found) = catalog.relations.get(&oid).cloned() else {
         let table = catalog.index_tables.get(&oid).copied().unwrap_or_default();
@@ -323,7 +325,7 @@ async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
             acl: rights.acl.as_ref().map(without).transpose()?,
             columns,
         };
-        cx.put_rights(*class, *object, left).await?;
+        cx.put_rights(*class, *object, rights, left).await?;
     }
     for (key, (_, acl)) in &catalog.rights.defaults {
         let left = match key.0 == role {

@@ -67,6 +67,31 @@ impl DdlContext<'_> {
         self.judged(|judge, role| judge.must_own(role, relation))?
     }
 
+    /// The same, or its schema is the role's.
+    pub(super) fn must_own_or_schema(&mut self, relation: &Relation) -> Result<()> {
+        let schema = (PG_NAMESPACE, relation.schema);
+        match self.judged(|judge, role| judge.owns(role, schema.0, schema.1))? {
+            true => Ok(()),
+            false => self.must_own(relation),
+        }
+    }
+
+    /// The same of the table of an index.
+    pub(super) fn must_own_index(&mut self, table: &Relation, index: &str) -> Result<()> {
+        match self.judged(|judge, role| judge.owns(role, PG_CLASS, table.oid))? {
+            true => Ok(()),
+            false => Err(denied(format!("must be owner of index {index}"))),
+        }
+    }
+
+    /// 42501 unless a foreign key may reference the columns of a table that is locked.
+    pub(super) fn must_reference(&mut self, parent: &Relation, columns: &[usize]) -> Result<()> {
+        match self.judged(|judge, role| judge.may_reference(role, parent, columns))? {
+            true => Ok(()),
+            false => Err(denied_relation(parent)),
+        }
+    }
+
     /// 42501 unless the role may make something in the schema.
     pub(super) fn must_create_in(&mut self, schema: Oid) -> Result<()> {
         match self.judged(|judge, role| judge.may_create_in(role, schema))? {
@@ -218,14 +243,7 @@ impl Asker<'_> {
                 .position(|c| !c.dropped && c.name == name);
             columns.extend(found);
         }
-        let has =
-            !columns.is_empty() && self.judge().has(self.role, parent, p::REFERENCES, &columns);
-        let whole = self
-            .judge()
-            .on_relation(self.role, parent, p::REFERENCES, 0)
-            .0
-            != 0;
-        match has || whole {
+        match self.judge().may_reference(self.role, parent, &columns) {
             true => Ok(()),
             false => Err(denied_relation(parent)),
         }

@@ -51,6 +51,12 @@ impl DdlContext<'_> {
         }
     }
 
+    /// Waits for whoever drops roles. Asked before rights are read that are to be written: during the wait others may have changed them.
+    pub(super) async fn hold_rights(&mut self) -> Result<()> {
+        self.lock_storage(RIGHTS, TableLock::Write).await?;
+        self.mark_rights().await
+    }
+
     /// Has builds that know no rights refuse the database.
     async fn mark_rights(&mut self) -> Result<()> {
         if self.store.has_rights() {
@@ -96,11 +102,12 @@ impl DdlContext<'_> {
         Ok(found.oid)
     }
 
-    /// Stores an object's rights.
+    /// Stores an object's rights, made from `was`: it fails if they have changed since.
     pub(super) async fn put_rights(
         &mut self,
         class: Oid,
         object: Oid,
+        was: &Rights,
         rights: Rights,
     ) -> Result<()> {
         let catalog = self.catalog()?;
@@ -117,6 +124,9 @@ impl DdlContext<'_> {
         self.hold_roles(&named).await?;
         self.mark_rights().await?;
         let catalog = self.catalog()?;
+        if catalog.whole_rights(class, object) != *was {
+            return Err(SqlError::internal("tuple concurrently updated"));
+        }
         let database = database_of(class, &catalog);
         let row =
             |oid, rights: &Rights| stored_rights::encode(database, class, object, oid, rights);
@@ -218,6 +228,7 @@ impl DdlContext<'_> {
         schema: Oid,
         kind: AclKind,
     ) -> Result<()> {
+        let was = self.catalog()?.whole_rights(class, object);
         let rights = Rights {
             owner,
             acl: self.new_acl(owner, schema, kind)?,
@@ -225,7 +236,7 @@ impl DdlContext<'_> {
         };
         match rights.owner == BOOTSTRAP && rights.is_default() {
             true => Ok(()),
-            false => self.put_rights(class, object, rights).await,
+            false => self.put_rights(class, object, &was, rights).await,
         }
     }
 }

@@ -3,10 +3,11 @@
 use super::DdlContext;
 use super::drop::empty;
 use crate::catalog::temporary::OnCommit;
-use crate::catalog::{Relation, RelationKind};
-use crate::error::Result;
+use crate::catalog::{Catalog, Relation, RelationKind};
+use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use logstead_engine::TableLock;
+use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// The catalog's changes of this transaction begin: to be called before the others.
@@ -20,6 +21,7 @@ fn begin(cx: &mut DdlContext<'_>) -> Result<()> {
 pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
     // A look makes the transaction depend on nothing.
     let catalog = cx.state.catalog(cx.store, cx.session.database())?;
+    refuse_references(&catalog)?;
     let mut due: Vec<(Oid, OnCommit)> = Vec::new();
     for (oid, action) in &catalog.notes.on_commit {
         let Some(table) = catalog.relations.get(oid) else {
@@ -47,6 +49,30 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
                 super::dependents::clear(&[target], None, true, cx).await?;
                 delete(&table, cx).await?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// 0A000 if a table is emptied and one that references it is not: its rows would point nowhere.
+fn refuse_references(catalog: &Catalog) -> Result<()> {
+    let emptied = |oid: Oid| catalog.notes.on_commit.get(&oid) == Some(&OnCommit::DeleteRows);
+    let mut all: Vec<Oid> = catalog.notes.on_commit.keys().copied().collect();
+    all.sort_unstable();
+    for oid in all.into_iter().filter(|oid| emptied(*oid)) {
+        let Some(parent) = catalog.relations.get(&oid) else {
+            continue;
+        };
+        let mut children = catalog.references_to(oid).into_iter();
+        if let Some((child, _)) = children.find(|(child, _)| !emptied(child.oid)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "unsupported ON COMMIT and foreign key combination",
+            )
+            .detail(format!(
+                "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                child.name, parent.name
+            )));
         }
     }
     Ok(())

@@ -51,6 +51,7 @@ pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> R
             }
             let schema = cx.target_schema(Some(&schema.name))?;
             refuse_temporary(&schema.name)?;
+            cx.hold_schema_of(schema.oid, &schema.name).await?;
             free(&schema.name, schema.oid, &ty.name, cx)?;
             let mut changed = UserType::clone(&ty);
             changed.schema = schema.oid;
@@ -75,6 +76,20 @@ pub(super) fn owner(name: &ast::ObjectName, owner: Oid, cx: &mut DdlContext<'_>)
         _ => Err(SqlError::unsupported(
             "ALTER TYPE ... OWNER TO another role",
         )),
+    }
+}
+
+/// The name of a type that GRANT and REVOKE are about.
+pub(super) fn granted(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<String> {
+    // Looks at the newest, which sets the scope.
+    cx.catalog()?;
+    let (schema, plain) = calls::name_parts(name)?;
+    let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+    let known = (system && info::by_name(&plain).is_some())
+        || user::find(schema.as_deref(), &plain).is_some();
+    match known {
+        true => Ok(plain),
+        false => Err(no_type(name)),
     }
 }
 
@@ -229,6 +244,7 @@ async fn create_enum(
         schema_name: schema.name.clone(),
         kind: UserKind::Enum(made),
     };
+    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
     let row = cx.type_row(&ty)?;
     if !cx.insert_row(RELATIONS, &row).await? {
         return Err(SqlError::new(
@@ -564,7 +580,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
                 .check()
                 .is_some_and(|text| named(text) && !reads(text))
             {
-                let object = Object::Check(relation.oid, constraint.oid);
+                let object = Object::Constraint(relation.oid, constraint.oid);
                 found.push(((constraint.oid, 0), object));
             }
         }
@@ -653,6 +669,21 @@ async fn drop_types(
 
 /// Removes a type that nothing depends on.
 pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    // A temporary object that uses it and is not committed yet has been waited for: both hold the type.
+    let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
+    let users = cx.store.temporary_types.of(oid, own.as_deref());
+    if !users.is_empty() {
+        let shown = info::format_type_bare(oid);
+        let lines = users
+            .iter()
+            .map(|user| format!("{user} depends on type {shown}"));
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop type {shown} because other objects depend on it"),
+        )
+        .detail(lines.collect::<Vec<_>>().join("\n"))
+        .hint("They are temporary objects of other sessions, which only those can drop."));
+    }
     let database = cx.catalog()?.database;
     cx.change_row(RELATIONS, database, oid, None).await?;
     cx.state.push(Change::DropType(oid));

@@ -8,12 +8,12 @@ use super::expressions::with_planner;
 use super::objects::name_taken;
 use crate::bind::{self, ViewQuery};
 use crate::catalog::change::Change;
-use crate::catalog::text::fold;
-use crate::catalog::{Column, Relation, RelationKind, View, ViewSource, source_name};
+use crate::catalog::text::{fold, quote_literal};
+use crate::catalog::{Catalog, Column, Relation, RelationKind, View, ViewSource, source_name};
 use crate::error::{Result, SqlError};
 use crate::parse::{self, CreateView};
 use crate::plan::OutputColumn;
-use crate::value::{Datum, format_type, user};
+use crate::value::{Datum, OutputStyle, format_type, text_io, user};
 use logstead_engine::TableLock;
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast;
@@ -46,6 +46,7 @@ pub(super) fn numbered(
     create: &CreateView,
     bound: &ViewQuery,
     text: &str,
+    catalog: &Catalog,
 ) -> Result<(String, Vec<ViewSource>)> {
     let (start, end) = create.range;
     let mut places: Vec<(usize, usize, String)> = Vec::new();
@@ -75,6 +76,21 @@ pub(super) fn numbered(
             used: used.clone(),
         });
     }
+    for (span, ty, value) in &bound.fixed {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        let kept = text_io::to_text(value, *ty, &OutputStyle::UTC);
+        places.push((from, to, quote_literal(&kept)));
+    }
+    sources.extend(
+        bound
+            .constants(catalog)
+            .into_iter()
+            .map(ViewSource::constant),
+    );
+    sources.extend(bound.relied.iter().copied().map(ViewSource::key));
     places.sort_unstable();
     let mut out = String::new();
     let mut at = start;
@@ -223,8 +239,8 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
             "views must not contain SELECT INTO",
         ));
     }
-    let (bound, _) = bound_query(&create.query, cx).await?;
-    let reads_temporary = bound.sources.iter().any(|(_, r, _)| r.is_temporary());
+    let (bound, catalog) = bound_query(&create.query, cx).await?;
+    let reads_temporary = bound.reads_temporary(&catalog);
     let temporary = create.temporary || reads_temporary;
     let (schema, name) = cx.new_name_of(&create.name, temporary)?;
     if reads_temporary && !create.temporary {
@@ -238,7 +254,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
     )?;
     let options = options(create)?;
     let check = check_of(&options);
-    let (query, sources) = numbered(create, &bound, cx.text)?;
+    let (query, sources) = numbered(create, &bound, cx.text, &catalog)?;
     let catalog = cx.catalog()?;
     let there = catalog.names.get(&(schema.oid, name.clone())).copied();
     if let Some(oid) = there {

@@ -444,6 +444,7 @@ pub(super) fn table_constraints(cx: &VirtualContext<'_>) -> Rows {
 
 /// `check_constraints`
 pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
     let database = &cx.catalog.database_name;
     let mut rows = Vec::new();
     for table in tables_of(cx) {
@@ -453,7 +454,7 @@ pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
                     database,
                     &table.schema_name,
                     &constraint.name,
-                    format!("({})", user::shown(text))
+                    format!("({})", calls::default_shown(cx.catalog, text, &path))
                 ]);
             }
         }

@@ -681,14 +681,18 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             }
         }
         if let Some(view) = relation.view() {
-            let mut on = |oid, sub, kind| {
-                let row = dependency(PG_REWRITE, view.rule, 0, PG_CLASS, oid, sub, kind);
+            let mut on_class = |class, oid, sub, kind| {
+                let row = dependency(PG_REWRITE, view.rule, 0, class, oid, sub, kind);
                 if !rows.contains(&row) {
                     rows.push(row);
                 }
             };
+            for key in view.sources.iter().filter(|source| source.is_key()) {
+                on_class(PG_CONSTRAINT, key.relation, 0, 'n');
+            }
+            let mut on = |oid, sub, kind| on_class(PG_CLASS, oid, sub, kind);
             on(table, 0, 'i');
-            for source in &view.sources {
+            for source in view.sources.iter().filter(|source| !source.is_key()) {
                 if source.used.is_empty() {
                     on(source.relation, 0, 'n');
                 }

@@ -3,7 +3,7 @@
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
 use super::{PG_CLASS, is_view, owner_name};
-use crate::catalog::calls::may_read_sequence;
+use crate::catalog::calls::{may_read_sequence, relations_shown};
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::{Datum, info, user};
@@ -100,11 +100,14 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_indexes`
 pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
+    let path = &path;
     let rows = stored_tables(cx).flat_map(|t| {
         t.indexes.iter().map(move |i| {
             row![&t.schema_name, &t.name, &i.name, Nil, {
                 let options = cx.catalog.notes.options.get(&i.oid);
-                i.definition(t, options.map_or(&[], Vec::as_slice), false)
+                let full = i.definition(t, options.map_or(&[], Vec::as_slice), false);
+                relations_shown(cx.catalog, &full, path)
             }]
         })
     });
@@ -221,7 +224,11 @@ pub(super) fn pg_stat_all_indexes(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
     let rows = cx.session.activity().into_iter().map(|a| {
         let at = |time: Option<i64>| time.map(Datum::TimestampTz);
-        let waits = a.waits_for_client;
+        let (kind, event) = match a.waits_for_lock {
+            Some(lock) => (Some("Lock"), Some(lock)),
+            None if a.waits_for_client => (Some("Client"), Some("ClientRead")),
+            None => (None, None),
+        };
         row![
             Id(a.database),
             &a.database_name,
@@ -237,8 +244,8 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             at(a.transaction_start),
             at(a.query_start),
             at(a.state_change),
-            waits.then_some("Client"),
-            waits.then_some("ClientRead"),
+            kind,
+            event,
             a.state,
             Nil,
             Nil,

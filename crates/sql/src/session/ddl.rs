@@ -1,0 +1,127 @@
+//! DDL as a session runs it: the one place where a [`DdlContext`] is made of a session and its transaction.
+
+use super::client::Client;
+use super::context::SessionContext;
+use super::run::guarded;
+use super::signals::Signals;
+use super::transaction::Open;
+use super::{Reply, Session};
+use crate::catalog::CatalogStore;
+use crate::catalog::ddl::{self, DdlContext, Notice};
+use crate::error::{Fields, Result, SqlError};
+use crate::parse::{Parsed, StatementKind};
+use logstead_engine::Worker;
+use logstead_types::SqlState;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What DDL runs with, apart from the transaction.
+pub(super) struct Surroundings {
+    search_path: Rc<[String]>,
+    store: Arc<CatalogStore>,
+    worker: Worker,
+    context: Rc<SessionContext>,
+    signals: Arc<Signals>,
+    work_mem_bytes: usize,
+    /// What it had to tell.
+    notices: Vec<Notice>,
+}
+
+impl Surroundings {
+    pub(super) fn of(session: &Session) -> Surroundings {
+        let context = Rc::clone(&session.context);
+        let (search_path, work_mem_bytes) = {
+            let settings = context.settings.borrow();
+            let typed = settings.typed();
+            (Rc::clone(&typed.search_path), typed.work_mem_bytes)
+        };
+        Surroundings {
+            search_path,
+            store: Arc::clone(&session.worker.instance.store),
+            worker: session.worker.worker.clone(),
+            context,
+            signals: Arc::clone(&session.signals),
+            work_mem_bytes,
+            notices: Vec::new(),
+        }
+    }
+
+    /// With the transaction that a statement runs in, and its text.
+    pub(super) fn context<'a>(&'a mut self, open: &'a mut Open, text: &'a str) -> DdlContext<'a> {
+        DdlContext {
+            txn: &mut open.txn,
+            state: &mut open.ddl,
+            events: &mut open.events,
+            store: &self.store,
+            worker: &self.worker,
+            session: &*self.context,
+            search_path: &self.search_path,
+            cancel: self.signals.statement(),
+            work_mem_bytes: self.work_mem_bytes,
+            notices: &mut self.notices,
+            text,
+        }
+    }
+}
+
+impl Session {
+    /// Runs a DDL statement.
+    pub(super) async fn ddl(
+        &mut self,
+        parsed: &Parsed,
+        text: &str,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        let limits = self.limits();
+        let signals = Arc::clone(&self.signals);
+        self.settle_suspended().await?;
+        let catalog = self.catalog()?;
+        let mut around = Surroundings::of(self);
+        self.context.catalog.replace(Arc::clone(&catalog));
+        // It may be the first of its transaction.
+        self.transaction()?;
+        if self.context.read_only.get() {
+            return Err(refused_in_read_only(parsed));
+        }
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        open.txn.depends_on(catalog.csn);
+        let result = {
+            let mut cx = around.context(open, text);
+            guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
+        };
+        let quiet = !self.context.settings.borrow().typed().notices;
+        for notice in around.notices {
+            if !(quiet && notice.severity == "NOTICE") {
+                client.notice(notice.severity, &notice_fields(&notice));
+            }
+        }
+        Ok(Reply::Tag(result?))
+    }
+}
+
+fn refused_in_read_only(parsed: &Parsed) -> SqlError {
+    let tag = match &parsed.kind {
+        StatementKind::Ddl(tag) => tag,
+        StatementKind::Index(command) => command.tag(),
+        StatementKind::View(command) => command.tag(),
+        StatementKind::Role(command) => command.tag(),
+        StatementKind::Type(command) => command.tag(),
+        StatementKind::Extension(command) => command.tag(),
+        StatementKind::AlterConstraint(_) => "ALTER TABLE",
+        StatementKind::CommentOn(_) => "COMMENT",
+        _ => "ALTER SEQUENCE",
+    };
+    SqlError::new(
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        format!("cannot execute {tag} in a read-only transaction"),
+    )
+}
+
+fn notice_fields(notice: &Notice) -> Fields {
+    let mut fields = SqlError::new(notice.code, notice.message.clone())
+        .fields()
+        .clone();
+    fields.detail.clone_from(&notice.detail);
+    fields
+}
