@@ -39,3 +39,19 @@ SELECT shobj_description(oid, 'pg_authid') FROM pg_authid WHERE rolname = 'postg
 COMMENT ON ROLE postgres IS NULL;
 DROP TABLE commented;
 SELECT count(*) FROM pg_description WHERE classoid = 'pg_constraint'::regclass;
+-- A row of NULLs that an outer join has found is a row.
+CREATE TABLE rec_o (id int PRIMARY KEY, a int, b text);
+CREATE TABLE rec_n (a int, b text);
+INSERT INTO rec_o VALUES (1, 1, 'x'), (2, NULL, NULL);
+INSERT INTO rec_n VALUES (NULL, NULL);
+SELECT x, n FROM (VALUES (1), (2)) v (x) LEFT JOIN rec_n n ON x = 1 ORDER BY x;
+SELECT x, to_jsonb(n) FROM (VALUES (1), (2)) v (x) LEFT JOIN rec_n n ON x = 1 ORDER BY x;
+SELECT x, count(n) FROM (VALUES (1), (2)) v (x) LEFT JOIN rec_n n ON x = 1 GROUP BY x ORDER BY x;
+SELECT x, json_agg(n) FROM (VALUES (1), (2)) v (x) LEFT JOIN rec_n n ON x = 1 GROUP BY x ORDER BY x;
+SELECT o, n FROM rec_o o FULL JOIN rec_n n ON o.a = n.a ORDER BY o.id;
+SELECT o.id, o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id GROUP BY o.id ORDER BY o.id;
+SELECT x, o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id GROUP BY x;
+SELECT x, (SELECT to_json(o)) AS o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id ORDER BY x;
+SELECT x, o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id WHERE o.id > 0 AND to_jsonb(o) <> '{}' ORDER BY x;
+SELECT x, s FROM (VALUES (1), (3)) v (x) LEFT JOIN LATERAL (SELECT o FROM rec_o o WHERE o.id = x) s ON true ORDER BY x;
+DROP TABLE rec_o, rec_n;

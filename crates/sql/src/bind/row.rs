@@ -1,8 +1,8 @@
 //! Rows as values: `ROW(a, b)`, and the name of a FROM item that stands for its row.
 
-use super::Binder;
 use super::names::schema_and_name;
 use super::scope::{NsColumn, NsWhat};
+use super::{Binder, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::value::{Datum, SqlType, oid, record};
@@ -64,16 +64,19 @@ impl Binder<'_> {
         }
     }
 
-    /// The row of a FROM item as a record. It is NULL where an outer join found none: where all of its columns are.
+    /// The row of a FROM item as a record. It is NULL where an outer join found none: where a table's row has no number, and of
+    /// anything else where all columns are NULL.
     pub(crate) fn whole_row(
         &mut self,
         (level, index): (usize, usize),
         at: Option<usize>,
     ) -> Result<Expr> {
         let item = &self.frames[level].ns[index];
-        let (nullable, scalar) = (item.nullable, item.scalar);
+        let (nullable, scalar, table) = (item.nullable, item.scalar, item.table);
         let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
         let columns: Vec<NsColumn> = item.columns.iter().filter(live).cloned().collect();
+        let number = columns.first().filter(|_| nullable && table != 0);
+        let number = number.and_then(|column| self.row_number(&column.what));
         let mut fields = Vec::with_capacity(columns.len());
         let mut shape: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(columns.len());
         for column in columns {
@@ -92,15 +95,30 @@ impl Binder<'_> {
             .iter()
             .map(|field| Expr::IsNull(Box::new(field.clone()), false))
             .collect();
-        let absent = match nulls.len() {
-            0 => Expr::Const(Datum::Bool(false), SqlType::of(oid::BOOL)),
-            1 => nulls.remove(0),
-            _ => Expr::And(nulls),
+        let absent = match (number, nulls.len()) {
+            (Some(number), _) => Expr::IsNull(Box::new(number), false),
+            (None, 0) => Expr::Const(Datum::Bool(false), SqlType::of(oid::BOOL)),
+            (None, 1) => nulls.remove(0),
+            (None, _) => Expr::And(nulls),
         };
         Ok(Expr::Case {
             arms: vec![(absent, Expr::Const(Datum::Null, ty))],
             otherwise: Some(Box::new(Expr::Array(fields, ty))),
             ty,
         })
+    }
+
+    /// The number of the row that a table's column is of, as the table's scan gives it.
+    fn row_number(&mut self, what: &NsWhat) -> Option<Expr> {
+        let NsWhat::Column(id) = what else {
+            return None;
+        };
+        let rel = self.info(*id).rel;
+        if !matches!(self.rels.get(rel)?.source, Source::Table(_)) {
+            return None;
+        }
+        self.give_row_id(rel);
+        let id = self.rels.get(rel)?.row_id?;
+        Some(Expr::Column(id, SqlType::of(oid::INT8)))
     }
 }

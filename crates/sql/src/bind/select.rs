@@ -567,8 +567,14 @@ impl Binder<'_> {
     /// Makes the item's scan give row id and version token.
     pub(crate) fn give_row_id(&mut self, rel: usize) {
         if self.rels[rel].row_id.is_none() {
-            let row_id = self.computed("", SqlType::of(oid::INT8));
-            let _token = self.computed("", SqlType::of(oid::INT8));
+            // What an ungrouped row is called in errors.
+            let hidden = |b: &mut Self| {
+                let id = b.column("*".into(), SqlType::of(oid::INT8), (0, 0), rel);
+                b.give_column(id);
+                id
+            };
+            let row_id = hidden(self);
+            let _token = hidden(self);
             self.rels[rel].row_id = Some(row_id);
         }
     }
