@@ -171,3 +171,109 @@ def test_changes_of_one_type_wait_for_each_other(mood):
             waiting.result(1)
         connection.commit()
         assert waiting.result(60) == "2BP01"
+
+
+DOMAINS = """
+CREATE DOMAIN ut_posint AS int CONSTRAINT ut_positive CHECK (VALUE > 0);
+CREATE DOMAIN ut_zip varchar(5) NOT NULL DEFAULT '12345' CHECK (VALUE ~ '^[0-9]+$');
+CREATE DOMAIN ut_even ut_posint CHECK (VALUE % 2 = 0);
+CREATE TABLE ut_place (id ut_posint PRIMARY KEY, zip ut_zip, e ut_even DEFAULT 2, all_of ut_posint[]);
+CREATE VIEW ut_places AS SELECT id, zip FROM ut_place;
+INSERT INTO ut_place VALUES (1, '04103', 4, '{1,2}'), (2, DEFAULT, DEFAULT, NULL);
+ALTER DOMAIN ut_even ADD CONSTRAINT ut_small CHECK (VALUE < 4) NOT VALID;
+COMMENT ON DOMAIN ut_zip IS 'of a place';
+COMMENT ON CONSTRAINT ut_positive ON DOMAIN ut_posint IS 'more than nothing';
+"""
+DROP_DOMAINS = ["DROP VIEW IF EXISTS ut_places", "DROP TABLE IF EXISTS ut_place", "DROP DOMAIN IF EXISTS ut_even, ut_zip, ut_posint"]
+PLACES = [(1, "04103", 4, "{1,2}"), (2, "12345", 2, None)]
+
+
+def places(server):
+    return server.execute("SELECT id, zip, e, all_of::text FROM ut_place ORDER BY id")
+
+
+def refused(server, statement):
+    with pytest.raises(psycopg.errors.IntegrityError) as caught:
+        server.execute(statement)
+    return caught.value.diag
+
+
+def check_domains(server):
+    assert places(server) == PLACES
+    comments = "SELECT description FROM pg_description d WHERE objoid IN (SELECT oid FROM pg_constraint WHERE conname = 'ut_positive') OR objoid = 'ut_zip'::regtype ORDER BY 1"
+    assert server.execute(comments) == [("more than nothing",), ("of a place",)]
+    diag = refused(server, "INSERT INTO ut_place (id) VALUES (0)")
+    assert (diag.sqlstate, diag.schema_name, diag.datatype_name) == ("23514", "public", "ut_posint")
+    assert (diag.constraint_name, diag.table_name) == ("ut_positive", None)
+    assert refused(server, "UPDATE ut_place SET zip = NULL").sqlstate == "23502"
+    assert refused(server, "UPDATE ut_place SET e = 6").constraint_name == "ut_small"
+    assert refused(server, "UPDATE ut_place SET all_of = '{0}'").datatype_name == "ut_posint"
+
+
+def test_domains_outlive_a_crash(private_server):
+    private_server.start()
+    private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=DOMAINS)
+    private_server.kill()
+    private_server.start()
+    check_domains(private_server)
+    private_server.stop()
+    private_server.start()
+    check_domains(private_server)
+
+
+def test_pg_dump_brings_domains_back(private_server):
+    private_server.start()
+    private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=DOMAINS)
+    dump = private_server.run("pg_dump").stdout
+    assert "CREATE DOMAIN public.ut_posint AS integer\n\tCONSTRAINT ut_positive CHECK ((VALUE > 0));" in dump
+    private_server.execute(*DROP_DOMAINS)
+    private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=dump)
+    check_domains(private_server)
+    again = private_server.run("pg_dump").stdout
+    without = lambda text: [line for line in text.splitlines() if not line.startswith("\\")]  # noqa: E731
+    assert without(again) == without(dump)
+
+
+def test_drivers_see_what_a_domain_is_made_over(server):
+    server.execute(*DROP_DOMAINS)
+    server.psql("-q", stdin=DOMAINS)
+    try:
+        with server.connect() as connection:
+            cursor = connection.execute("SELECT id, zip, 2::ut_even FROM ut_places WHERE id = %s", (1,))
+            assert [column.type_code for column in cursor.description] == [23, 1043, 23]
+            assert cursor.description[1].display_size == 5
+            for binary in (False, True):
+                with connection.cursor(binary=binary) as cursor, connection.transaction():
+                    row = cursor.execute("INSERT INTO ut_place VALUES (%s, %s) RETURNING id, zip", (7 + binary, "99"))
+                    assert row.fetchone() == (7 + binary, "99")
+            with pytest.raises(psycopg.errors.CheckViolation), connection.transaction():
+                connection.execute("INSERT INTO ut_place VALUES (%b)", (-1,))
+    finally:
+        server.execute(*DROP_DOMAINS)
+
+
+def test_a_new_rule_waits_for_who_writes_and_holds_for_who_waited(server):
+    server.execute(*DROP_DOMAINS)
+    server.psql("-q", stdin=DOMAINS)
+    # Arrays of a domain keep it from being altered.
+    server.execute("ALTER TABLE ut_place DROP COLUMN all_of")
+    try:
+        with server.connect() as writer, ThreadPoolExecutor(2) as pool:
+            writer.execute("INSERT INTO ut_place VALUES (50)")
+            adds = pool.submit(server.execute, "ALTER DOMAIN ut_posint ADD CONSTRAINT ut_low CHECK (VALUE < 50)")
+            with pytest.raises(TimeoutError):
+                adds.result(timeout=0.5)
+            writer.commit()
+            with pytest.raises(psycopg.errors.CheckViolation):
+                adds.result(timeout=20)
+        server.execute("DELETE FROM ut_place WHERE id = 50")
+        with server.connect() as altering, ThreadPoolExecutor(2) as pool:
+            altering.execute("ALTER DOMAIN ut_posint ADD CONSTRAINT ut_low CHECK (VALUE < 50)")
+            inserts = pool.submit(server.execute, "INSERT INTO ut_place VALUES (50)")
+            with pytest.raises(TimeoutError):
+                inserts.result(timeout=0.5)
+            altering.commit()
+            with pytest.raises(psycopg.errors.CheckViolation):
+                inserts.result(timeout=20)
+    finally:
+        server.execute(*DROP_DOMAINS)

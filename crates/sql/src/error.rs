@@ -131,6 +131,14 @@ impl SqlError {
         self
     }
 
+    /// Names the data type (and its schema) concerned.
+    #[must_use]
+    pub fn data_type(mut self, schema: impl Into<String>, name: impl Into<String>) -> SqlError {
+        self.0.schema = Some(schema.into());
+        self.0.data_type = Some(name.into());
+        self
+    }
+
     /// Adds a CONTEXT line, behind those of what happened further inside.
     #[must_use]
     pub fn context(mut self, text: impl Into<String>) -> SqlError {

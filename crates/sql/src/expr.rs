@@ -46,6 +46,8 @@ pub enum Expr {
         /// An explicit cast truncates text silently, an assignment fails with 22001.
         explicit: bool,
     },
+    /// A value of a domain's base type that has to fulfil the domain's rules; it stays what it is.
+    Domain(Box<Expr>, Arc<DomainRules>),
     /// Same datum, other type name.
     Relabel(Box<Expr>, SqlType),
     /// Three-valued AND of two or more.
@@ -133,6 +135,26 @@ pub enum Expr {
     Subquery(Arc<Subquery>),
 }
 
+/// What a domain asks of its values, with what the domains it is made over ask.
+pub struct DomainRules {
+    /// The domain, or the array over it.
+    pub declared: Oid,
+    /// It is the array: every element has to fulfil the rules.
+    pub each: bool,
+    /// Base type of the values, of the array's if it is one.
+    pub ty: SqlType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// Name and condition of each CHECK, over a row of the value alone, in the order in which they are asked.
+    pub checks: Vec<(String, Expr)>,
+    /// The domain as messages name it.
+    pub shown: String,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+}
+
 /// A subquery inside an expression.
 #[derive(Clone)]
 pub struct Subquery {
@@ -187,6 +209,7 @@ impl Expr {
             | Expr::NullIf { ty, .. }
             | Expr::Array(_, ty)
             | Expr::Subscript { ty, .. } => *ty,
+            Expr::Domain(_, rules) => rules.ty,
             Expr::And(_)
             | Expr::Or(_)
             | Expr::Not(_)

@@ -5,6 +5,7 @@ use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
+use crate::plan::walk;
 use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 
@@ -48,8 +49,23 @@ impl Binder<'_> {
             let any = function.args.get(i).copied().or(function.variadic) == Some(oid::ANY);
             coerced.push(self.argument(arg, target, any, at)?);
         }
+        // Fields are filled by their types, which know nothing of domains.
+        if resolved.function.name.contains("_populate_record")
+            && let Some(row) = coerced.first()
+            && walk::any(row, &|e| self.domain_of(e).is_some())
+        {
+            let what = format!("{name} of a row with columns of domains");
+            return Err(SqlError::unsupported(what).at(at));
+        }
         if resolved.function.is_set() {
             return self.set_call(resolved.function, coerced, resolved.result, at);
+        }
+        // What a value is declared as, no value tells.
+        if resolved.function.name == "pg_typeof"
+            && let [arg] = coerced.as_slice()
+            && let Some(domain) = self.domain_of(arg)
+        {
+            return Ok(Expr::Const(Datum::Oid(domain), resolved.result));
         }
         // A NULL tells nothing about its column, the column's declaration does.
         if resolved.function.name == "pg_typeof"

@@ -368,6 +368,7 @@ impl Binder<'_> {
         for (i, &id) in ids.iter().enumerate() {
             let info = self.info(id);
             columns.push(OutputColumn {
+                domain: None,
                 name: info.name.to_string(),
                 ty: info.ty,
                 origin: info.origin,

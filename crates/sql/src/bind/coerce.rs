@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, Cast, CastContext, Function, Volatility};
-use crate::value::{Datum, SqlType, info, oid, text_io};
+use crate::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -17,6 +17,9 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
         let from = expr.ty();
+        if user::domain_in(target.oid).is_some() {
+            return self.coerce_to_domain(expr, target.oid, context, at);
+        }
         if from.oid == target.oid {
             return Ok(Some(self.with_typmod(expr, target, context)?));
         }
@@ -61,18 +64,7 @@ impl Binder<'_> {
                     match known {
                         None => self.params[index] = Some(SqlType::of(target.oid)),
                         Some(ty) if ty.oid == target.oid => {}
-                        Some(ty) => {
-                            return Err(SqlError::new(
-                                SqlState::AMBIGUOUS_PARAMETER,
-                                format!("inconsistent types deduced for parameter ${}", index + 1),
-                            )
-                            .detail(format!(
-                                "{} versus {}",
-                                info::format_type(ty),
-                                info::format_type(SqlType::of(target.oid))
-                            ))
-                            .at(at));
-                        }
+                        Some(ty) => return Err(two_types(index, ty, target.oid).at(at)),
                     }
                     let param = Expr::Param(index, SqlType::of(target.oid));
                     self.with_typmod(param, target, context).map(Some)
@@ -128,7 +120,12 @@ impl Binder<'_> {
         }
     }
 
-    fn with_typmod(&mut self, expr: Expr, target: SqlType, context: CastContext) -> Result<Expr> {
+    pub(super) fn with_typmod(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        context: CastContext,
+    ) -> Result<Expr> {
         let ty = expr.ty();
         if target.typmod < 0 || ty.typmod == target.typmod {
             return Ok(expr);
@@ -281,6 +278,19 @@ impl Binder<'_> {
         }
         Ok(Expr::Call { function, args, ty })
     }
+}
+
+/// 42P08: a parameter is wanted as two types.
+pub(super) fn two_types(index: usize, known: SqlType, wanted: u32) -> SqlError {
+    SqlError::new(
+        SqlState::AMBIGUOUS_PARAMETER,
+        format!("inconsistent types deduced for parameter ${}", index + 1),
+    )
+    .detail(format!(
+        "{} versus {}",
+        info::format_type(known),
+        info::format_type(SqlType::of(wanted))
+    ))
 }
 
 /// Types whose literals mean what the session says.

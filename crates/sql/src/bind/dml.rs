@@ -113,14 +113,15 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let from = expr.ty();
-        match self.try_coerce(expr, column.ty, CastContext::Assignment, at)? {
+        let declared = column.declared();
+        match self.try_coerce(expr, declared, CastContext::Assignment, at)? {
             Some(expr) => Ok(expr),
             None => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "column \"{}\" is of type {} but expression is of type {}",
                     column.name,
-                    info::format_type(SqlType::of(column.ty.oid)),
+                    info::format_type(SqlType::of(declared.oid)),
                     info::format_type(SqlType::of(from.oid))
                 ),
             )
@@ -353,6 +354,7 @@ impl Binder<'_> {
                 columns.push(OutputColumn {
                     name: column.name.clone(),
                     ty: column.ty,
+                    domain: None,
                     origin: (0, 0),
                 });
             }
@@ -392,7 +394,14 @@ impl Binder<'_> {
                     .and_then(|item| self.at(item.span())),
                 _ => None,
             };
-            values[position] = Some(self.assign(Expr::Column(i, column.ty), target, at)?);
+            let value = Expr::Column(i, column.ty);
+            let same =
+                target.domain.is_some() && column.domain_in(self.cx.catalog) == target.domain;
+            values[position] = Some(match same && column.ty == target.ty {
+                // It is one of the domain's already.
+                true => value,
+                false => self.assign(value, target, at)?,
+            });
         }
         Ok(source)
     }

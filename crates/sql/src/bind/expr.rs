@@ -284,6 +284,7 @@ impl Binder<'_> {
         if let Ast::Array(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)
         {
+            // Of a domain's base type: the domain is asked when the array is whole.
             let array = self.array(array, Some(SqlType::of(element)))?;
             return self.coerce(array, ty, CastContext::Explicit, at);
         }

@@ -623,6 +623,7 @@ impl Binder<'_> {
             columns
                 .iter()
                 .map(|(n, ty, origin)| OutputColumn {
+                    domain: None,
                     name: n.to_string(),
                     ty: *ty,
                     origin: *origin,
@@ -714,7 +715,15 @@ impl Binder<'_> {
             let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
             for column in &alias.columns {
                 let ty = match &column.data_type {
-                    Some(data_type) => super::types::sql_type(data_type)?,
+                    Some(data_type) => match super::types::sql_type(data_type)? {
+                        ty if crate::value::user::domain_in(ty.oid).is_some() => {
+                            return Err(SqlError::unsupported(
+                                "a domain in a column definition list",
+                            )
+                            .at(at));
+                        }
+                        ty => ty,
+                    },
                     None => {
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
                     }

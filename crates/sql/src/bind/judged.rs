@@ -6,6 +6,7 @@
 use super::Binder;
 use crate::catalog::{Catalog, ConstraintKind, Relation};
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::ri::{ForeignRule, RuleSet, TableRules, UniqueRule};
 use std::sync::Arc;
 
@@ -201,10 +202,18 @@ impl Binder<'_> {
             checks: Vec::new(),
             generated: Vec::new(),
             defaults: Vec::new(),
+            domains: Vec::new(),
         };
         if actions {
             rules.checks = super::standalone::checks(self, table)?;
             rules.generated = super::standalone::generated(self, table)?;
+            for (position, column) in table.columns.iter().enumerate() {
+                if let Some(domain) = column.domain {
+                    let value = Expr::Column(position, column.ty);
+                    let value = self.as_domain(value, domain)?;
+                    rules.domains.push((position, value));
+                }
+            }
             let mut positions: Vec<usize> = rules
                 .child
                 .iter()

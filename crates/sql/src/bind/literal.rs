@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::value::{Datum, Numeric, SqlType, oid};
+use crate::value::{Datum, Numeric, SqlType, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Value};
 
@@ -52,7 +52,10 @@ impl Binder<'_> {
             self.params.resize(number, None);
         }
         let ty = self.params[number - 1].unwrap_or(SqlType::of(oid::UNKNOWN));
-        Ok(Expr::Param(number - 1, ty))
+        match user::domain_in(ty.oid) {
+            Some(_) => self.domain_param(number - 1, ty.oid),
+            None => Ok(Expr::Param(number - 1, ty)),
+        }
     }
 
     /// `INTERVAL '...' [fields]`.

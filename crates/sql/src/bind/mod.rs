@@ -16,6 +16,7 @@ mod change;
 mod coerce;
 mod deparse;
 mod dml;
+mod domain;
 mod expr;
 mod from;
 mod function;
@@ -44,6 +45,7 @@ mod with;
 
 pub(crate) use coerce::and;
 pub use deparse::expr_to_sql;
+pub use domain::{VALUE, domain_value, value_relation};
 pub use names::fold_ident;
 pub(crate) use names::index_column_name;
 pub use standalone::{
@@ -281,6 +283,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) rels: Vec<Rel>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) params: Vec<Option<SqlType>>,
+    /// Rules of the domains met.
+    domains: HashMap<crate::value::Oid, Arc<crate::expr::DomainRules>>,
     pub(crate) slots: usize,
     pub(crate) volatile: bool,
     pub(crate) read_only: bool,
@@ -335,6 +339,7 @@ impl<'a> Binder<'a> {
             rels: Vec::new(),
             frames: Vec::new(),
             params: declared,
+            domains: HashMap::new(),
             slots: 0,
             volatile: false,
             read_only: true,

@@ -26,6 +26,11 @@ impl Binder<'_> {
     pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<Result<SqlType>> {
         let relation = self.relation(name).ok()?;
         let live = relation.columns.iter().filter(|c| !c.dropped);
+        if live.clone().any(|c| c.domain.is_some()) {
+            return Some(Err(SqlError::unsupported(
+                "the type of a table's rows with columns of domains",
+            )));
+        }
         let shape: Vec<(Arc<str>, SqlType)> =
             live.map(|c| (c.name.as_str().into(), c.ty)).collect();
         Some(record::record_type(&shape))

@@ -268,11 +268,20 @@ impl Binder<'_> {
             Expr::Column(id, _) => self.info(*id).origin,
             _ => (0, 0),
         };
+        let domain = match &expr {
+            Expr::Domain(_, rules) => Some(rules.declared),
+            _ => None,
+        };
         let id = self.column("".into(), ty, origin, usize::MAX);
         out.push(Output {
             id,
             expr,
-            column: OutputColumn { name, ty, origin },
+            column: OutputColumn {
+                name,
+                ty,
+                domain,
+                origin,
+            },
         });
     }
 

@@ -272,6 +272,7 @@ impl Binder<'_> {
                     row.push(expr);
                 }
                 columns.push(OutputColumn {
+                    domain: None,
                     name: format!("column{}", i + 1),
                     ty,
                     origin: (0, 0),

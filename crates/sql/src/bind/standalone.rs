@@ -10,7 +10,7 @@ use crate::func::{self, CastContext};
 use crate::parse;
 use crate::plan::{Check, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
 use crate::ri::RuleSet;
-use crate::value::{Datum, SqlType, info, oid};
+use crate::value::{Datum, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -134,8 +134,17 @@ pub(crate) fn column_default(
         let next = binder.own_number(sequence);
         return binder.assign(next, column, None);
     }
-    let Some(text) = &column.default else {
-        return Ok(Expr::Const(Datum::Null, column.ty));
+    // A domain's default comes after the column's own.
+    let domain = column.domain.and_then(user::get);
+    let of_domain = domain.as_deref().and_then(|ty| ty.domain());
+    let text = match (&column.default, of_domain) {
+        (Some(text), _) => Some(text),
+        (None, Some(domain)) => domain.default.as_ref(),
+        (None, None) => None,
+    };
+    let Some(text) = text else {
+        let null = Expr::Const(Datum::Null, column.ty);
+        return binder.assign(null, column, None);
     };
     let expr = parse::parse_expr(text)?;
     let bound = bind_over(binder, &expr, relation, "DEFAULT").map_err(without_position)?;
@@ -232,7 +241,7 @@ pub fn plan_copy_from(
         values.push(match columns.iter().position(|&c| c == position) {
             Some(source) => {
                 let given = Expr::Column(source, SqlType::of(column.ty.oid));
-                binder.coerce(given, column.ty, CastContext::Assignment, None)?
+                binder.coerce(given, column.declared(), CastContext::Assignment, None)?
             }
             None => column_default(&mut binder, relation, position)?,
         });
@@ -243,6 +252,7 @@ pub fn plan_copy_from(
         .map(|c| OutputColumn {
             name: c.name.clone(),
             ty: SqlType::of(c.ty.oid),
+            domain: None,
             origin: (0, 0),
         })
         .collect();

@@ -7,7 +7,7 @@ use crate::bind;
 use crate::catalog::Relation;
 use crate::catalog::text::fold;
 use crate::func::{self, Context};
-use crate::value::{OutputStyle, SqlType, format_type, info, oid, text_io};
+use crate::value::{OutputStyle, SqlType, format_type, info, oid, text_io, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -27,7 +27,8 @@ impl Names for &Relation {
     fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
         let name = fold(name.last()?);
         let found = self.columns.iter().find(|c| !c.dropped && c.name == name);
-        found.map(|c| c.ty)
+        // A domain's column is brought to the base type, which the text shows.
+        found.map(|c| c.declared())
     }
 
     fn type_of(&self, _: &Expr) -> Option<SqlType> {
@@ -123,6 +124,11 @@ impl Typer<'_> {
         }
         if from.oid != oid::UNKNOWN {
             return cast(expr, target);
+        }
+        // A domain's constant is one of its base type.
+        let base = SqlType::of(user::base_type(target).oid);
+        if base != target {
+            return cast(self.to((expr, Some(from)), base), target);
         }
         // A literal becomes a constant of the type, in the type's own spelling.
         let Some(text) = string(&expr) else {

@@ -10,7 +10,8 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
 
-/// The type that a type name of the grammar means, with its modifier.
+/// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type ever is:
+/// see [`user::base_type`].
 pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
     if let T::Array(definition) = data_type {
         let inner = match definition {
@@ -21,6 +22,13 @@ pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
             ArrayElemTypeDef::None => return Err(undefined(data_type)),
         };
         let element = sql_type(inner)?;
+        if user::class(element.oid) == Some(user::Class::Domain)
+            && info::element_of(element.oid).is_some()
+        {
+            return Err(SqlError::unsupported(
+                "an array over a domain over an array",
+            ));
+        }
         if info::element_of(element.oid).is_some() {
             // int[][] is the same type as int[].
             return Ok(element);

@@ -94,10 +94,9 @@ impl Names for Scopes<'_, '_, '_> {
         let binder = &mut *definer.binder;
         let frame = binder.frames.last_mut()?;
         let (aggregates, sets) = (frame.aggregates.len(), frame.sets.len());
-        let ty = binder
-            .in_clause(Clause::Select, |b| b.expr(&expr))
-            .ok()
-            .map(|e| e.ty());
+        let bound = binder.in_clause(Clause::Select, |b| b.expr(&expr)).ok();
+        // A domain's value is shown as it is brought to the base type.
+        let ty = bound.map(|e| binder.domain_of(&e).map_or(e.ty(), SqlType::of));
         let frame = binder.frames.last_mut()?;
         frame.aggregates.truncate(aggregates);
         frame.sets.truncate(sets);

@@ -512,6 +512,17 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
             };
         }
     }
+    for ty in catalog.types.all() {
+        let checks = ty.domain().map_or(&[][..], |d| &d.checks);
+        if let Some(check) = checks.iter().find(|c| c.oid == wanted) {
+            let tail = if check.validated { "" } else { " NOT VALID" };
+            let condition = match pretty {
+                true => super::ddl::with_value(&super::print::pretty(&check.text)),
+                false => user::shown(&check.text),
+            };
+            return text(format!("CHECK ({condition}){tail}"));
+        }
+    }
     Datum::Null
 }
 

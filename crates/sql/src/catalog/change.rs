@@ -110,8 +110,15 @@ impl Change {
                 catalog.rights.objects.remove(&(PG_CLASS, *oid));
                 catalog.remove_relation(*oid);
             }
-            Change::PutType(ty) => Arc::make_mut(&mut catalog.types).put(Arc::clone(ty)),
+            Change::PutType(ty) => {
+                forget_checks(catalog, ty.oid, |check| {
+                    let kept = ty.domain().map_or(&[][..], |domain| &domain.checks);
+                    !kept.iter().any(|kept| kept.oid == check)
+                });
+                Arc::make_mut(&mut catalog.types).put(Arc::clone(ty));
+            }
             Change::DropType(oid) => {
+                forget_checks(catalog, *oid, |_| true);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
                 forget_comments(catalog, *oid);
             }
@@ -163,6 +170,17 @@ impl Change {
 fn forget_comments(catalog: &mut Catalog, object: Oid) {
     if !catalog.notes.comments.is_empty() {
         catalog.notes.comments.retain(|(_, o, _), _| *o != object);
+    }
+}
+
+/// Forgets the comments on those CHECKs of a domain that go.
+fn forget_checks(catalog: &mut Catalog, domain: Oid, goes: impl Fn(Oid) -> bool) {
+    let old = catalog.types.get(domain).cloned();
+    let checks = old.as_deref().and_then(|ty| ty.domain());
+    for check in checks.map_or(&[][..], |domain| &domain.checks) {
+        if goes(check.oid) {
+            forget_comments(catalog, check.oid);
+        }
     }
 }
 

@@ -192,8 +192,10 @@ pub enum RelationKind {
 pub struct Column {
     /// Name; "........pg.dropped.N........" when dropped.
     pub name: String,
-    /// Type.
+    /// Type of its values.
     pub ty: SqlType,
+    /// The domain, or array over one, that it is declared as; `ty` is its base type.
+    pub domain: Option<Oid>,
     /// NOT NULL.
     pub not_null: bool,
     /// DEFAULT, or what the column is generated from, as SQL text.
@@ -323,6 +325,12 @@ impl Catalog {
         }
     }
 
+    /// The domain, or array over one, that a column is declared as: by table and attribute number.
+    pub fn column_domain(&self, (table, number): (Oid, i16)) -> Option<Oid> {
+        let position = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.relations.get(&table)?.columns.get(position)?.domain
+    }
+
     /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has it open.
     pub fn table(&self, storage: TableId, engine: &Engine) -> Option<Arc<Table>> {
         match &self.past {
@@ -420,6 +428,11 @@ impl Catalog {
 }
 
 impl Column {
+    /// The type it is declared as.
+    pub fn declared(&self) -> SqlType {
+        self.domain.map_or(self.ty, SqlType::of)
+    }
+
     /// Positions of the columns of its table that a generated column is computed from; of any other, none.
     pub fn generated_from(&self, table: &Relation) -> Vec<usize> {
         match &self.default {
@@ -458,6 +471,7 @@ impl Relation {
         let column = |(name, ty): &(&str, Oid)| Column {
             name: (*name).to_owned(),
             ty: SqlType::of(*ty),
+            domain: None,
             not_null: false,
             default: None,
             identity: None,

@@ -247,7 +247,11 @@ impl Rows {
 fn constraints_of(catalog: &Catalog) -> HashSet<Oid> {
     let relations = catalog.relations.values();
     let constraints = relations.flat_map(|relation| &relation.constraints);
-    constraints.map(|constraint| constraint.oid).collect()
+    let own = constraints.map(|constraint| constraint.oid);
+    let types = catalog.types.all().into_iter();
+    let domains = types.filter_map(|ty| ty.domain());
+    let checks = domains.flat_map(|domain| &domain.checks);
+    own.chain(checks.map(|check| check.oid)).collect()
 }
 
 fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {

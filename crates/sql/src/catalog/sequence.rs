@@ -370,6 +370,7 @@ pub(crate) fn columns() -> Vec<Column> {
         generated: false,
         sequence: None,
         dropped: false,
+        domain: None,
         missing: Datum::Null,
     };
     COLUMNS.iter().map(column).collect()

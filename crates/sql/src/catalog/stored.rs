@@ -20,6 +20,8 @@ use logstead_types::{IndexId, SqlState, TableId};
 const FORMAT: u8 = 2;
 /// Version of definitions with something that builds that know only [`FORMAT`] would misunderstand: they refuse them. Generated columns.
 const FORMAT_GENERATED: u8 = 3;
+/// Version of definitions whose columns say of which domain they are. 4 is that of types, which are no relations.
+const FORMAT_DOMAINS: u8 = 5;
 
 /// Stands for a position where a key column is an expression; a table never has as many columns.
 const EXPRESSION: u16 = u16::MAX;
@@ -317,7 +319,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn write_column(w: &mut Writer, c: &Column) {
+fn write_column(w: &mut Writer, c: &Column, format: u8) {
     w.bytes(c.name.as_bytes());
     w.u32(c.ty.oid);
     w.u32(c.ty.typmod.cast_unsigned());
@@ -334,9 +336,12 @@ fn write_column(w: &mut Writer, c: &Column) {
         }
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
+    if format == FORMAT_DOMAINS {
+        w.opt(c.domain, Writer::u32);
+    }
 }
 
-fn read_column(r: &mut Reader<'_>) -> Result<Column> {
+fn read_column(r: &mut Reader<'_>, format: u8) -> Result<Column> {
     let name = r.str()?;
     let ty = SqlType {
         oid: r.u32()?,
@@ -349,10 +354,15 @@ fn read_column(r: &mut Reader<'_>) -> Result<Column> {
     let missing = r
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
+    let domain = match format {
+        FORMAT_DOMAINS => r.opt(Reader::u32)?,
+        _ => None,
+    };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     Ok(Column {
         name,
         ty,
+        domain,
         not_null,
         default,
         identity,
@@ -523,10 +533,16 @@ fn read_view(r: &mut Reader<'_>) -> Result<View> {
 /// Definition of a table, sequence or view, without its indexes.
 pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
     let mut w = Writer::default();
-    w.u8(match relation.columns.iter().any(|c| c.generated) {
-        true => FORMAT_GENERATED,
-        false => FORMAT,
-    });
+    let any = |is: fn(&Column) -> bool| relation.columns.iter().any(is);
+    let format = if any(|c| c.domain.is_some()) {
+        FORMAT_DOMAINS
+    } else if any(|c| c.generated) {
+        FORMAT_GENERATED
+    } else {
+        FORMAT
+    };
+    let write_column = |w: &mut Writer, c: &Column| write_column(w, c, format);
+    w.u8(format);
     match &relation.kind {
         RelationKind::Sequence(s) => {
             w.u8(b'S');
@@ -603,12 +619,13 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
 pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if !(FORMAT..=FORMAT_GENERATED).contains(&format) {
+    if ![FORMAT, FORMAT_GENERATED, FORMAT_DOMAINS].contains(&format) {
         return Err(corrupt(&format!(
-            "definition of \"{}\" has format {format}, this build reads {FORMAT} to {FORMAT_GENERATED}",
+            "definition of \"{}\" has format {format}, this build reads {FORMAT}, {FORMAT_GENERATED} and {FORMAT_DOMAINS}",
             row.key.name
         )));
     }
+    let read_column = |r: &mut Reader<'_>| read_column(r, format);
     let relation = |kind, storage, columns, constraints, schema_version| {
         Box::new(Relation {
             oid: row.oid,

@@ -3,8 +3,8 @@
 
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use crate::error::Result;
-use crate::value::Oid;
-use crate::value::user::{self, Class, Label, UserKind, UserType};
+use crate::value::user::{self, Class, Domain, DomainCheck, Label, UserKind, UserType};
+use crate::value::{Oid, SqlType};
 use std::sync::Arc;
 
 /// Set in the namespace of a type's row. OIDs never come near it.
@@ -30,6 +30,23 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
                 w.i64(label.place.cast_signed());
                 w.u32(label.sort.to_bits());
                 w.bytes(label.name.as_bytes());
+            });
+        }
+        UserKind::Domain(domain) => {
+            w.u8(b'd');
+            w.bytes(ty.array_name.as_bytes());
+            for of in [domain.over, domain.base] {
+                w.u32(of.oid);
+                w.u32(of.typmod.cast_unsigned());
+            }
+            w.u32(domain.collation);
+            w.u8(u8::from(domain.not_null));
+            w.opt(domain.default.as_ref(), |w, text| w.bytes(text.as_bytes()));
+            w.list(&domain.checks, |w, check| {
+                w.u32(check.oid);
+                w.bytes(check.name.as_bytes());
+                w.bytes(check.text.as_bytes());
+                w.u8(u8::from(check.validated));
             });
         }
     }
@@ -70,6 +87,36 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
                 return Err(corrupt("labels of an enum are out of order"));
             }
             (Class::Enum, UserKind::Enum(labels), array_name)
+        }
+        b'd' => {
+            let array_name = r.str()?;
+            let of = |r: &mut Reader<'_>| {
+                Ok(SqlType {
+                    oid: r.u32()?,
+                    typmod: r.u32()?.cast_signed(),
+                })
+            };
+            let (over, base) = (of(&mut r)?, of(&mut r)?);
+            if user::domain_in(base.oid).is_some() {
+                return Err(corrupt("the base type of a domain is a domain"));
+            }
+            let domain = Domain {
+                over,
+                base,
+                collation: r.u32()?,
+                not_null: r.bool()?,
+                default: r.opt(Reader::str)?,
+                checks: r.list(|r| {
+                    Ok(DomainCheck {
+                        oid: r.u32()?,
+                        name: r.str()?,
+                        text: r.str()?,
+                        validated: r.bool()?,
+                    })
+                })?,
+            };
+            let kind = UserKind::Domain(Box::new(domain));
+            (Class::Domain, kind, array_name)
         }
         _ => return Err(corrupt("unknown kind of type")),
     };
@@ -129,9 +176,45 @@ mod tests {
             assert!(decode(&cut).is_err(), "{end} bytes");
         }
         let mut turned = mood();
-        let UserKind::Enum(labels) = &mut turned.kind;
+        let UserKind::Enum(labels) = &mut turned.kind else {
+            panic!("no enum");
+        };
         labels.reverse();
         assert!(decode(&encode(5, &turned)).is_err());
+    }
+
+    #[test]
+    fn a_domain_is_read_as_it_was_stored() {
+        let ty = UserType {
+            oid: 16_402,
+            kind: UserKind::Domain(Box::new(Domain {
+                over: SqlType::of(16_394),
+                base: SqlType {
+                    oid: crate::value::oid::VARCHAR,
+                    typmod: 14,
+                },
+                collation: 950,
+                not_null: true,
+                default: Some("'x'::character varying".to_owned()),
+                checks: vec![DomainCheck {
+                    oid: 16_403,
+                    name: "c".to_owned(),
+                    text: "(VALUE > 'a'::text)".to_owned(),
+                    validated: false,
+                }],
+            })),
+            ..mood()
+        };
+        let row = encode(5, &ty);
+        assert_eq!(decode(&row).unwrap(), ty);
+        for end in 0..row.definition.len() {
+            let mut cut = row.clone();
+            cut.definition.truncate(end);
+            assert!(decode(&cut).is_err(), "{end} bytes");
+        }
+        // Nor is it an enum.
+        let wrong = ObjectRow { oid: 16_400, ..row };
+        assert!(decode(&wrong).is_err());
     }
 
     #[test]

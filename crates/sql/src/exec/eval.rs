@@ -3,7 +3,7 @@
 use super::context::{Calls, Cx, EvalContext, Shared};
 use super::subquery;
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
 use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
@@ -81,6 +81,11 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
             } else {
                 func::coerce_typmod(datum, *ty, *explicit)
             }
+        }
+        Expr::Domain(arg, rules) => {
+            let datum = eval_in(arg, row, cx)?;
+            fulfils(rules, &datum, cx)?;
+            Ok(datum)
         }
         Expr::Relabel(arg, _) => eval_in(arg, row, cx),
         Expr::And(items) => connective(items, false, row, cx),
@@ -169,6 +174,42 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
         }
         Expr::Subquery(subquery) => subquery::eval(subquery, row, cx),
     }
+}
+
+/// 23502 or 23514 if a value is none of a domain's.
+fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result<()> {
+    match (rules.each, value) {
+        (false, value) => fulfils_one(rules, value, cx),
+        (true, Datum::Array(array)) => {
+            let mut items = array.items.iter();
+            items.try_for_each(|item| fulfils_one(rules, item, cx))
+        }
+        (true, _) => Ok(()),
+    }
+}
+
+fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result<()> {
+    if rules.not_null && value.is_null() {
+        return Err(SqlError::new(
+            SqlState::NOT_NULL_VIOLATION,
+            format!("domain {} does not allow null values", rules.shown),
+        )
+        .data_type(&rules.schema, &rules.name));
+    }
+    for (name, condition) in &rules.checks {
+        if eval_bool(condition, std::slice::from_ref(value), cx)? == Some(false) {
+            return Err(SqlError::new(
+                SqlState::CHECK_VIOLATION,
+                format!(
+                    "value for domain {} violates check constraint \"{name}\"",
+                    rules.shown
+                ),
+            )
+            .data_type(&rules.schema, &rules.name)
+            .constraint(name));
+        }
+    }
+    Ok(())
 }
 
 /// Calls a function on evaluated arguments, strictness included.

@@ -11,6 +11,7 @@ use super::write::{
 };
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::ri::{Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
@@ -663,13 +664,24 @@ impl<'c, 'a> Judge<'c, 'a> {
             .iter()
             .any(|(p, v)| v.is_null() && relation.columns.get(*p).is_some_and(|c| c.not_null));
         let mut full = Vec::new();
-        let whole = guarded || !rules.checks.is_empty() || !rules.generated.is_empty();
+        let of_domain = |(p, _): &&(usize, Expr)| values.iter().any(|(at, _)| at == p);
+        let asked: Vec<&Expr> = rules
+            .domains
+            .iter()
+            .filter(of_domain)
+            .map(|d| &d.1)
+            .collect();
+        let whole =
+            guarded || !asked.is_empty() || !rules.checks.is_empty() || !rules.generated.is_empty();
         if whole {
             super::stored::decode_all(relation, row.bytes, &mut full)?;
             for (position, value) in &values {
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();
                 }
+            }
+            for asked in asked {
+                eval(asked, &full, &bare)?;
             }
             for (position, expr) in &rules.generated {
                 let value = eval(expr, &full, &bare)?;

@@ -401,8 +401,14 @@ fn candidate(f: &'static Function, count: usize) -> Option<Candidate<&'static Fu
     Some(Candidate { what: f, types })
 }
 
+/// No function is of domains: their base types count.
+fn without_domains(types: &[SqlType]) -> Vec<SqlType> {
+    types.iter().map(|ty| user::base_type(*ty)).collect()
+}
+
 /// Chooses the function for a call. `schema` may be `pg_catalog` or none: all functions here live there.
 pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
+    let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &Failure| no_function(&full, args, f);
     let searched = schema.unwrap_or("pg_catalog");
@@ -452,7 +458,8 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
 
 /// Chooses an operator. `left` is `None` for prefix operators.
 pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Result<Resolved> {
-    let actual: Vec<SqlType> = left.into_iter().chain([right]).collect();
+    let actual = left.into_iter().chain([right]);
+    let actual: Vec<SqlType> = actual.map(user::base_type).collect();
     let input: Vec<Oid> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
     let candidates: Vec<Candidate<&'static Operator>> = registry::operators_named(op)
@@ -566,6 +573,7 @@ pub fn common_type(types: &[SqlType]) -> Result<SqlType> {
 
 /// [`common_type`] with the construct's name for the message: "UNION types integer and text cannot be matched".
 pub fn common_type_for(construct: &str, types: &[SqlType]) -> Result<SqlType> {
+    let types = &without_domains(types)[..];
     let mut best: Option<SqlType> = None;
     for t in types.iter().filter(|t| t.oid != oid::UNKNOWN) {
         let Some(b) = best else {

@@ -10,6 +10,7 @@ mod comment;
 pub(crate) mod constraints;
 mod create_as;
 mod cursor;
+mod domains;
 mod extensions;
 mod generated;
 mod grants;
@@ -29,6 +30,7 @@ mod views;
 mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
+pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
 pub(crate) use generated::drops_expression;
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};

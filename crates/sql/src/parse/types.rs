@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP of types, which the grammar library lacks in the main.
 
+use super::domains::{AlterDomain, CreateDomain};
 use super::kind::StatementKind;
 use super::roles::Words;
 use crate::error::Result;
@@ -34,6 +35,11 @@ pub enum TypeCommand {
         name: ast::ObjectName,
         schema: String,
     },
+    CreateDomain(CreateDomain),
+    AlterDomain {
+        name: ast::ObjectName,
+        alter: AlterDomain,
+    },
     Drop {
         domain: bool,
         if_exists: bool,
@@ -49,6 +55,8 @@ impl TypeCommand {
             TypeCommand::CreateEnum { .. } => "CREATE TYPE",
             TypeCommand::Drop { domain: false, .. } => "DROP TYPE",
             TypeCommand::Drop { domain: true, .. } => "DROP DOMAIN",
+            TypeCommand::CreateDomain(_) => "CREATE DOMAIN",
+            TypeCommand::AlterDomain { .. } => "ALTER DOMAIN",
             _ => "ALTER TYPE",
         }
     }
@@ -167,10 +175,10 @@ pub(super) fn types(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<State
         words.alter_type()?
     } else if words.take_all(&["drop", "type"]) {
         words.drop_types(false)?
-    } else if words.take_all(&["alter", "domain"]) {
-        return Ok(Some(StatementKind::Unsupported("ALTER DOMAIN")));
     } else if words.take_all(&["drop", "domain"]) {
         words.drop_types(true)?
+    } else if let Some(kind) = words.domains()? {
+        kind
     } else {
         return Ok(None);
     };

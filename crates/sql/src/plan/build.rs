@@ -121,6 +121,7 @@ pub(crate) fn set_operation(
         .iter()
         .zip(types)
         .map(|(c, ty)| OutputColumn {
+            domain: None,
             name: c.name.clone(),
             ty: *ty,
             origin: (0, 0),

@@ -60,6 +60,7 @@ pub(crate) fn expr_text(expr: &Expr, row: &Names, outer: &[Names]) -> String {
         },
         Expr::CastViaText(arg, ty) | Expr::Relabel(arg, ty) => cast(&sub(arg), *ty),
         Expr::CoerceTypmod { arg, ty, .. } => cast(&sub(arg), *ty),
+        Expr::Domain(arg, rules) => cast(&sub(arg), SqlType::of(rules.declared)),
         Expr::And(all) => format!(
             "({})",
             all.iter().map(sub).collect::<Vec<_>>().join(" AND ")

@@ -26,11 +26,11 @@ pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,
 };
 
-use crate::catalog::{IndexDef, Relation, VirtualTable};
+use crate::catalog::{Catalog, IndexDef, Relation, VirtualTable};
 use crate::expr::Expr;
 use crate::func::{Aggregate, Function};
 use crate::ri::RuleSet;
-use crate::value::SqlType;
+use crate::value::{Oid, SqlType};
 use logstead_engine::RowLock;
 use std::sync::Arc;
 
@@ -54,8 +54,20 @@ pub struct OutputColumn {
     pub name: String,
     /// Type.
     pub ty: SqlType,
+    /// The domain (or array over one) that it was cast to; of a table's column, the table knows.
+    pub domain: Option<Oid>,
     /// Table OID and attribute number it comes from, (0, 0) if computed.
     pub origin: (u32, i16),
+}
+
+impl OutputColumn {
+    /// The domain, or array over one, that its values are known to be of.
+    pub fn domain_in(&self, catalog: &Catalog) -> Option<Oid> {
+        if self.domain.is_some() {
+            return self.domain;
+        }
+        catalog.column_domain(self.origin)
+    }
 }
 
 /// Operators.

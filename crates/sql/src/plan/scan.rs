@@ -127,6 +127,7 @@ impl Binder<'_> {
     fn output_column(&self, id: ColId) -> OutputColumn {
         let info = self.info(id);
         OutputColumn {
+            domain: None,
             name: info.name.to_string(),
             ty: info.ty,
             origin: info.origin,
@@ -151,6 +152,7 @@ impl Binder<'_> {
             columns.push(position);
             ids.push(id);
             outputs.push(OutputColumn {
+                domain: None,
                 name: column.name.clone(),
                 ty: column.ty,
                 origin: self.info(id).origin,
@@ -175,6 +177,7 @@ impl Binder<'_> {
             layout = Layout::new(ids);
             for _ in 0..2 {
                 outputs.push(OutputColumn {
+                    domain: None,
                     name: String::new(),
                     ty: SqlType::of(oid::INT8),
                     origin: (0, 0),

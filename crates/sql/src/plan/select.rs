@@ -214,6 +214,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         ids.push(usize::MAX);
         exprs.push(layout.resolve(expr));
         all_columns.push(OutputColumn {
+            domain: None,
             name: String::new(),
             ty,
             origin: (0, 0),
@@ -481,6 +482,7 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
 fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
     let info = binder.info(id);
     OutputColumn {
+        domain: None,
         name: info.name.to_string(),
         ty: info.ty,
         origin: info.origin,
@@ -510,6 +512,7 @@ fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Pl
             let ty = call.ty();
             exprs.push(planned.layout.resolve(call));
             columns.push(OutputColumn {
+                domain: None,
                 name: String::new(),
                 ty,
                 origin: (0, 0),

@@ -13,6 +13,7 @@ pub(crate) fn children<'e>(expr: &'e Expr, f: &mut dyn FnMut(&'e Expr)) {
         Expr::Call { args, .. } => args.iter().for_each(f),
         Expr::CastViaText(arg, _)
         | Expr::CoerceTypmod { arg, .. }
+        | Expr::Domain(arg, _)
         | Expr::Relabel(arg, _)
         | Expr::Not(arg)
         | Expr::IsNull(arg, _)
@@ -70,6 +71,7 @@ pub(crate) fn children_mut(expr: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         Expr::Call { args, .. } => args.iter_mut().for_each(f),
         Expr::CastViaText(arg, _)
         | Expr::CoerceTypmod { arg, .. }
+        | Expr::Domain(arg, _)
         | Expr::Relabel(arg, _)
         | Expr::Not(arg)
         | Expr::IsNull(arg, _)
@@ -459,6 +461,7 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
                 ty: u, explicit: y, ..
             },
         ) => t == u && x == y,
+        (Expr::Domain(_, d), Expr::Domain(_, e)) => d.declared == e.declared,
         (Expr::And(_), Expr::And(_))
         | (Expr::Or(_), Expr::Or(_))
         | (Expr::Not(_), Expr::Not(_)) => true,

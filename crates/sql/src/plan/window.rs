@@ -328,6 +328,7 @@ fn node(plan: Plan, layout: Layout, window: BoundWindow) -> (Plan, Layout) {
     let mut calls = Vec::with_capacity(window.calls.len());
     for (id, call) in window.calls {
         columns.push(OutputColumn {
+            domain: None,
             name: call.function.name().to_owned(),
             ty: call.ty,
             origin: (0, 0),
@@ -440,6 +441,7 @@ impl Below {
         let mut ids = layout.ids().to_vec();
         for (id, expr) in &self.computed {
             columns.push(OutputColumn {
+                domain: None,
                 name: String::new(),
                 ty: expr.ty(),
                 origin: (0, 0),

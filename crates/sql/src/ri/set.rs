@@ -27,6 +27,8 @@ pub struct TableRules {
     pub(crate) generated: Vec<(usize, Expr)>,
     /// What SET DEFAULT gives: (attribute position, value).
     pub(crate) defaults: Vec<(usize, Expr)>,
+    /// What the domains of columns ask: (attribute position, the column with its rules).
+    pub(crate) domains: Vec<(usize, Expr)>,
 }
 
 /// The rules of the table a statement changes (the first) and of all tables that actions may change in turn.

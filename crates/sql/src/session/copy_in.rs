@@ -30,6 +30,8 @@ struct Reader {
     format: CopyFormat,
     /// Name and type of each field.
     columns: Vec<(String, SqlType)>,
+    /// What the domains of fields ask of their values, over a row of the value alone.
+    domains: Vec<Option<Expr>>,
     force: Vec<(bool, bool)>,
     records: Records,
     /// Input in the binary format.
@@ -45,7 +47,7 @@ impl Reader {
     /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
     fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
         if self.binary.is_some() {
-            return self.next_binary(end);
+            return self.next_binary(end, session);
         }
         loop {
             self.record = match self.records.next(&self.format, end) {
@@ -86,23 +88,32 @@ impl Reader {
                     return Err(bad_format(format!("missing data for column \"{name}\""))
                         .context(self.row_context()));
                 }
-                self.row.push(match self.fields.get(i) {
-                    None => Datum::Null,
-                    Some(field) => read_field(field, *ty, session).map_err(|error| {
-                        let field = shorten(field);
-                        error.context(format!(
-                            "COPY {}, line {}, column {name}: \"{field}\"",
-                            self.table, self.line
-                        ))
-                    })?,
-                });
+                let field = self.fields.get(i);
+                let read = match field {
+                    None => Ok(Datum::Null),
+                    Some(field) => read_field(field, *ty, session),
+                };
+                let read = match (read, self.domains.get(i)) {
+                    (Ok(value), Some(Some(rules))) => of_domain(value, rules, session),
+                    (read, _) => read,
+                };
+                self.row.push(read.map_err(|error| {
+                    let field = match field {
+                        Some(field) => format!("\"{}\"", shorten(field)),
+                        None => "null input".to_owned(),
+                    };
+                    error.context(format!(
+                        "COPY {}, line {}, column {name}: {field}",
+                        self.table, self.line
+                    ))
+                })?);
             }
             return Ok(true);
         }
     }
 
     /// The same in the binary format.
-    fn next_binary(&mut self, end: bool) -> Result<bool> {
+    fn next_binary(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
         let Some(input) = &mut self.binary else {
             return Ok(false);
         };
@@ -121,10 +132,13 @@ impl Reader {
         }
         self.row.clear();
         for (i, (name, ty)) in self.columns.iter().enumerate() {
-            let datum = input.read(i, *ty).map_err(|error| {
+            let read = match (input.read(i, *ty), self.domains.get(i)) {
+                (Ok(value), Some(Some(rules))) => of_domain(value, rules, session),
+                (read, _) => read,
+            };
+            self.row.push(read.map_err(|error| {
                 error.context(format!("COPY {}, line {line}, column {name}", self.table))
-            });
-            self.row.push(datum?);
+            })?);
         }
         Ok(true)
     }
@@ -177,6 +191,14 @@ fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Res
         return Err(invalid(at));
     }
     value::text_io::input(ty, text, Some(session))
+}
+
+fn of_domain(value: Datum, rules: &Expr, session: &super::SessionContext) -> Result<Datum> {
+    let eval = exec::EvalContext {
+        params: &[],
+        session,
+    };
+    exec::eval(rules, std::slice::from_ref(&value), &eval)
 }
 
 fn bad_format(message: impl Into<String>) -> SqlError {
@@ -383,7 +405,8 @@ impl Session {
         };
         let positions = copied_columns(&relation, columns)?;
         let plan = self.copy_plan(&catalog, &relation, &positions)?;
-        let mut reader = reader(&relation, &positions, format)?;
+        let domains = self.copied_domains(&catalog, &relation, &positions)?;
+        let mut reader = reader(&relation, &positions, domains, format)?;
         self.settle_suspended().await?;
         let context = Rc::clone(&self.context);
         context.catalog.replace(Arc::clone(&catalog));
@@ -467,6 +490,27 @@ impl Session {
         Ok(Reply::Tag(format!("COPY {rows}")))
     }
 
+    /// What the domains of copied columns ask of each value.
+    fn copied_domains(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        positions: &[usize],
+    ) -> Result<Vec<Option<Expr>>> {
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            session: &*self.context,
+            rows_of: &|_| 0.0,
+        };
+        let columns = positions.iter().filter_map(|p| relation.columns.get(*p));
+        columns
+            .map(|column| bind::domain_value(0, column, &cx))
+            .collect()
+    }
+
     /// INSERT of rows that come from outside: copied columns from the row, defaults for the others.
     fn copy_plan(
         &self,
@@ -515,7 +559,12 @@ impl Session {
     }
 }
 
-fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Result<Reader> {
+fn reader(
+    relation: &Relation,
+    positions: &[usize],
+    domains: Vec<Option<Expr>>,
+    format: CopyFormat,
+) -> Result<Reader> {
     let columns: Vec<(String, SqlType)> = positions
         .iter()
         .map(|p| (relation.columns[*p].name.clone(), relation.columns[*p].ty))
@@ -542,6 +591,7 @@ fn reader(relation: &Relation, positions: &[usize], format: CopyFormat) -> Resul
         binary: format.binary.then(BinaryRows::default),
         format,
         columns,
+        domains,
         force,
         records: Records::default(),
         record: 0..0,

@@ -162,6 +162,8 @@ impl Session {
     }
 
     fn argument(&mut self, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
+        // A domain's rules are asked where the parameter is used.
+        let ty = value::user::base_type(ty);
         // An untyped literal is read as the parameter's type.
         if let ast::Expr::Value(value) = argument {
             match &value.value {

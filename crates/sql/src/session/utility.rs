@@ -17,6 +17,7 @@ use std::sync::Arc;
 /// A computed text column of a result.
 pub(super) fn text_column(name: &str) -> OutputColumn {
     OutputColumn {
+        domain: None,
         name: name.to_owned(),
         ty: SqlType::of(oid::TEXT),
         origin: (0, 0),

@@ -56,6 +56,7 @@ fn text(b: &[u8]) -> Result<&str> {
 
 /// Reads the binary form of a value. The modifier is applied as in an assignment.
 pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
+    let ty = user::base_type(ty);
     let d = match ty.oid {
         oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(b)?)),
         oid::INT8 => Datum::Int8(i64::from_be_bytes(fixed(b)?)),

@@ -200,9 +200,17 @@ pub fn by_oid(oid: Oid) -> Option<&'static TypeInfo> {
     match user::class(oid) {
         None => index().get(&oid).copied(),
         Some(Class::Enum) => Some(&ENUM),
+        // A domain has no values of its own: it is what its base type is.
+        Some(Class::Domain) => of_base(oid),
+        Some(Class::Array) if user::domain_in(oid).is_some() => of_base(oid),
         Some(Class::Array) => Some(&USER_ARRAY),
         Some(Class::Other) => None,
     }
+}
+
+fn of_base(oid: Oid) -> Option<&'static TypeInfo> {
+    let base = user::base_type(SqlType::of(oid)).oid;
+    (base != oid).then(|| by_oid(base)).flatten()
 }
 
 /// True if there is such a type, as the running statement sees it.
@@ -239,8 +247,13 @@ pub fn category(oid: Oid) -> char {
 
 /// Element type of an array type (vectors included); `None` for other types.
 pub fn element_of(array: Oid) -> Option<Oid> {
-    if let Some(class) = user::class(array) {
-        return (class == Class::Array).then(|| array - 1);
+    match user::class(array) {
+        None => {}
+        Some(_) if user::domain_in(array).is_some() => {
+            let base = user::base_type(SqlType::of(array)).oid;
+            return (base != array).then(|| element_of(base)).flatten();
+        }
+        Some(class) => return (class == Class::Array).then(|| array - 1),
     }
     by_oid(array).filter(|t| t.category == 'A').map(|t| t.elem)
 }
@@ -251,7 +264,7 @@ pub fn array_of(element: Oid) -> Option<Oid> {
         return None;
     }
     if let Some(class) = user::class(element) {
-        return (class == Class::Enum).then(|| element + 1);
+        return matches!(class, Class::Enum | Class::Domain).then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }

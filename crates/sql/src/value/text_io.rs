@@ -326,6 +326,7 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
 /// Reads the text form of a value of type `ty`. The modifier is applied as in an assignment: too long is an error.
 /// `cx` gives the clock, the time zone and names; without it zone-less input is UTC and `now` is refused.
 pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+    let ty = user::base_type(ty);
     let d = match ty.oid {
         oid::INT4 => {
             Datum::Int4(integer(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32)

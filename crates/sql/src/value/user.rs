@@ -1,4 +1,4 @@
-//! Types that users make: enums, and the arrays over them.
+//! Types that users make: enums and domains, and the arrays over them.
 //!
 //! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running statement sees.
 //! Most code that handles values knows a type by its OID alone, so what it must know without asking stands in the OID itself:
@@ -10,10 +10,13 @@
 //! renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places are given with
 //! wide gaps, and a new label takes the middle of a gap.
 //!
+//! A domain is the type of no value: what is declared with it holds values of its *base type* ([`base_type`]), which never changes, and
+//! whoever makes such a value asks the domain's rules first (`bind::domain`). So rows, keys and output know nothing of domains.
+//!
 //! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
 //! a value read in a statement has a label in its scope, because a label never goes.
 
-use super::types::{FIRST_USER_OID, Oid};
+use super::types::{FIRST_USER_OID, Oid, SqlType};
 use super::{Datum, info};
 use crate::error::{Result, SqlError};
 use crate::func::quote_identifier;
@@ -36,12 +39,16 @@ pub enum Class {
     Enum,
     /// An array over the type with the OID before.
     Array,
+    /// A domain; its array has the next OID.
+    Domain,
     /// Any other user's type; it is the type of no value.
     Other,
 }
 
 /// Low bits of the OID of an enum; one more is its array.
 pub const ENUM_BITS: Oid = 0;
+/// Low bits of the OID of a domain; one more is its array.
+pub const DOMAIN_BITS: Oid = 2;
 
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
@@ -51,7 +58,8 @@ pub fn class(oid: Oid) -> Option<Class> {
     }
     Some(match oid & CLASS_BITS {
         0 => Class::Enum,
-        1 => Class::Array,
+        1 | 3 => Class::Array,
+        2 => Class::Domain,
         _ => Class::Other,
     })
 }
@@ -86,11 +94,51 @@ pub struct Label {
     pub fresh: bool,
 }
 
+/// A CHECK of a domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainCheck {
+    /// `pg_constraint.oid`
+    pub oid: Oid,
+    /// `conname`
+    pub name: String,
+    /// The condition as stored text; the value is a column called `value`.
+    pub text: String,
+    /// `convalidated`
+    pub validated: bool,
+}
+
+/// What a domain is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    /// The type it is made over, which may be another domain.
+    pub over: SqlType,
+    /// What its values are: `over` without domains.
+    pub base: SqlType,
+    /// `typcollation` if it was said, else 0. All order alike.
+    pub collation: Oid,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT as stored text.
+    pub default: Option<String>,
+    /// CHECKs, oldest first.
+    pub checks: Vec<DomainCheck>,
+}
+
+impl Domain {
+    /// All that is kept of it as text.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let checks = self.checks.iter().map(|c| c.text.as_str());
+        checks.chain(self.default.as_deref())
+    }
+}
+
 /// What a user's type is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserKind {
     /// An enum, its labels in order.
     Enum(Vec<Label>),
+    /// A domain.
+    Domain(Box<Domain>),
 }
 
 /// A type that a user has made.
@@ -115,6 +163,15 @@ impl UserType {
     pub fn labels(&self) -> &[Label] {
         match &self.kind {
             UserKind::Enum(labels) => labels,
+            UserKind::Domain(_) => &[],
+        }
+    }
+
+    /// The domain, if it is one.
+    pub fn domain(&self) -> Option<&Domain> {
+        match &self.kind {
+            UserKind::Domain(domain) => Some(domain),
+            UserKind::Enum(_) => None,
         }
     }
 
@@ -123,6 +180,7 @@ impl UserType {
         let mut settled = self.clone();
         match &mut settled.kind {
             UserKind::Enum(labels) => labels.iter_mut().for_each(|label| label.fresh = false),
+            UserKind::Domain(_) => {}
         }
         settled
     }
@@ -181,6 +239,16 @@ impl UserTypes {
                     self.names.remove(&key);
                 }
             }
+        }
+    }
+
+    /// The base type of a domain, or of the array over it.
+    pub fn base_type(&self, domain: Oid, array: bool) -> Option<SqlType> {
+        let base = self.get(domain)?.domain()?.base;
+        match array {
+            false => Some(base),
+            // A domain over an array has no array that could have values.
+            true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
         }
     }
 
@@ -244,6 +312,26 @@ fn types() -> Arc<UserTypes> {
 pub fn get(oid: Oid) -> Option<Arc<UserType>> {
     class(oid)?;
     SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
+}
+
+/// The domain that a type is, or is an array over.
+#[inline]
+pub fn domain_in(oid: Oid) -> Option<Oid> {
+    match class(oid)? {
+        Class::Domain => Some(oid),
+        Class::Array if class(oid - 1) == Some(Class::Domain) => Some(oid - 1),
+        _ => None,
+    }
+}
+
+/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the domain; any other
+/// type is itself.
+#[inline]
+pub fn base_type(ty: SqlType) -> SqlType {
+    match domain_in(ty.oid) {
+        None => ty,
+        Some(domain) => types().base_type(domain, domain != ty.oid).unwrap_or(ty),
+    }
 }
 
 /// A task with a scope of its own, whatever else its thread runs.
@@ -390,7 +478,7 @@ pub fn find_text(text: &str) -> Option<Oid> {
         _ => None,
     }?;
     match (array, class(found)) {
-        (true, Some(Class::Enum)) => Some(found + 1),
+        (true, Some(Class::Enum | Class::Domain)) => Some(found + 1),
         _ => Some(found),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::alter_table::{next_version, position_of};
 use super::columns::{NewSequence, column_type};
-use super::expressions::{bound, bound_default, default_text, eval};
+use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{DdlContext, create_table, foreign, generated, index, rewrite, sequence};
 use crate::bind;
 use crate::catalog::text::quote_ident;
@@ -10,7 +10,7 @@ use crate::catalog::{ConstraintKind, IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::{self, CastContext};
 use crate::parse;
-use crate::value::{SqlType, format_type, oid};
+use crate::value::{SqlType, format_type, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AlterColumnOperation as Op};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub(super) async fn execute(
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
-            column.default = default_text(value, column.ty, cx)?;
+            column.default = column_default_text(value, column.ty, column.domain.is_some(), cx)?;
             let catalog = cx.catalog()?;
             if column.default.is_some() {
                 bound_default(cx, &catalog, &changed, position)?;
@@ -129,7 +129,8 @@ pub(super) async fn execute(
             if column.default.is_some() {
                 return Err(wrong("already has a default value"));
             }
-            if !matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+            let integer = matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8);
+            if column.domain.is_some() || !integer {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
                     "identity column type must be smallint, integer, or bigint",
@@ -177,9 +178,14 @@ async fn set_type(
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let ty = column_type(name, data_type, cx)?;
+    let declared = column_type(name, data_type, cx)?;
+    let domain = user::domain_in(declared.oid).map(|_| declared.oid);
+    let ty = user::base_type(declared);
     let old = table.columns.get(position).map_or(ty, |c| c.ty);
+    let was = table.columns.get(position).and_then(|c| c.domain);
+    // Without a modifier: that is for the assignment.
     let base = SqlType::of(ty.oid);
+    let shown = SqlType::of(declared.oid);
     let is_generated = table.columns.get(position).is_some_and(|c| c.generated);
     if using.is_some() && is_generated {
         return Err(SqlError::new(
@@ -192,12 +198,12 @@ async fn set_type(
         && ty.oid != old.oid
         && func::find_cast(old.oid, ty.oid, CastContext::Assignment).is_none()
     {
-        let target = format_type(ty);
+        let target = format_type(declared);
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "column \"{name}\" cannot be cast automatically to type {}",
-                format_type(base)
+                format_type(shown)
             ),
         )
         .hint(format!(
@@ -207,7 +213,7 @@ async fn set_type(
     }
     super::view::refuse_readers(table, position, cx)?;
     generated::refuse_type_change(table, position)?;
-    if using.is_none() && ty == old {
+    if using.is_none() && ty == old && domain == was {
         return Ok(());
     }
     // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
@@ -222,12 +228,13 @@ async fn set_type(
     changed.schema_version = next_version(table)?;
     if let Some(column) = changed.columns.get_mut(position) {
         column.ty = ty;
+        column.domain = domain;
         if let Some(default) = &column.default
             && column.sequence.is_none()
             && !column.generated
         {
             let parsed = parse::parse_expr(default)?;
-            column.default = default_text(&parsed, ty, cx)?;
+            column.default = column_default_text(&parsed, ty, domain.is_some(), cx)?;
         }
     }
     if changed
@@ -240,7 +247,7 @@ async fn set_type(
             false => bound_default(cx, &catalog, &changed, position).map(drop),
         };
         fits.map_err(|error| {
-            let target = format_type(base);
+            let target = format_type(shown);
             match error.code() {
                 SqlState::DATATYPE_MISMATCH => SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
@@ -273,16 +280,28 @@ async fn set_type(
         sequence::check_column_type(owned, ty, cx)?;
     }
     let (schema, indexes) = (changed.schema, changed.indexes.clone());
-    if using.is_none() && keeps_bytes(old, ty) {
+    // Of a domain that was not there before every value has to be asked about.
+    let asked = domain.is_some() && domain != was;
+    let keeps = keeps_bytes(old, ty) || old == ty;
+    if using.is_none() && keeps && !asked {
         for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
             cx.update_index(schema, IndexDef::clone(index)).await?;
         }
         return cx.update_relation(changed).await.map(drop);
     }
+    let rules = match changed.columns.get(position) {
+        Some(column) => with_planner(cx, &catalog, |plan| {
+            bind::domain_value(position, column, plan)
+        })?,
+        None => None,
+    };
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
         let value = func::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {
             *slot = value;
+        }
+        if let Some(rules) = &rules {
+            eval(cx, rules, &row)?;
         }
         Ok(row)
     })

@@ -361,11 +361,19 @@ async fn add_column(
     } else {
         let catalog = cx.catalog()?;
         let default = match changed.columns.get(position) {
-            Some(c) if c.default.is_some() => {
+            // A domain may have a default of its own, and may refuse NULL.
+            Some(c) if c.default.is_some() || c.domain.is_some() => {
                 Some(bound_default(cx, &catalog, &changed, position)?)
             }
             _ => None,
         };
+        // Its rules are asked for rows only.
+        let nothing = changed
+            .columns
+            .get(position)
+            .is_some_and(|c| c.domain.is_some())
+            && rewrite::is_empty(cx, table).await?;
+        let default = default.filter(|_| !nothing);
         match default {
             // One value for all rows that are there: they are read with it, and stay as they are.
             default if !default.as_ref().is_some_and(walk::is_volatile) => {
@@ -504,6 +512,7 @@ pub(super) async fn remove_column(
         column.identity = None;
         column.generated = false;
         column.sequence = None;
+        column.domain = None;
         column.missing = Datum::Null;
     }
     changed.schema_version = next_version(table)?;

@@ -1,13 +1,13 @@
 //! Column definitions: types, options, and the constraints and sequences they ask for.
 
 use super::DdlContext;
-use super::expressions::default_text;
+use super::expressions::column_default_text;
 use super::foreign::NewForeign;
 use crate::bind;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Timing};
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Oid, SqlType, info, oid};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 
@@ -110,7 +110,7 @@ pub(super) fn column_type(
     Ok(ty)
 }
 
-fn check_collation(name: &ast::ObjectName) -> Result<()> {
+pub(super) fn check_collation(name: &ast::ObjectName) -> Result<()> {
     let bare = name.to_string().replace('"', "");
     let bare = bare.trim_start_matches("pg_catalog.");
     if ["C", "POSIX", "default"].contains(&bare) {
@@ -155,6 +155,9 @@ pub(super) fn new_column(
         Some(ty) => SqlType::of(ty),
         None => column_type(&name, &def.data_type, cx)?,
     };
+    // A column declared as a domain holds values of its base type.
+    let domain = user::domain_in(ty.oid).map(|_| ty.oid);
+    let ty = user::base_type(ty);
     let twice = |what: &str| {
         SqlError::new(
             SqlState::SYNTAX_ERROR,
@@ -171,6 +174,7 @@ pub(super) fn new_column(
             generated: false,
             sequence: None,
             dropped: false,
+            domain,
             missing: Datum::Null,
         },
         sequence: serial.map(|ty| NewSequence {
@@ -213,7 +217,7 @@ pub(super) fn new_column(
                     return Err(twice("multiple default values specified").at(at));
                 }
                 has_default = true;
-                new.column.default = default_text(expr, ty, cx)?;
+                new.column.default = column_default_text(expr, ty, domain.is_some(), cx)?;
             }
             ast::ColumnOption::PrimaryKey(key) => {
                 let kind = NewKind::Primary(vec![name.clone()]);
@@ -275,7 +279,7 @@ pub(super) fn new_column(
                 if new.column.identity.is_some() {
                     return Err(twice("multiple identity specifications"));
                 }
-                if !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+                if domain.is_some() || !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
                     return Err(SqlError::new(
                         SqlState::INVALID_PARAMETER_VALUE,
                         "identity column type must be smallint, integer, or bigint",

@@ -32,8 +32,26 @@ pub(super) async fn execute(
 /// Runs COMMENT ON CONSTRAINT.
 pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
     if on.domain {
-        let name = calls::name_parts(&on.owner)?.1;
-        return Err(no_object("type", &name));
+        let (schema, name) = calls::name_parts(&on.owner)?;
+        let catalog = cx.catalog()?;
+        let found = user::find(schema.as_deref(), &name);
+        let oid = found.ok_or_else(|| no_object("type", &name))?;
+        let ty = catalog.types.get(oid);
+        let domain = ty.and_then(|t| t.domain());
+        let domain = domain.ok_or_else(|| super::domains::not_a_domain(oid))?;
+        let check = domain.checks.iter().find(|c| c.name == on.constraint);
+        let check = check.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "constraint \"{}\" for domain {} does not exist",
+                    on.constraint,
+                    info::format_type_bare(oid)
+                ),
+            )
+        })?;
+        let text = on.comment.as_deref().filter(|t| !t.is_empty());
+        return cx.put_comment(PG_CONSTRAINT, check.oid, 0, text).await;
     }
     let catalog = cx.catalog()?;
     let (schema, plain) = calls::name_parts(&on.owner)?;
@@ -168,7 +186,7 @@ fn target(
             let ty = info::by_name(&plain).filter(|_| built_in);
             let ty = ty.or_else(|| user::find(schema.as_deref(), &plain));
             let ty = ty.ok_or_else(|| no_object("type", &plain))?;
-            if *kind == CommentObject::Domain {
+            if *kind == CommentObject::Domain && user::class(ty) != Some(user::Class::Domain) {
                 let message = format!("\"{plain}\" is not a domain");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }

@@ -11,7 +11,7 @@ use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
 use crate::plan;
-use crate::value::{Datum, SqlType, oid};
+use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -44,7 +44,7 @@ impl RowSink for Buffer {
     }
 }
 
-fn column(name: String, ty: SqlType) -> NewColumn {
+fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
     let ty = if ty.oid == oid::UNKNOWN {
         SqlType::of(oid::TEXT)
     } else {
@@ -59,6 +59,7 @@ fn column(name: String, ty: SqlType) -> NewColumn {
         generated: false,
         sequence: None,
         dropped: false,
+        domain,
         missing: Datum::Null,
     };
     NewColumn {
@@ -115,6 +116,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
                 .cloned()
                 .unwrap_or_else(|| output.name.clone()),
             output.ty,
+            output.domain_in(&catalog),
         )
     });
     let columns: Vec<NewColumn> = columns.collect();

@@ -28,6 +28,8 @@ pub(super) enum Object {
     Constraint(Oid, Oid),
     /// An index: its table and its OID.
     Index(Oid, Oid),
+    /// A CHECK of a domain: the domain and its OID.
+    DomainCheck(Oid, Oid),
 }
 
 /// As messages name it.
@@ -53,6 +55,11 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
                 word(&oid),
                 table(&oid)
             )
+        }
+        Object::DomainCheck(domain, check) => {
+            let domain = catalog.types.get(domain).and_then(|t| t.domain());
+            let found = domain.and_then(|d| d.checks.iter().find(|c| c.oid == check));
+            format!("constraint {}", found.map_or("?", |c| c.name.as_str()))
         }
         Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
         Object::Default(oid, position) => format!(
@@ -202,7 +209,11 @@ pub(super) async fn clear(
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
-                Object::Type(_) => {}
+                Object::Type(oid) | Object::DomainCheck(oid, _) => {
+                    if !types::is_array(*oid) {
+                        cx.hold_type(*oid).await?;
+                    }
+                }
             }
         }
         if cx.catalog()?.version == catalog.version {
@@ -250,6 +261,9 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                 }
             }
             Object::Type(oid) => types::delete(*oid, cx).await?,
+            Object::DomainCheck(domain, check) => {
+                types::remove_check(*domain, *check, cx).await?;
+            }
         }
     }
     Ok(())

@@ -73,6 +73,24 @@ pub(super) fn default_text(
     })
 }
 
+/// As [`default_text`], of a column. Of one that is declared as a domain, DEFAULT NULL is kept: it stands before the domain's own.
+pub(super) fn column_default_text(
+    expr: &ast::Expr,
+    ty: SqlType,
+    is_domain: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<String>> {
+    match default_text(expr, ty, cx)? {
+        None if is_domain => {
+            let ty = SqlType::of(ty.oid);
+            Ok(Some(user::numbered(|| {
+                format!("NULL::{}", format_type(ty))
+            })))
+        }
+        text => Ok(text),
+    }
+}
+
 /// A relation without columns: what a DEFAULT sees.
 fn no_columns() -> Relation {
     Relation {

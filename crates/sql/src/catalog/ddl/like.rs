@@ -83,6 +83,7 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             column: Column {
                 name: from.name.clone(),
                 ty: from.ty,
+                domain: from.domain,
                 not_null: from.not_null,
                 default: None,
                 identity: None,

@@ -44,6 +44,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         &create.columns,
         &bound.columns,
         "too many column names were specified",
+        &*cx.catalog()?,
     )?;
     let (query, sources) = view::numbered(create, &bound, cx.text, &catalog)?;
     let oid = cx.new_oid()?;

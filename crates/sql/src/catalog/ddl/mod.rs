@@ -17,6 +17,7 @@ mod constraints;
 mod create_as;
 mod create_table;
 mod dependents;
+mod domains;
 mod drop;
 mod expressions;
 mod extensions;
@@ -41,6 +42,7 @@ mod types;
 mod using_index;
 mod view;
 
+pub(crate) use domains::with_value;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
 pub(crate) use view::boolean;

@@ -146,11 +146,10 @@ pub(super) async fn alter(
     match kind {
         OwnedKind::Schema => return schema(&calls::name_parts(name)?.1, owner, cx).await,
         OwnedKind::Database => return database(&calls::name_parts(name)?.1, owner, cx).await,
-        OwnedKind::Type => {
+        OwnedKind::Type | OwnedKind::Domain => {
             let owner = cx.find_role(owner)?.oid;
-            return types::owner(name, owner, cx);
+            return types::owner(name, kind == OwnedKind::Domain, owner, cx);
         }
-        OwnedKind::Domain => return Err(SqlError::unsupported("ALTER DOMAIN")),
         _ => {}
     }
     let (schema, plain) = calls::name_parts(name)?;

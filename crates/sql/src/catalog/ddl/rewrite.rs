@@ -140,6 +140,28 @@ pub(super) async fn validate_check(
     .await
 }
 
+/// True if every value of a column is not NULL; with a condition over a row of the value alone, if it is false for none.
+pub(super) async fn every_value(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    position: usize,
+    condition: Option<&Expr>,
+) -> Result<bool> {
+    let mut all = true;
+    each_batch(cx, relation, async |cx, rows| {
+        for row in &rows {
+            let value = row.get(position).cloned().unwrap_or_default();
+            all &= match condition {
+                None => !value.is_null(),
+                Some(condition) => !matches!(eval(cx, condition, &[value])?, Datum::Bool(false)),
+            };
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(all)
+}
+
 /// True if the table has no row at all.
 pub(super) async fn is_empty(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<bool> {
     let table = cx.storage(relation)?;

@@ -1,11 +1,11 @@
-//! CREATE, ALTER and DROP TYPE.
+//! CREATE, ALTER and DROP TYPE, and what domains share with them.
 //!
 //! A type has no table to lock: whoever changes it, and whoever makes something that depends on it, writes its row again as it is
 //! and so waits for all others that do. What is looked at afterwards is the newest.
 
-use super::DdlContext;
 use super::dependents::{self, Object};
 use super::objects::no_schema;
+use super::{DdlContext, domains};
 use crate::catalog::change::Change;
 use crate::catalog::stored::{ObjectRow, RELATIONS};
 use crate::catalog::text::{NAME_LENGTH_MAX, columns_in, quote_literal, truncate_name};
@@ -13,7 +13,7 @@ use crate::catalog::{
     Catalog, Constraint, ConstraintKind, IndexDef, Relation, RelationKind, calls, stored_types,
 };
 use crate::error::{Result, SqlError};
-use crate::parse::TypeCommand;
+use crate::parse::{AlterDomain, TypeCommand};
 use crate::value::user::{self, Class, ENUM_BITS, Label, UserKind, UserType};
 use crate::value::{Oid, info};
 use logstead_engine::TableLock;
@@ -33,31 +33,16 @@ pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> R
             at,
         } => add_value(name, *if_not_exists, label, at.as_ref(), cx).await,
         TypeCommand::RenameValue { name, from, to } => rename_value(name, from, to, cx).await,
-        TypeCommand::Rename { name, new } => {
-            let ty = altered(name, cx).await?;
-            let new = cx.name(new);
-            let mut changed = UserType::clone(&ty);
-            free(&ty.schema_name, ty.schema, &new, cx)?;
-            changed.array_name = array_name(&ty.schema_name, &new, ty.oid, cx)?;
-            changed.name = new;
-            put(&changed, cx).await
-        }
-        TypeCommand::SetSchema { name, schema } => {
-            let ty = altered(name, cx).await?;
-            let catalog = cx.catalog()?;
-            let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
-            if schema.oid == ty.schema {
-                return Ok(());
+        TypeCommand::Rename { name, new } => rename(name, new, cx).await,
+        TypeCommand::SetSchema { name, schema } => set_schema(name, schema, cx).await,
+        TypeCommand::CreateDomain(create) => domains::create(create, cx).await,
+        TypeCommand::AlterDomain { name, alter } => {
+            domains::alter(name, alter, cx).await?;
+            match alter {
+                AlterDomain::Rename(new) => rename(name, new, cx).await,
+                AlterDomain::SetSchema(schema) => set_schema(name, schema, cx).await,
+                _ => Ok(()),
             }
-            let schema = cx.target_schema(Some(&schema.name))?;
-            refuse_temporary(&schema.name)?;
-            cx.hold_schema_of(schema.oid, &schema.name).await?;
-            free(&schema.name, schema.oid, &ty.name, cx)?;
-            let mut changed = UserType::clone(&ty);
-            changed.schema = schema.oid;
-            changed.schema_name.clone_from(&schema.name);
-            changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
-            put(&changed, cx).await
         }
         TypeCommand::Drop {
             domain,
@@ -68,9 +53,45 @@ pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> R
     }
 }
 
+async fn rename(name: &ast::ObjectName, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let ty = altered(name, cx).await?;
+    let new = cx.name(new);
+    let mut changed = UserType::clone(&ty);
+    free(&ty.schema_name, ty.schema, &new, cx)?;
+    changed.array_name = array_name(&ty.schema_name, &new, ty.oid, cx)?;
+    changed.name = new;
+    put(&changed, cx).await
+}
+
+async fn set_schema(name: &ast::ObjectName, schema: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let ty = altered(name, cx).await?;
+    let catalog = cx.catalog()?;
+    let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
+    if schema.oid == ty.schema {
+        return Ok(());
+    }
+    let schema = cx.target_schema(Some(&schema.name))?;
+    refuse_temporary(&schema.name)?;
+    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    free(&schema.name, schema.oid, &ty.name, cx)?;
+    let mut changed = UserType::clone(&ty);
+    changed.schema = schema.oid;
+    changed.schema_name.clone_from(&schema.name);
+    changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
+    put(&changed, cx).await
+}
+
 /// ALTER TYPE ... OWNER TO: all types are the bootstrap superuser's.
-pub(super) fn owner(name: &ast::ObjectName, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    find(name, cx)?.ok_or_else(|| no_type(name))?;
+pub(super) fn owner(
+    name: &ast::ObjectName,
+    domain: bool,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let ty = find(name, cx)?.ok_or_else(|| no_type(name))?;
+    if domain && ty.domain().is_none() {
+        return Err(domains::not_a_domain(ty.oid));
+    }
     match owner {
         crate::role::BOOTSTRAP => Ok(()),
         _ => Err(SqlError::unsupported(
@@ -127,7 +148,10 @@ fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Us
 }
 
 /// The type that is to be altered, nobody else's to change until the transaction ends.
-async fn altered(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Arc<UserType>> {
+pub(super) async fn altered(
+    name: &ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<Arc<UserType>> {
     let found = find(name, cx)?.ok_or_else(|| no_type(name))?;
     match cx.hold_type(found.oid).await? {
         Some(ty) => Ok(ty),
@@ -136,7 +160,12 @@ async fn altered(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Arc<
 }
 
 /// Fails if a type, array or table of the schema has the name.
-fn free(schema: &str, schema_oid: Oid, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) fn free(
+    schema: &str,
+    schema_oid: Oid,
+    name: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let catalog = cx.catalog()?;
     if catalog.types.by_name(schema, name).is_none() && !is_row_type(&catalog, schema_oid, name) {
         return Ok(());
@@ -170,7 +199,12 @@ pub(super) fn refuse_row_type(catalog: &Catalog, relation: &Relation) -> Result<
 }
 
 /// The name of the array over a type: underscores in front until it is free.
-fn array_name(schema: &str, name: &str, own: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+pub(super) fn array_name(
+    schema: &str,
+    name: &str,
+    own: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<String> {
     let catalog = cx.catalog()?;
     let schema_oid = catalog.schema(schema).map_or(0, |s| s.oid);
     let mut lead = String::from("_");
@@ -198,7 +232,7 @@ fn check_label(label: &str) -> Result<()> {
 }
 
 /// A type is stored, a session's own schema is not.
-fn refuse_temporary(schema: &str) -> Result<()> {
+pub(super) fn refuse_temporary(schema: &str) -> Result<()> {
     match crate::catalog::temporary::is_temporary_schema(schema) {
         true => Err(SqlError::unsupported("a type in a temporary schema")),
         false => Ok(()),
@@ -257,7 +291,7 @@ async fn create_enum(
     Ok(())
 }
 
-async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     let row = cx.type_row(ty)?;
     let database = row.key.database;
     if !cx
@@ -277,6 +311,13 @@ fn label_exists(label: &str) -> SqlError {
     SqlError::new(
         SqlState::DUPLICATE_OBJECT,
         format!("enum label \"{label}\" already exists"),
+    )
+}
+
+fn not_an_enum(oid: Oid) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{} is not an enum", info::format_type_bare(oid)),
     )
 }
 
@@ -309,6 +350,9 @@ async fn add_value(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let ty = altered(name, cx).await?;
+    if ty.domain().is_some() {
+        return Err(not_an_enum(ty.oid));
+    }
     check_label(label)?;
     let labels = ty.labels();
     if labels.iter().any(|l| &*l.name == label) {
@@ -339,7 +383,9 @@ async fn add_value(
         .hint("Make a new type with all labels, and bring the columns to it with ALTER TABLE ... ALTER COLUMN ... TYPE.")
     })?;
     let mut changed = UserType::clone(&ty);
-    let UserKind::Enum(labels) = &mut changed.kind;
+    let UserKind::Enum(labels) = &mut changed.kind else {
+        return Err(not_an_enum(ty.oid));
+    };
     let sort = sort_between(labels, index);
     labels.insert(
         index,
@@ -368,7 +414,9 @@ async fn rename_value(
     let ty = altered(name, cx).await?;
     check_label(to)?;
     let mut changed = UserType::clone(&ty);
-    let UserKind::Enum(labels) = &mut changed.kind;
+    let UserKind::Enum(labels) = &mut changed.kind else {
+        return Err(not_an_enum(ty.oid));
+    };
     let Some(at) = labels.iter().position(|l| &*l.name == from) else {
         return Err(no_label(from));
     };
@@ -447,6 +495,24 @@ async fn rename_in_texts(
         }
         cx.update_relation(changed).await?;
     }
+    let domains: Vec<_> = catalog.types.all().into_iter().cloned().collect();
+    for of in domains {
+        let named = |text: &str| text.contains(&old);
+        if !of.domain().is_some_and(|d| d.texts().any(named)) {
+            continue;
+        }
+        let Some(held) = cx.hold_type(of.oid).await? else {
+            continue;
+        };
+        let mut changed = UserType::clone(&held);
+        if let UserKind::Domain(domain) = &mut changed.kind {
+            let texts = domain.checks.iter_mut().map(|c| &mut c.text);
+            for text in texts.chain(&mut domain.default) {
+                *text = text.replace(&old, &new);
+            }
+        }
+        put(&changed, cx).await?;
+    }
     Ok(())
 }
 
@@ -463,15 +529,19 @@ fn texts(relation: &Relation) -> Vec<&str> {
     texts
 }
 
+/// The user's type that a type is, or is an array over.
+fn of_users(oid: Oid) -> Option<Oid> {
+    match user::class(oid)? {
+        Class::Array => Some(oid - 1),
+        _ => Some(oid),
+    }
+}
+
 /// The users' types that a relation depends on.
 fn used(relation: &Relation) -> BTreeSet<Oid> {
     let mut used = BTreeSet::new();
     for column in relation.columns.iter().filter(|c| !c.dropped) {
-        match user::class(column.ty.oid) {
-            Some(Class::Array) => used.insert(column.ty.oid - 1),
-            Some(_) => used.insert(column.ty.oid),
-            None => false,
-        };
+        used.extend(of_users(column.declared().oid));
     }
     for text in texts(relation) {
         used.extend(user::types_named(text));
@@ -480,7 +550,7 @@ fn used(relation: &Relation) -> BTreeSet<Oid> {
 }
 
 impl DdlContext<'_> {
-    fn type_row(&mut self, ty: &UserType) -> Result<ObjectRow> {
+    pub(super) fn type_row(&mut self, ty: &UserType) -> Result<ObjectRow> {
         Ok(stored_types::encode(self.catalog()?.database, ty))
     }
 
@@ -511,6 +581,18 @@ impl DdlContext<'_> {
         }
     }
 
+    /// Holds the types that a domain depends on.
+    pub(super) async fn hold_types_of_type(&mut self, ty: &UserType) -> Result<()> {
+        let mut used = BTreeSet::new();
+        if let Some(domain) = ty.domain() {
+            used.extend(of_users(domain.over.oid));
+            for text in domain.texts() {
+                used.extend(user::types_named(text));
+            }
+        }
+        self.hold_types(used).await
+    }
+
     /// Holds the types that a relation has come to depend on.
     pub(super) async fn hold_types_of(
         &mut self,
@@ -522,7 +604,11 @@ impl DdlContext<'_> {
             let known = used(old);
             new.retain(|oid| !known.contains(oid));
         }
-        for oid in new {
+        self.hold_types(new).await
+    }
+
+    async fn hold_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
+        for oid in types {
             if self.hold_type(oid).await?.is_none() {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_OBJECT,
@@ -543,13 +629,28 @@ pub(super) fn is_array(oid: Oid) -> bool {
 /// it, last.
 pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     let mut found: Vec<((Oid, usize), Object)> = Vec::new();
+    for other in catalog.types.all() {
+        let Some(domain) = other.domain() else {
+            continue;
+        };
+        let default = domain.default.as_deref();
+        if domain.over.oid == ty || default.is_some_and(|text| user::names_type(text, ty)) {
+            found.push(((other.oid, 0), Object::Type(other.oid)));
+            continue;
+        }
+        for check in &domain.checks {
+            if user::names_type(&check.text, ty) {
+                found.push(((check.oid, 0), Object::DomainCheck(other.oid, check.oid)));
+            }
+        }
+    }
     for relation in catalog.relations.values() {
         if matches!(relation.kind, RelationKind::Virtual(_)) {
             continue;
         }
         let named = |text: &str| user::names_type(text, ty);
         if let Some(view) = relation.view() {
-            let shows = relation.columns.iter().any(|c| c.ty.oid == ty);
+            let shows = relation.columns.iter().any(|c| c.declared().oid == ty);
             if shows || named(&view.query) {
                 found.push(((view.rule, 0), Object::Relation(relation.oid)));
             }
@@ -559,7 +660,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
             let key = (relation.oid, position);
             let named = column.default.as_deref().is_some_and(named);
             let own = Object::Column(relation.oid, position);
-            match (column.dropped, column.ty.oid == ty, named) {
+            match (column.dropped, column.declared().oid == ty, named) {
                 (true, ..) | (_, false, false) => {}
                 (_, false, true) if !column.generated => {
                     // In PostgreSQL it has a number of its own, right after its table's.
@@ -572,7 +673,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
         // What reads a column that goes is the column's.
         let goes = |position: &usize| {
             let column = relation.columns.get(*position);
-            column.is_some_and(|c| c.ty.oid == ty || c.ty.oid == ty + 1)
+            column.is_some_and(|c| [ty, ty + 1].contains(&c.declared().oid))
         };
         for constraint in &relation.constraints {
             let reads = |text: &str| columns_in(text, relation).iter().any(goes);
@@ -649,7 +750,7 @@ async fn drop_types(
             )
             .hint(format!("You can drop type {element} instead.")));
         }
-        if domain {
+        if domain && user::class(oid) != Some(Class::Domain) {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{plain}\" is not a domain"),
@@ -665,6 +766,18 @@ async fn drop_types(
         delete(oid, cx).await?;
     }
     Ok(())
+}
+
+/// Removes a CHECK of a domain, if the domain is still there.
+pub(super) async fn remove_check(domain: Oid, check: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Some(ty) = cx.catalog()?.types.get(domain).cloned() else {
+        return Ok(());
+    };
+    let mut changed = UserType::clone(&ty);
+    if let UserKind::Domain(domain) = &mut changed.kind {
+        domain.checks.retain(|c| c.oid != check);
+    }
+    put(&changed, cx).await
 }
 
 /// Removes a type that nothing depends on.

@@ -108,7 +108,7 @@ pub(super) fn numbered(
 }
 
 /// A column of a view.
-fn column(name: String, output: &OutputColumn) -> Column {
+fn column(name: String, output: &OutputColumn, catalog: &Catalog) -> Column {
     Column {
         name,
         ty: bind::view_column_type(output.ty),
@@ -118,6 +118,7 @@ fn column(name: String, output: &OutputColumn) -> Column {
         generated: false,
         sequence: None,
         dropped: false,
+        domain: output.domain_in(catalog),
         missing: Datum::Null,
     }
 }
@@ -127,6 +128,7 @@ pub(super) fn columns(
     named: &[ast::Ident],
     outputs: &[OutputColumn],
     too_many: &str,
+    catalog: &Catalog,
 ) -> Result<Vec<Column>> {
     if named.len() > outputs.len() {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, too_many));
@@ -136,7 +138,7 @@ pub(super) fn columns(
         .enumerate()
         .map(|(i, output)| {
             let name = named.get(i).map_or_else(|| output.name.clone(), fold);
-            column(name, output)
+            column(name, output, catalog)
         })
         .collect();
     if columns.len() > COLUMNS_MAX {
@@ -251,6 +253,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         &create.columns,
         &bound.columns,
         "CREATE VIEW specifies more column names than columns",
+        &*cx.catalog()?,
     )?;
     let options = options(create)?;
     let check = check_of(&options);
@@ -333,12 +336,12 @@ async fn replace(
             ))
             .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
         }
-        if column.ty != was.ty {
+        if column.declared() != was.declared() {
             return Err(changed(format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 was.name,
-                format_type(was.ty),
-                format_type(column.ty)
+                format_type(was.declared()),
+                format_type(column.declared())
             )));
         }
         column.default.clone_from(&was.default);

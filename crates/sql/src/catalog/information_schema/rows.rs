@@ -47,7 +47,7 @@ fn relations<'a>(cx: &'a VirtualContext<'_>) -> Vec<&'a Arc<Relation>> {
     all
 }
 
-fn tables_of<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Relation>> {
+pub(super) fn tables_of<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Relation>> {
     relations(cx)
         .into_iter()
         .filter(|r| matches!(r.kind, RelationKind::Table))
@@ -59,7 +59,7 @@ fn readable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = &'a Arc<Rela
         .filter(|r| matches!(r.kind, RelationKind::Table | RelationKind::View(_)))
 }
 
-fn live(relation: &Relation) -> impl Iterator<Item = (usize, &Column)> {
+pub(super) fn live(relation: &Relation) -> impl Iterator<Item = (usize, &Column)> {
     relation
         .columns
         .iter()
@@ -183,16 +183,16 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows)
 }
 
-struct Shape {
-    length: Option<i32>,
-    octets: Option<i32>,
-    precision: Option<i32>,
-    radix: Option<i32>,
-    scale: Option<i32>,
-    datetime: Option<i32>,
+pub(super) struct Shape {
+    pub(super) length: Option<i32>,
+    pub(super) octets: Option<i32>,
+    pub(super) precision: Option<i32>,
+    pub(super) radix: Option<i32>,
+    pub(super) scale: Option<i32>,
+    pub(super) datetime: Option<i32>,
 }
 
-fn shape(ty: SqlType) -> Shape {
+pub(super) fn shape(ty: SqlType) -> Shape {
     let mut s = Shape {
         length: None,
         octets: None,
@@ -250,7 +250,6 @@ fn column_row(
     updatable: bool,
 ) -> Vec<Datum> {
     let database = &cx.catalog.database_name;
-    let s = shape(column.ty);
     let (default, generation) = match &column.default {
         Some(text) if column.generated => (None, Some(text.clone())),
         Some(text) => {
@@ -261,6 +260,22 @@ fn column_row(
         None => (None, None),
     };
     let name_collation = column.ty.oid == oid::NAME;
+    let domain = column
+        .domain
+        .and_then(|domain| cx.catalog.types.get(domain));
+    let refuses_null = domain
+        .and_then(|ty| ty.domain())
+        .is_some_and(|domain| domain.not_null);
+    // An array over a domain is no domain.
+    let ty = match domain.and_then(|ty| ty.domain()) {
+        Some(domain) => domain.over,
+        None => column.declared(),
+    };
+    let s = shape(ty);
+    let shown = match user::class(ty.oid) {
+        Some(user::Class::Domain) => "USER-DEFINED".to_owned(),
+        _ => plain_type_name(ty.oid),
+    };
     let number = i32::try_from(number).unwrap_or(i32::MAX);
     row![
         database,
@@ -269,8 +284,8 @@ fn column_row(
         &column.name,
         number,
         default,
-        yes_no(!column.not_null),
-        plain_type_name(column.ty.oid),
+        yes_no(!column.not_null && !refuses_null),
+        shown,
         s.length,
         s.octets,
         s.precision,
@@ -285,12 +300,12 @@ fn column_row(
         name_collation.then_some(database),
         name_collation.then_some("pg_catalog"),
         name_collation.then_some("C"),
-        Nil,
-        Nil,
-        Nil,
+        domain.map(|_| database),
+        domain.map(|domain| &domain.schema_name),
+        domain.map(|domain| &domain.name),
         database,
-        user::schema_of(column.ty.oid).unwrap_or_else(|| "pg_catalog".to_owned()),
-        info::type_name(column.ty.oid).into_owned(),
+        user::schema_of(ty.oid).unwrap_or_else(|| "pg_catalog".to_owned()),
+        info::type_name(ty.oid).into_owned(),
         Nil,
         Nil,
         Nil,
@@ -327,6 +342,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 generated: false,
                 sequence: None,
                 dropped: false,
+                domain: None,
                 missing: Datum::Null,
             };
             rows.push(column_row(
@@ -460,6 +476,16 @@ pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
         }
         for (name, clause) in not_null_constraints(table) {
             rows.push(row![database, &table.schema_name, name, clause]);
+        }
+    }
+    for (ty, domain) in super::domains::all(cx) {
+        for check in &domain.checks {
+            rows.push(row![
+                database,
+                &ty.schema_name,
+                &check.name,
+                format!("({})", user::shown(&check.text))
+            ]);
         }
     }
     Ok(rows)

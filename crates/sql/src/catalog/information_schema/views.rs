@@ -44,7 +44,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     13275 column_column_usage = super::rows::column_column_usage {
         table_catalog NAME, table_schema NAME, table_name NAME, column_name NAME, dependent_column NAME,
     }
-    13280 column_domain_usage = none {
+    13280 column_domain_usage = super::domains::column_domain_usage {
         domain_catalog NAME, domain_schema NAME, domain_name NAME, table_catalog NAME, table_schema NAME,
         table_name NAME, column_name NAME,
     }
@@ -84,14 +84,14 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     13488 data_type_privileges = none {
         object_catalog NAME, object_schema NAME, object_name NAME, object_type VARCHAR, dtd_identifier NAME,
     }
-    13310 domain_constraints = none {
+    13310 domain_constraints = super::domains::domain_constraints {
         constraint_catalog NAME, constraint_schema NAME, constraint_name NAME, domain_catalog NAME,
         domain_schema NAME, domain_name NAME, is_deferrable VARCHAR, initially_deferred VARCHAR,
     }
-    13315 domain_udt_usage = none {
+    13315 domain_udt_usage = super::domains::domain_udt_usage {
         udt_catalog NAME, udt_schema NAME, udt_name NAME, domain_catalog NAME, domain_schema NAME, domain_name NAME,
     }
-    13320 domains = none {
+    13320 domains = super::domains::domains {
         domain_catalog NAME, domain_schema NAME, domain_name NAME, data_type VARCHAR, character_maximum_length INT4,
         character_octet_length INT4, character_set_catalog NAME, character_set_schema NAME, character_set_name NAME,
         collation_catalog NAME, collation_schema NAME, collation_name NAME, numeric_precision INT4,

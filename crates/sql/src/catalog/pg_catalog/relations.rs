@@ -9,7 +9,7 @@ use crate::catalog::{
     RelationKind, VirtualContext, VirtualTable,
 };
 use crate::error::Result;
-use crate::value::{Array, Datum, Oid, SqlType, info, oid};
+use crate::value::{Array, Datum, Oid, SqlType, info, oid, user};
 use std::sync::{Arc, OnceLock};
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -275,7 +275,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         .is_some_and(|i| i.category == 'A' && !matches!(i.oid, oid::INT2VECTOR | oid::OIDVECTOR));
     let missing = a.missing.map(|value| {
         Datum::Array(Arc::new(Array {
-            element: a.ty.oid,
+            element: user::base_type(a.ty).oid,
             lower: 1,
             items: vec![value.clone()],
         }))
@@ -359,7 +359,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 relation: relation.oid,
                 name: &column.name,
                 number: position + 1,
-                ty: column.ty,
+                ty: column.declared(),
                 not_null: column.not_null,
                 has_default: column.default.is_some(),
                 missing: (!matches!(column.missing, Datum::Null)).then_some(&column.missing),
@@ -596,6 +596,39 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
             ]);
         }
     }
+    for ty in cx.catalog.types.all() {
+        let checks = ty.domain().map_or(&[][..], |d| &d.checks);
+        for check in checks {
+            rows.push(row![
+                Id(check.oid),
+                &check.name,
+                Id(ty.schema),
+                Ch('c'),
+                false,
+                false,
+                check.validated,
+                Id(0),
+                Id(ty.oid),
+                Id(0),
+                Id(0),
+                Id(0),
+                Ch(' '),
+                Ch(' '),
+                Ch(' '),
+                true,
+                0_i32,
+                false,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                &check.text,
+            ]);
+        }
+    }
     Ok(rows)
 }
 
@@ -642,6 +675,36 @@ fn dependency(
 /// `pg_depend`: what clients follow it for: owned sequences, defaults, indexes of constraints, columns of both.
 pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
+    for ty in cx.catalog.types.all() {
+        let schema = ty.schema;
+        rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
+        rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        let Some(domain) = ty.domain() else {
+            continue;
+        };
+        if user::class(domain.over.oid).is_some() {
+            rows.push(dependency(
+                PG_TYPE,
+                ty.oid,
+                0,
+                PG_TYPE,
+                domain.over.oid,
+                0,
+                'n',
+            ));
+        }
+        for check in &domain.checks {
+            rows.push(dependency(
+                PG_CONSTRAINT,
+                check.oid,
+                0,
+                PG_TYPE,
+                ty.oid,
+                0,
+                'a',
+            ));
+        }
+    }
     for relation in ordered(cx.catalog) {
         let table = relation.oid;
         rows.push(dependency(
@@ -655,6 +718,12 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         ));
         for (position, column) in live_columns(relation) {
             let number = i32::from(attribute_number(position));
+            let declared = column.declared().oid;
+            if user::class(declared).is_some() {
+                rows.push(dependency(
+                    PG_CLASS, table, number, PG_TYPE, declared, 0, 'n',
+                ));
+            }
             if column.default.is_some() {
                 let default = attrdef_oid(table, position);
                 let kind = if column.generated { 'i' } else { 'a' };

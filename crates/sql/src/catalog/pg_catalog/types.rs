@@ -1,10 +1,11 @@
 //! Rows about types, and the functions that read and print them.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, row};
+use super::cells::{Cell, Ch, Id, Nil, row};
 use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::Result;
+use crate::value::user::{Domain, UserKind, UserType};
 use crate::value::{Datum, Oid, info, oid};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -40,16 +41,19 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         .get_or_init(|| info::TYPES.iter().map(built_in).collect())
         .clone();
     for ty in cx.catalog.types.all() {
-        rows.push(type_row(
-            &info::TypeInfo {
-                oid: ty.oid,
-                array: ty.oid + 1,
-                ..info::ENUM
-            },
-            &ty.name,
-            ty.schema,
-        ));
-        rows.push(type_row(
+        match &ty.kind {
+            UserKind::Enum(_) => rows.push(type_row(
+                &info::TypeInfo {
+                    oid: ty.oid,
+                    array: ty.oid + 1,
+                    ..info::ENUM
+                },
+                &ty.name,
+                ty.schema,
+            )),
+            UserKind::Domain(domain) => rows.extend(domain_row(cx, ty, domain)),
+        }
+        let mut array = type_row(
             &info::TypeInfo {
                 oid: ty.oid + 1,
                 elem: ty.oid,
@@ -57,9 +61,69 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             },
             &ty.array_name,
             ty.schema,
-        ));
+        );
+        // It is collated as its elements are.
+        if let (Some(domain), Some(slot)) = (ty.domain(), array.get_mut(column::COLLATION)) {
+            *slot = Id(collation_of(domain)).datum();
+        }
+        rows.push(array);
     }
     Ok(rows)
+}
+
+/// What a domain has that other types have not: its place among the columns of `pg_type`.
+mod column {
+    pub(super) const SUBSCRIPT: usize = 12;
+    pub(super) const NOT_NULL: usize = 24;
+    pub(super) const BASE_TYPE: usize = 25;
+    pub(super) const MODIFIER: usize = 26;
+    pub(super) const COLLATION: usize = 28;
+    pub(super) const DEFAULT_TREE: usize = 29;
+    pub(super) const DEFAULT: usize = 30;
+}
+
+fn collation_of(domain: &Domain) -> Oid {
+    match domain.collation {
+        0 => info::by_oid(domain.base.oid).map_or(0, info::TypeInfo::collation),
+        said => said,
+    }
+}
+
+fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option<Vec<Datum>> {
+    let base = info::by_oid(domain.base.oid)?;
+    let info = info::TypeInfo {
+        oid: ty.oid,
+        kind: 'd',
+        preferred: false,
+        array: ty.oid + 1,
+        elem: 0,
+        input: "domain_in",
+        receive: "domain_recv",
+        modin: "",
+        modout: "",
+        ..*base
+    };
+    let mut row = type_row(&info, &ty.name, ty.schema);
+    let default = domain.default.as_deref();
+    let shown = default.map(|text| {
+        let path = cx.session.search_path();
+        crate::catalog::calls::default_shown(cx.catalog, text, &path)
+    });
+    for (at, value) in [
+        // It is no array, and it is collated as its base type.
+        (column::SUBSCRIPT, Id(0).datum()),
+        (column::COLLATION, Id(collation_of(domain)).datum()),
+        (column::NOT_NULL, domain.not_null.datum()),
+        (column::BASE_TYPE, Id(domain.over.oid).datum()),
+        (column::MODIFIER, domain.over.typmod.datum()),
+        (column::DEFAULT_TREE, default.datum()),
+        (column::DEFAULT, shown.datum()),
+    ] {
+        if let Some(slot) = row.get_mut(at) {
+            *slot = value;
+        }
+    }
+    Some(row)
 }
 
 /// `pg_enum`

@@ -82,6 +82,7 @@ fn column(name: &str, ty: SqlType) -> Column {
         generated: false,
         sequence: None,
         dropped: false,
+        domain: None,
         missing: Datum::Null,
     }
 }

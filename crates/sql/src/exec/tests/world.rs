@@ -130,6 +130,7 @@ impl World {
             generated: false,
             sequence: None,
             dropped: false,
+            domain: None,
             missing: Datum::Null,
         };
         let index = Arc::new(IndexDef {
@@ -242,6 +243,7 @@ pub(super) fn plan(node: Node, types: &[SqlType]) -> Plan {
     let columns = types
         .iter()
         .map(|ty| OutputColumn {
+            domain: None,
             name: "c".to_owned(),
             ty: *ty,
             origin: (0, 0),

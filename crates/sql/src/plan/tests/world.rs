@@ -81,6 +81,7 @@ fn column(name: &str, ty: Oid, typmod: i32) -> Column {
         generated: false,
         sequence: None,
         dropped: false,
+        domain: None,
         missing: Datum::Null,
     }
 }

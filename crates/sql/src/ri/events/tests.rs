@@ -40,6 +40,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
             parent: Vec::new(),
             checks: Vec::new(),
             defaults: Vec::new(),
+            domains: Vec::new(),
         }],
     })
 }
