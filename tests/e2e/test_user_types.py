@@ -178,13 +178,15 @@ CREATE DOMAIN ut_posint AS int CONSTRAINT ut_positive CHECK (VALUE > 0);
 CREATE DOMAIN ut_zip varchar(5) NOT NULL DEFAULT '12345' CHECK (VALUE ~ '^[0-9]+$');
 CREATE DOMAIN ut_even ut_posint CHECK (VALUE % 2 = 0);
 CREATE TABLE ut_place (id ut_posint PRIMARY KEY, zip ut_zip, e ut_even DEFAULT 2, all_of ut_posint[]);
+CREATE DOMAIN ut_word AS text COLLATE "C";
+CREATE TABLE ut_words (word ut_word, words ut_word[]);
 CREATE VIEW ut_places AS SELECT id, zip FROM ut_place;
 INSERT INTO ut_place VALUES (1, '04103', 4, '{1,2}'), (2, DEFAULT, DEFAULT, NULL);
 ALTER DOMAIN ut_even ADD CONSTRAINT ut_small CHECK (VALUE < 4) NOT VALID;
 COMMENT ON DOMAIN ut_zip IS 'of a place';
 COMMENT ON CONSTRAINT ut_positive ON DOMAIN ut_posint IS 'more than nothing';
 """
-DROP_DOMAINS = ["DROP VIEW IF EXISTS ut_places", "DROP TABLE IF EXISTS ut_place", "DROP DOMAIN IF EXISTS ut_even, ut_zip, ut_posint"]
+DROP_DOMAINS = ["DROP VIEW IF EXISTS ut_places", "DROP TABLE IF EXISTS ut_place, ut_words", "DROP DOMAIN IF EXISTS ut_even, ut_zip, ut_posint, ut_word"]
 PLACES = [(1, "04103", 4, "{1,2}"), (2, "12345", 2, None)]
 
 
@@ -226,6 +228,7 @@ def test_pg_dump_brings_domains_back(private_server):
     private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=DOMAINS)
     dump = private_server.run("pg_dump").stdout
     assert "CREATE DOMAIN public.ut_posint AS integer\n\tCONSTRAINT ut_positive CHECK ((VALUE > 0));" in dump
+    assert "    word public.ut_word,\n    words public.ut_word[]\n" in dump
     private_server.execute(*DROP_DOMAINS)
     private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=dump)
     check_domains(private_server)

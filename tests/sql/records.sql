@@ -54,4 +54,9 @@ SELECT x, o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id GROU
 SELECT x, (SELECT to_json(o)) AS o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id ORDER BY x;
 SELECT x, o FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id WHERE o.id > 0 AND to_jsonb(o) <> '{}' ORDER BY x;
 SELECT x, s FROM (VALUES (1), (3)) v (x) LEFT JOIN LATERAL (SELECT o FROM rec_o o WHERE o.id = x) s ON true ORDER BY x;
+SELECT x, n IS NULL AS a, n IS NOT NULL AS b FROM (VALUES (1), (2)) v (x) LEFT JOIN rec_n n ON x = 1 ORDER BY x;
+SELECT x, o IS NULL AS a, o IS NOT NULL AS b FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id ORDER BY x;
+SELECT x FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id WHERE o IS NULL;
+SELECT o.id, o IS NOT NULL AS b, ROW(o.a, o.b) IS NULL AS c FROM rec_o o ORDER BY o.id;
+SELECT s IS NULL AS a, s IS NOT NULL AS b FROM (SELECT CASE WHEN id = 1 THEN NULL ELSE o END AS s FROM rec_o o ORDER BY id) q;
 DROP TABLE rec_o, rec_n;

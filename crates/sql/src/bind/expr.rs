@@ -320,7 +320,16 @@ impl Binder<'_> {
         } else {
             self.settle(operand)?
         };
-        Ok(Expr::IsNull(Box::new(operand), negated))
+        // As of a row that is written out.
+        let mut tests: Vec<Expr> = fields_of(&operand)
+            .into_iter()
+            .map(|field| Expr::IsNull(Box::new(field), negated))
+            .collect();
+        match tests.len() {
+            0 => Ok(Expr::IsNull(Box::new(operand), negated)),
+            1 => Ok(tests.remove(0)),
+            _ => Ok(Expr::And(tests)),
+        }
     }
 
     fn is_bool(
@@ -572,6 +581,22 @@ impl Binder<'_> {
         }
         Ok(value)
     }
+}
+
+/// All fields of a record; none of anything else, nor where nothing is known of them.
+fn fields_of(record: &Expr) -> Vec<Expr> {
+    let Some(shape) = record::shape_of(record.ty()) else {
+        return Vec::new();
+    };
+    if let Expr::Array(fields, _) = record {
+        return fields.clone();
+    }
+    let field = |(number, (_, ty)): (i32, &(std::sync::Arc<str>, SqlType))| Expr::Subscript {
+        array: Box::new(record.clone()),
+        index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+        ty: *ty,
+    };
+    (1..).zip(shape.iter()).map(field).collect()
 }
 
 /// A field of a record.

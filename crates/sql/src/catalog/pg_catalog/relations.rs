@@ -273,6 +273,11 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
     let info = info::by_oid(a.ty.oid);
     let array = info
         .is_some_and(|i| i.category == 'A' && !matches!(i.oid, oid::INT2VECTOR | oid::OIDVECTOR));
+    let domain = user::domain_in(a.ty.oid).and_then(user::get);
+    let collation = match domain.as_deref().and_then(|ty| ty.domain()) {
+        Some(domain) => super::types::collation_of(domain),
+        None => info.map_or(0, info::TypeInfo::collation),
+    };
     let missing = a.missing.map(|value| {
         Datum::Array(Arc::new(Array {
             element: user::base_type(a.ty).oid,
@@ -306,7 +311,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         a.dropped,
         true,
         0_i32,
-        Id(info.map_or(0, info::TypeInfo::collation)),
+        Id(collation),
         a.acl.clone(),
         Nil,
         Nil,

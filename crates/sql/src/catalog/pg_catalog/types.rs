@@ -82,7 +82,8 @@ mod column {
     pub(super) const DEFAULT: usize = 30;
 }
 
-fn collation_of(domain: &Domain) -> Oid {
+/// `typcollation` of a domain, and of the array over it.
+pub(super) fn collation_of(domain: &Domain) -> Oid {
     match domain.collation {
         0 => info::by_oid(domain.base.oid).map_or(0, info::TypeInfo::collation),
         said => said,
