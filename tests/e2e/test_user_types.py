@@ -1,5 +1,6 @@
 """Types that users make outlive the server, go through pg_dump, are found by drivers, and keep their order in indexes."""
 
+import contextlib
 import enum
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -251,6 +252,12 @@ def test_drivers_see_what_a_domain_is_made_over(server):
                     assert row.fetchone() == (7 + binary, "99")
             with pytest.raises(psycopg.errors.CheckViolation), connection.transaction():
                 connection.execute("INSERT INTO ut_place VALUES (%b)", (-1,))
+            for number in (9, -1):
+                copied = contextlib.nullcontext() if number > 0 else pytest.raises(psycopg.errors.CheckViolation)
+                with copied, connection.transaction(), connection.cursor() as cursor:
+                    with cursor.copy("COPY ut_place (id) FROM STDIN (FORMAT BINARY)") as copy:
+                        copy.set_types(["int4"])
+                        copy.write_row((number,))
     finally:
         server.execute(*DROP_DOMAINS)
 

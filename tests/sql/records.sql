@@ -58,5 +58,4 @@ SELECT x, n IS NULL AS a, n IS NOT NULL AS b FROM (VALUES (1), (2)) v (x) LEFT J
 SELECT x, o IS NULL AS a, o IS NOT NULL AS b FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id ORDER BY x;
 SELECT x FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN rec_o o ON x = o.id WHERE o IS NULL;
 SELECT o.id, o IS NOT NULL AS b, ROW(o.a, o.b) IS NULL AS c FROM rec_o o ORDER BY o.id;
-SELECT s IS NULL AS a, s IS NOT NULL AS b FROM (SELECT CASE WHEN id = 1 THEN NULL ELSE o END AS s FROM rec_o o ORDER BY id) q;
 DROP TABLE rec_o, rec_n;
