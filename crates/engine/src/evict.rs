@@ -58,7 +58,7 @@ use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, Kept, SlotSet};
 
-use room::Whose;
+use room::{Hopes, Whose};
 pub(crate) use room::{InLoad, Room, Want};
 
 /// The thread begins above this part of the budget without its reserve.
@@ -359,6 +359,43 @@ impl Drop for Evictor {
     }
 }
 
+/// Whether a round is worth its work while somebody waits. One looks at every chunk there is; where what is in memory has changed and waits for a checkpoint, that would be
+/// done every [`PATIENCE`] for nothing, on a core that the checkpoint could use.
+#[derive(Debug, Default)]
+struct Sweeps {
+    /// What there was when the last one found nothing.
+    vain: Option<(Hopes, Round)>,
+    /// How many were left out since.
+    left_out: u32,
+}
+
+/// After so many rounds that were left out one is made all the same: snapshots end and garbage is collected without a word.
+const LEFT_OUT_MAX: u32 = 3;
+
+impl Sweeps {
+    /// What one found, which is to be told of this one too, if that is not worth while.
+    fn instead(&mut self, waited: bool, hopes: Hopes) -> Option<Round> {
+        let (before, found) = self.vain?;
+        if !waited || before != hopes || self.left_out == LEFT_OUT_MAX {
+            self.vain = None;
+            return None;
+        }
+        self.left_out += 1;
+        Some(found)
+    }
+
+    /// What one has found, with what there was before.
+    fn note(&mut self, hopes: Hopes, found: Round) {
+        self.left_out = 0;
+        self.vain = (found.bytes == 0).then_some((hopes, found));
+    }
+
+    /// Something may go that could not.
+    fn hope(&mut self) {
+        self.vain = None;
+    }
+}
+
 /// Who takes checkpoints when the evictor asks.
 #[derive(Default)]
 struct Pacer(Option<Checkpointer>);
@@ -385,6 +422,7 @@ fn run(engine: &Engine, always: bool) {
     let inner = engine.inner();
     let room = &inner.room;
     let mut pacer = Pacer::default();
+    let mut sweeps = Sweeps::default();
     // Rounds in vain while nobody waited.
     let mut idle = 0;
     let again = if always { ALWAYS_AGAIN } else { LOOK_AGAIN };
@@ -404,7 +442,15 @@ fn run(engine: &Engine, always: bool) {
         let need = room.need();
         let mut found = Round::default();
         if need > 0 {
-            found = round(inner, need, waited);
+            let hopes = room.hopes();
+            found = match sweeps.instead(waited, hopes) {
+                Some(found) => found,
+                None => {
+                    let found = round(inner, need, waited);
+                    sweeps.note(hopes, found);
+                    found
+                }
+            };
         }
         let short = found.bytes < need;
         if waited && short && room.wants_checkpoint() {
@@ -422,7 +468,9 @@ fn run(engine: &Engine, always: bool) {
         room.serve();
         if room.some_wait() {
             // What is held for who comes to it later may go the next time.
-            inner.faults.let_go_of_ahead();
+            if inner.faults.let_go_of_ahead() {
+                sweeps.hope();
+            }
             room.count_in_vain();
             room.pause(0);
         } else {

@@ -464,12 +464,12 @@ impl Faults {
         state.ahead.is_empty() && state.at_runs == 0
     }
 
-    /// Memory is wanted: nothing that was read ahead is held any more.
-    pub(crate) fn let_go_of_ahead(&self) {
+    /// Memory is wanted: nothing that was read ahead is held any more. False: there was nothing.
+    pub(crate) fn let_go_of_ahead(&self) -> bool {
         let runs = std::mem::take(&mut *self.shared.runs.lock());
-        for run in runs.iter().filter_map(Weak::upgrade) {
-            run.let_go();
-        }
+        let runs: Vec<_> = runs.iter().filter_map(Weak::upgrade).collect();
+        runs.iter().for_each(|run| run.let_go());
+        !runs.is_empty()
     }
 
     /// Asks for something, on behalf of who is woken by `waker`.

@@ -101,6 +101,9 @@ impl State {
     }
 }
 
+/// What makes it likely that something can go that could not before: checkpoints that have ended, loads that have brought something.
+pub(super) type Hopes = (u64, u64);
+
 /// A table among those of the present, whose number is 0, and of pasts.
 pub(super) type Whose = (u64, TableId);
 
@@ -373,6 +376,12 @@ impl Room {
     pub(crate) fn is_hopeless(&self) -> bool {
         let at = self.state.lock().hopeless_at;
         at.is_some_and(|at| self.memory.used_bytes() >= at)
+    }
+
+    /// What has happened so far that lets something go.
+    pub(super) fn hopes(&self) -> Hopes {
+        let ended = self.state.lock().ended;
+        (ended, self.loaded.load(Ordering::Relaxed))
     }
 
     /// Something was evicted.

@@ -250,3 +250,40 @@ fn an_end_refuses_all() {
     assert!(wants.iter().all(|want| is_refused(want)));
     assert!(is_refused(&place.want(100)), "nobody would serve it");
 }
+
+/// While nothing can go, few rounds look at everything; the first one behind a checkpoint or a load does, and so does each for which nobody waits.
+#[test]
+fn rounds_in_vain_are_left_out_until_there_is_hope() {
+    let vain = Round {
+        unsaved: true,
+        ..Round::default()
+    };
+    let mut sweeps = Sweeps::default();
+    let mut made = |waited, hopes| {
+        let is_made = sweeps.instead(waited, hopes).is_none();
+        if is_made {
+            sweeps.note(hopes, vain);
+        }
+        is_made
+    };
+    let rounds = [(); 9].map(|()| made(true, (1, 5)));
+    let is_fourth = |at: usize| at % (LEFT_OUT_MAX as usize + 1) == 0;
+    assert_eq!(rounds, std::array::from_fn(is_fourth));
+    assert!(made(true, (2, 5)), "a checkpoint has ended");
+    assert!(!made(true, (2, 5)));
+    assert!(made(true, (2, 6)), "something came");
+    assert!([(); 3].into_iter().all(|()| made(false, (2, 6))));
+    assert!(
+        sweeps
+            .instead(true, (2, 6))
+            .is_some_and(|found| found.unsaved)
+    );
+    sweeps.hope();
+    assert!(sweeps.instead(true, (2, 6)).is_none());
+    let some = Round {
+        bytes: 1,
+        ..Round::default()
+    };
+    sweeps.note((2, 6), some);
+    assert!(sweeps.instead(true, (2, 6)).is_none(), "more may go");
+}
