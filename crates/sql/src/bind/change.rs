@@ -203,7 +203,8 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let (relation, rel, shown) = self.change_target(&update.table.relation, Verb::Update)?;
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
-        list.conditions.extend(shown);
+        // What the view asks comes first: nothing of the statement's sees other rows.
+        list.conditions.splice(0..0, shown);
         let assignments = self.assignments(&update.assignments, &relation)?;
         self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
         let returning = self.returning_items(update.returning.as_deref())?;
@@ -269,7 +270,8 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
         let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
-        list.conditions.extend(shown);
+        // What the view asks comes first: nothing of the statement's sees other rows.
+        list.conditions.splice(0..0, shown);
         let returning = self.returning_items(delete.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;
         let (returning, columns) = place_returning(returning, &changed.visible);

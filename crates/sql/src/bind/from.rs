@@ -3,6 +3,7 @@
 use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::scope::{NsColumn, NsItem, NsWhat};
+use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::catalog::{Relation, RelationKind, ViewSource};
 use crate::error::{Result, SqlError};
@@ -568,17 +569,24 @@ impl Binder<'_> {
         } else {
             std::mem::take(&mut self.frame()?.ns)
         };
-        let bound = self.subquery(query);
+        let bound = self.with_own(|b| b.deeper(|b| b.query_body(query, true)));
         if !lateral {
             self.frame()?.ns = hidden;
         }
-        let plan = bound?;
-        let columns = plan
-            .columns
-            .iter()
+        let (body, own) = bound?;
+        let columns = self.body_columns(&body);
+        let columns = columns
+            .into_iter()
             .map(|c| (c.name.as_str().into(), c.ty, c.origin))
             .collect();
-        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "", Some(alias))?;
+        let query = Unplanned {
+            body,
+            own,
+            barrier: false,
+            with: false,
+        };
+        let source = Source::Query(Some(Box::new(query)));
+        let rel = self.add_item(source, columns, "", Some(alias))?;
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),

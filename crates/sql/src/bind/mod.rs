@@ -37,6 +37,7 @@ mod special;
 mod standalone;
 mod typed;
 mod types;
+pub(crate) mod unplanned;
 pub(crate) mod updatable;
 mod view;
 mod viewdef;
@@ -66,6 +67,7 @@ use crate::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use scope::NsItem;
 pub(crate) use select::collect_rels;
+use sqlparser::ast;
 use sqlparser::tokenizer::Span;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -111,6 +113,8 @@ pub(crate) enum Source {
     Virtual(Arc<Relation>, &'static crate::catalog::VirtualTable),
     /// A planned subquery; taken out when the block is planned.
     Plan(Option<Box<crate::plan::Plan>>),
+    /// A query that is bound, and planned with the block around it.
+    Query(Option<Box<unplanned::Unplanned>>),
     /// WITH.
     Cte { slot: usize, rows: f64 },
     /// A function.
@@ -273,6 +277,8 @@ pub(crate) struct Cte {
     pub(crate) used: bool,
     /// The recursive term is being bound: rows so far come from the non-recursive term.
     pub(crate) recursive_now: bool,
+    /// Its query, if it is read where it is named instead of being kept.
+    pub(crate) inlined: Option<Arc<ast::Query>>,
 }
 
 /// The state of binding one statement.
@@ -315,6 +321,8 @@ pub(crate) struct Binder<'a> {
     outer_joins: usize,
     /// Conditions of views stay in one piece: rows are checked again under them.
     whole_conditions: bool,
+    /// Queries of WITH may be read where they are named.
+    inlines: bool,
     depth: usize,
 }
 
@@ -359,6 +367,7 @@ impl<'a> Binder<'a> {
             through: None,
             outer_joins: 0,
             whole_conditions: false,
+            inlines: true,
             depth: 0,
         }
     }

@@ -520,7 +520,10 @@ impl Binder<'_> {
                     .at(at));
                 }
                 let kind = found.iter().find_map(|rel| match &self.rels[*rel].source {
-                    Source::Table(_) | Source::Virtual(..) | Source::Plan(_) => None,
+                    Source::Query(Some(query)) if query.with => Some("WITH query"),
+                    Source::Table(_) | Source::Virtual(..) | Source::Plan(_) | Source::Query(_) => {
+                        None
+                    }
                     Source::Cte { .. } => Some("WITH query"),
                     Source::Function { .. } => Some("function"),
                 });
@@ -539,7 +542,8 @@ impl Binder<'_> {
                 }
                 let table = match &self.rels[rel].source {
                     Source::Table(table) => table.clone(),
-                    Source::Plan(_) => {
+                    Source::Query(Some(query)) if query.with => continue,
+                    Source::Plan(_) | Source::Query(_) => {
                         return Err(SqlError::unsupported(format!(
                             "{name} over a subquery in FROM"
                         )));

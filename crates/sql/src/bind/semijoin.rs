@@ -212,6 +212,7 @@ impl Binder<'_> {
         match item {
             From::Rel(rel) => match &self.rels[*rel].source {
                 Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
+                Source::Query(Some(query)) => self.foreign_ids(query, out),
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },

@@ -3,6 +3,7 @@
 use super::names::fold_ident;
 use super::query::Select;
 use super::select::{Tail, sort_direction};
+use super::unplanned::Branch;
 use super::{Binder, Clause, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
@@ -18,6 +19,8 @@ pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
     Plan(Box<Plan>),
+    /// The first of several, and the others with what joins each to all before it.
+    SetOps(Box<Body>, Vec<Branch>),
 }
 
 impl Body {
@@ -26,6 +29,10 @@ impl Body {
             Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
             Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
             Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
+            Body::SetOps(first, rest) => match rest.last() {
+                Some(last) => last.types.clone(),
+                None => first.types(),
+            },
         }
     }
 }
@@ -136,7 +143,15 @@ impl Binder<'_> {
                 self.finish_tail(plan, tail)
             }
             SetExpr::SetOperation { .. } => {
-                let plan = self.set_operation(body)?;
+                let body = self.set_operation(body)?;
+                if tail.order_by.is_none()
+                    && tail.limit.is_none()
+                    && tail.offset.is_none()
+                    && tail.locks.is_empty()
+                {
+                    return Ok(body);
+                }
+                let plan = self.finish(body)?;
                 self.finish_tail(plan, tail)
             }
             SetExpr::Table(_) => Err(SqlError::unsupported("TABLE inside a query")),
@@ -149,7 +164,7 @@ impl Binder<'_> {
     }
 
     /// A chain of UNION / INTERSECT / EXCEPT, leaning left: walked in a loop.
-    fn set_operation(&mut self, body: &SetExpr) -> Result<Plan> {
+    fn set_operation(&mut self, body: &SetExpr) -> Result<Body> {
         let mut chain = Vec::new();
         let mut head = body;
         while let SetExpr::SetOperation {
@@ -163,7 +178,9 @@ impl Binder<'_> {
             head = left;
         }
         let tail = Tail::default();
-        let mut left = self.deeper(|b| b.set_expr(head, &tail, false))?;
+        let first = self.deeper(|b| b.set_expr(head, &tail, false))?;
+        let mut before = first.types();
+        let mut rest: Vec<Branch> = Vec::with_capacity(chain.len());
         while let Some((op, quantifier, right)) = chain.pop() {
             let (kind, word) = match op {
                 ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
@@ -180,7 +197,7 @@ impl Binder<'_> {
             };
             let right_ast = right;
             let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
-            let (l, r) = (left.types(), right.types());
+            let (l, r) = (before, right.types());
             if l.len() != r.len() {
                 return Err(columns_differ(word).at(self.item_at(right_ast, 0)));
             }
@@ -193,13 +210,15 @@ impl Binder<'_> {
                 }
                 types.push(ty);
             }
-            let left_plan = self.finish_as(left, &types)?;
-            let right_plan = self.finish_as(right, &types)?;
-            left = Body::Plan(Box::new(build::set_operation(
-                kind, all, left_plan, right_plan, &types,
-            )));
+            before = types.clone();
+            rest.push(Branch {
+                kind,
+                all,
+                body: right,
+                types,
+            });
         }
-        self.finish(left)
+        Ok(Body::SetOps(Box::new(first), rest))
     }
 
     /// Where item `i` of a query's first select list stands.
@@ -337,6 +356,21 @@ impl Binder<'_> {
                 Ok(build::values(done, columns))
             }
             Body::Plan(plan) => self.cast_plan(*plan, types),
+            Body::SetOps(first, rest) => {
+                let mut left = *first;
+                for branch in rest {
+                    let plan = self.finish_as(left, &branch.types)?;
+                    let right = self.finish_as(branch.body, &branch.types)?;
+                    left = Body::Plan(Box::new(build::set_operation(
+                        branch.kind,
+                        branch.all,
+                        plan,
+                        right,
+                        &branch.types,
+                    )));
+                }
+                self.finish_as(left, types)
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::query::{Distinct, From, FromList, Select};
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::select::collect_rels;
 use super::setop::Body;
+use super::unplanned::Unplanned;
 use super::{Binder, ColId, Source};
 use crate::catalog::rights::Access;
 use crate::catalog::{Catalog, Relation, RelationKind, View, ViewSource};
@@ -80,6 +81,7 @@ impl ViewQuery {
 pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> Result<ViewQuery> {
     let mut binder = Binder::new(cx, text);
     binder.recorded = Some(Vec::new());
+    binder.inlines = false;
     let plan = binder.subquery(query)?;
     if !binder.params.is_empty() {
         return Err(SqlError::new(
@@ -115,6 +117,17 @@ pub fn plan_view(
     let plan = binder.view_body(relation, view, |b, tree| b.subquery(tree))?;
     let (accesses, _) = binder.finish_access();
     Ok((plan, binder.tables_read, accesses))
+}
+
+/// Whether what reads a view may learn of no other rows than it shows.
+pub(super) fn is_barrier(catalog: &Catalog, view: &Relation) -> bool {
+    let options = catalog.notes.options.get(&view.oid);
+    options.is_some_and(|options| {
+        options.iter().any(|option| {
+            let on = option.strip_prefix("security_barrier=");
+            on.is_some_and(|on| crate::settings::parse_bool(on) == Some(true))
+        })
+    })
 }
 
 /// A stored text's places mean nothing to the client.
@@ -228,20 +241,27 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         self.reads(relation);
         let noted = self.uses_noted();
-        let body = self.view_body(relation, view, |b, tree| b.query_body(tree, true))?;
+        let barrier = is_barrier(self.cx.catalog, relation);
+        let (body, own) =
+            self.with_own(|b| b.view_body(relation, view, |b, tree| b.query_body(tree, true)))?;
         self.settle_uses(noted);
         match body {
-            Body::Select(select) if self.recorded.is_none() && self.can_merge(&select) => {
+            Body::Select(select)
+                if (!barrier || self.stays_barrier(&select))
+                    && self.recorded.is_none()
+                    && self.can_merge(&select) =>
+            {
                 self.merge(relation, *select, alias, source)
             }
             body => {
-                let plan = self.finish(body)?;
-                let rel = self.relation_item(
-                    relation,
-                    Source::Plan(Some(Box::new(plan))),
-                    alias,
-                    source,
-                )?;
+                let query = Unplanned {
+                    body,
+                    own,
+                    barrier,
+                    with: false,
+                };
+                let query = Source::Query(Some(Box::new(query)));
+                let rel = self.relation_item(relation, query, alias, source)?;
                 let first = self.rels[rel].first;
                 self.record(span, relation, first);
                 Ok(FromList {
@@ -250,6 +270,15 @@ impl Binder<'_> {
                 })
             }
         }
+    }
+
+    /// Rows that are locked are rows of tables, so that a barrier's query is merged there if it reads one table: a scan asks its conditions in the order in which
+    /// they stand, and the view's stand first.
+    fn stays_barrier(&self, select: &Select) -> bool {
+        let table = |rel: &usize| matches!(self.rels[*rel].source, Source::Table(_));
+        self.whole_conditions
+            && self.outer_joins == 0
+            && matches!(select.from.items.as_slice(), [From::Rel(rel)] if table(rel))
     }
 
     /// Does a view's query only pick rows and columns? Under an outer join a computed column would have to become NULL with its row.
@@ -363,6 +392,8 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         source: Option<&ViewSource>,
     ) -> Result<usize> {
+        // Views of views can come to more items than anybody waits for.
+        self.cx.session.interrupted()?;
         let index = self.rels.len();
         let first = super::COLUMN_BASE + self.columns.len();
         let mut what = Vec::with_capacity(relation.columns.len());

@@ -51,6 +51,7 @@ pub fn view_query_shown(
     cx: &PlanContext<'_>,
 ) -> Result<ast::Query> {
     let mut binder = Binder::new(cx, "");
+    binder.inlines = false;
     binder.view_body(relation, view, |binder, tree| {
         // Views that it reads stay FROM items.
         binder.recorded = Some(Vec::new());
@@ -292,7 +293,7 @@ impl Definer<'_, '_> {
     ) -> Result<()> {
         self.binder.frames.push(Frame::new());
         for cte in &with.cte_tables {
-            self.binder.cte(cte, with.recursive)?;
+            self.binder.cte(cte, with.recursive, false)?;
         }
         // The query itself comes first: names inside of the WITH queries give way to its own.
         let (frame, level) = (self.binder.frames.len(), self.levels.len());

@@ -3,6 +3,7 @@
 use super::names::fold_ident;
 use super::select::Tail;
 use super::setop::{Body, columns_differ};
+use super::unplanned::Unplanned;
 use super::{Binder, Cte, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -10,16 +11,29 @@ use crate::plan::{Merge, MergeAction, Node, OutputColumn, Plan, walk};
 use crate::value::{SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Binder<'_> {
     pub(crate) fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
         let mut definitions = Vec::new();
+        let mut behind = mentioned(query);
         for cte in &with.cte_tables {
-            definitions.push(self.cte(cte, with.recursive)?);
+            // What stands before it and in it names something else.
+            let own = mentioned(&cte.query);
+            for (name, count) in own {
+                behind.entry(name).and_modify(|all| *all -= count);
+            }
+            let name = fold_ident(&cte.alias.name);
+            let once = behind.get(&name).copied().unwrap_or(0) <= 1;
+            let inline = match &cte.materialized {
+                Some(ast::CteAsMaterialized::Materialized) => false,
+                Some(ast::CteAsMaterialized::NotMaterialized) => true,
+                None => once,
+            };
+            definitions.extend(self.cte(cte, with.recursive, inline)?);
         }
         let body = self.query_without_with(query, true)?;
-        let mut plan = self.finish(body)?;
         let used: Vec<usize> = self
             .frame()?
             .ctes
@@ -27,7 +41,17 @@ impl Binder<'_> {
             .filter(|c| c.used)
             .map(|c| c.slot)
             .collect();
-        for (slot, definition, recursive) in definitions.into_iter().rev() {
+        if !definitions.iter().any(|d| used.contains(&d.slot)) {
+            return Ok(body);
+        }
+        let mut plan = self.finish(body)?;
+        for Definition {
+            slot,
+            name,
+            plan: definition,
+            recursive,
+        } in definitions.into_iter().rev()
+        {
             if !used.contains(&slot) {
                 continue;
             }
@@ -37,6 +61,7 @@ impl Binder<'_> {
             plan = Plan {
                 node: Node::With {
                     slot,
+                    name,
                     definition: Box::new(definition),
                     recursive,
                     body: Box::new(plan),
@@ -68,7 +93,7 @@ impl Binder<'_> {
     ) -> Result<Plan> {
         let mut definitions = Vec::new();
         for cte in &with.cte_tables {
-            definitions.push(self.cte(cte, with.recursive)?);
+            definitions.extend(self.cte(cte, with.recursive, false)?);
         }
         let mut plan = change(self)?;
         let used: Vec<usize> = self
@@ -119,7 +144,13 @@ impl Binder<'_> {
                 ));
             }
         };
-        for (slot, definition, recursive) in definitions.into_iter().rev() {
+        for Definition {
+            slot,
+            name,
+            plan: definition,
+            recursive,
+        } in definitions.into_iter().rev()
+        {
             if !used.contains(&slot) {
                 continue;
             }
@@ -128,6 +159,7 @@ impl Binder<'_> {
                 (body.columns.clone(), body.rows, body.cost + definition.cost);
             let node = Node::With {
                 slot,
+                name,
                 definition: Box::new(definition),
                 recursive,
                 body: Box::new(body),
@@ -142,15 +174,13 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    #[allow(
-        clippy::type_complexity,
-        reason = "slot, definition, recursive term: used once, right above"
-    )]
+    /// Binds a query of WITH. There is no definition if it is to be read where it is named, which only what is neither recursive nor volatile nor locks rows may be.
     pub(crate) fn cte(
         &mut self,
         cte: &ast::Cte,
         recursive: bool,
-    ) -> Result<(usize, Plan, Option<(Box<Plan>, bool)>)> {
+        inline: bool,
+    ) -> Result<Option<Definition>> {
         let name = fold_ident(&cte.alias.name);
         let at = self.at(cte.alias.name.span);
         if self.frame()?.ctes.iter().any(|c| c.name == name) {
@@ -208,6 +238,7 @@ impl Binder<'_> {
                     rows: first.rows,
                     used: false,
                     recursive_now: true,
+                    inlined: None,
                 });
                 let body = self.set_expr(second, &tail, false)?;
                 let found = body.types();
@@ -237,9 +268,21 @@ impl Binder<'_> {
                 (first, Some((Box::new(second), union_all)))
             }
             _ => {
-                let plan = self.subquery(&cte.query)?;
-                let columns = cte_columns(&plan.columns, &renames, &name)?;
-                let rows = plan.rows;
+                let before = std::mem::replace(&mut self.volatile, false);
+                let bound = self.deeper(|b| b.query_body(&cte.query, true));
+                let volatile = std::mem::replace(&mut self.volatile, before);
+                self.volatile |= volatile;
+                let body = bound?;
+                let columns = cte_columns(&self.body_columns(&body), &renames, &name)?;
+                let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
+                let (plan, rows) = match inline {
+                    true => (None, 0.0),
+                    false => {
+                        let plan = self.finish(body)?;
+                        let rows = plan.rows;
+                        (Some(plan), rows)
+                    }
+                };
                 self.frame()?.ctes.push(Cte {
                     name: name.clone(),
                     slot,
@@ -247,11 +290,20 @@ impl Binder<'_> {
                     rows,
                     used: false,
                     recursive_now: false,
+                    inlined: inline.then(|| Arc::from(cte.query.clone())),
                 });
+                let Some(plan) = plan else {
+                    return Ok(None);
+                };
                 (plan, None)
             }
         };
-        Ok((slot, definition, term))
+        Ok(Some(Definition {
+            slot,
+            name: name.into(),
+            plan: definition,
+            recursive: term,
+        }))
     }
 
     /// A FROM item that names a WITH query in sight.
@@ -261,22 +313,28 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<Option<usize>> {
         let mut found = None;
-        for frame in self.frames.iter_mut().rev() {
-            if let Some(cte) = frame.ctes.iter_mut().rev().find(|c| c.name == name) {
+        for (depth, frame) in self.frames.iter_mut().enumerate().rev() {
+            let at = frame.ctes.iter().rposition(|c| c.name == name);
+            if let Some((at, cte)) = at.and_then(|at| Some((at, frame.ctes.get_mut(at)?))) {
                 cte.used = true;
-                found = Some(cte.clone());
+                found = Some((depth, at, cte.clone()));
                 break;
             }
         }
-        let Some(cte) = found else { return Ok(None) };
+        let Some((depth, at, cte)) = found else {
+            return Ok(None);
+        };
         let columns = cte
             .columns
             .into_iter()
             .map(|(name, ty)| (name, ty, (0, 0)))
             .collect();
-        let source = Source::Cte {
-            slot: cte.slot,
-            rows: cte.rows,
+        let source = match &cte.inlined {
+            None => Source::Cte {
+                slot: cte.slot,
+                rows: cte.rows,
+            },
+            Some(query) => self.inlined(query, depth, at)?,
         };
         self.add_item(source, columns, name, alias).map(Some)
     }
@@ -293,6 +351,50 @@ fn merge_exprs<'p>(merge: &'p Merge, out: &mut Vec<&'p Expr>) {
             MergeAction::Delete(_) | MergeAction::Nothing => {}
         }
     }
+}
+
+impl Binder<'_> {
+    /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind the `at` queries before it.
+    fn inlined(&mut self, query: &ast::Query, depth: usize, at: usize) -> Result<Source> {
+        self.cx.session.interrupted()?;
+        let above = self.frames.split_off(depth + 1);
+        let frame = self.frame()?;
+        let later = frame.ctes.split_off(at);
+        let hidden = std::mem::take(&mut frame.ns);
+        let bound = self.with_own(|b| b.deeper(|b| b.query_body(query, true)));
+        let frame = self.frame()?;
+        frame.ns = hidden;
+        frame.ctes.extend(later);
+        self.frames.extend(above);
+        let (body, own) = bound?;
+        Ok(Source::Query(Some(Box::new(Unplanned {
+            body,
+            own,
+            barrier: false,
+            with: true,
+        }))))
+    }
+}
+
+/// A query of WITH that is kept.
+pub(crate) struct Definition {
+    slot: usize,
+    name: Arc<str>,
+    plan: Plan,
+    /// The recursive term, and whether all its rows are kept.
+    recursive: Option<(Box<Plan>, bool)>,
+}
+
+/// How often a query names each relation without a schema.
+fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
+    let mut found: HashMap<String, usize> = HashMap::new();
+    let _all = ast::visit_relations(query, |name: &ast::ObjectName| {
+        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+            *found.entry(fold_ident(ident)).or_default() += 1;
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    found
 }
 
 /// The two terms of `a UNION [ALL] b`.

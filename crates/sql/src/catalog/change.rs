@@ -6,7 +6,7 @@
 use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
 use super::rights::{DefaultKey, Rights};
 use super::temporary::{self, OnCommit};
-use super::{Catalog, IndexDef, Relation, RelationKind, Schema};
+use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use crate::value::Oid;
@@ -46,6 +46,8 @@ pub(crate) enum Change {
     Options(Oid, Vec<String>),
     /// What COMMIT does with a temporary table.
     OnCommit(Oid, OnCommit),
+    /// What ANALYZE has found out of a table.
+    Statistics(Oid, Arc<TableStatistics>),
 }
 
 impl Change {
@@ -108,6 +110,9 @@ impl Change {
                     }
                 }
                 catalog.rights.objects.remove(&(PG_CLASS, *oid));
+                if catalog.statistics.contains_key(oid) {
+                    Arc::make_mut(&mut catalog.statistics).remove(oid);
+                }
                 catalog.remove_relation(*oid);
             }
             Change::PutType(ty) => {
@@ -156,6 +161,9 @@ impl Change {
                     Some(acl) => catalog.rights.defaults.insert(*key, acl.clone()),
                     None => catalog.rights.defaults.remove(key),
                 };
+            }
+            Change::Statistics(oid, found) => {
+                Arc::make_mut(&mut catalog.statistics).insert(*oid, Arc::clone(found));
             }
             Change::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);

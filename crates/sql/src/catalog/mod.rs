@@ -22,11 +22,13 @@ mod privileges;
 mod read;
 pub(crate) mod rights;
 mod sequence;
+pub(crate) mod statistics;
 mod store;
 mod stored;
 mod stored_indexes;
 mod stored_rights;
 mod stored_roles;
+mod stored_statistics;
 mod stored_types;
 mod temporary;
 pub mod text;
@@ -38,6 +40,7 @@ pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub(crate) use past::PastCatalogs;
 pub use pg_catalog::Tariff;
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
+pub use statistics::{ColumnStatistics, TableStatistics};
 pub(crate) use store::dependency_failure;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
@@ -89,6 +92,8 @@ pub struct Catalog {
     pub past: Option<Weak<Past>>,
     /// The temporary schema of the session whose view this is, once it has one.
     pub temp: Option<Arc<Schema>>,
+    /// What ANALYZE has found out, by table.
+    pub statistics: Arc<HashMap<Oid, Arc<TableStatistics>>>,
     /// What planning does not need.
     pub notes: Notes,
 }
@@ -321,6 +326,7 @@ impl Catalog {
             rights: rights::RightsBook::default(),
             past: None,
             temp: None,
+            statistics: Arc::default(),
             notes: Notes::default(),
         }
     }

@@ -11,12 +11,12 @@ use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_T
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
-    SEQUENCES, StoredRelation,
+    SEQUENCES, STATISTICS, StoredRelation,
 };
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
-use super::stored_types;
 use super::{Catalog, Schema};
+use super::{stored_statistics, stored_types};
 use crate::error::Result;
 use crate::role::Roles;
 use crate::value::{Oid, user};
@@ -227,6 +227,19 @@ impl Rows {
                         }
                     }
                 }
+            }
+        }
+        for (rid, row) in self.take(STATISTICS) {
+            rids.insert((STATISTICS, row.key.database, row.oid), rid);
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
+                continue;
+            };
+            let (table, found) = stored_statistics::decode(&row)?;
+            // They outlive their table in the log, nowhere else.
+            if catalog.relations.contains_key(&table) {
+                Change::Statistics(table, Arc::new(found)).apply(catalog);
+            } else {
+                orphans.push((STATISTICS, rid));
             }
         }
         let roles = Arc::new(roles);

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// System relations that only superusers read.
-const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
+const SECRET: [&str; 3] = ["pg_authid", "pg_shadow", "pg_statistic"];
 
 /// Is it a system relation that only superusers read, and those to whom a view of theirs shows it?
 pub(crate) fn is_secret(relation: &Relation) -> bool {

@@ -38,14 +38,17 @@ pub(crate) const COMMENTS: TableId = TableId(2609);
 pub(crate) const ROLES: TableId = TableId(1260);
 /// Owners and privileges, by (database, class, object), and default privileges.
 pub(crate) const RIGHTS: TableId = TableId(1214);
+/// What ANALYZE has found out, by (database, 0, the table's OID as text).
+pub(crate) const STATISTICS: TableId = TableId(2619);
 /// States of sequences: storage, last value, called.
 pub(crate) const SEQUENCES: TableId = TableId(2224);
 /// One row: the first OID that was never reserved.
 pub(crate) const COUNTER: TableId = TableId(1);
 
 /// Tables whose rows are objects.
-pub(crate) const OBJECT_TABLES: [TableId; 6] =
-    [DATABASES, SCHEMAS, RELATIONS, COMMENTS, ROLES, RIGHTS];
+pub(crate) const OBJECT_TABLES: [TableId; 7] = [
+    DATABASES, SCHEMAS, RELATIONS, COMMENTS, ROLES, RIGHTS, STATISTICS,
+];
 
 /// The index on (database, namespace, name) of an object table.
 pub(crate) fn name_index(table: TableId) -> IndexId {

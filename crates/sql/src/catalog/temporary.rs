@@ -161,6 +161,9 @@ impl TempObjects {
         let copied = notes.comments.iter().map(|(k, v)| (*k, Arc::clone(v)));
         catalog.notes.comments.extend(copied);
         catalog.notes.on_commit.extend(&notes.on_commit);
+        for (table, found) in own.statistics.iter() {
+            Change::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
+        }
         catalog.version = self.store.new_version();
         let catalog = Arc::new(catalog);
         *composed = Some(Composed {
@@ -195,7 +198,8 @@ impl TempObjects {
             | Change::DropIndex(oid)
             | Change::Comment((_, oid, _), _)
             | Change::Options(oid, _)
-            | Change::OnCommit(oid, _) => objects.contains(oid),
+            | Change::OnCommit(oid, _)
+            | Change::Statistics(oid, _) => objects.contains(oid),
             _ => false,
         };
         let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);

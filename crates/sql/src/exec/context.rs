@@ -159,6 +159,15 @@ impl Cancel {
         }
     }
 
+    /// The same, of a statement that keeps its worker busy: nobody else looks at its deadline meanwhile.
+    pub fn check_at(&self, clock_time: impl FnOnce() -> i64) -> Result<()> {
+        let deadline_us = self.deadline_us.load(Ordering::Relaxed);
+        if deadline_us != i64::MAX && clock_time() >= deadline_us {
+            self.cancel(CancelReason::StatementTimeout);
+        }
+        self.check()
+    }
+
     /// Wakes `waker` at the next request; one waiter at a time. The caller checks the flag after this call.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);

@@ -228,7 +228,7 @@ impl Running {
             (Op::With(state), Node::With { slot, body, .. }) => {
                 state.next(*slot, &plan.node, body, cx, out)
             }
-            (Op::Cte(state), Node::CteScan { slot }) => state.next(*slot, cx, out),
+            (Op::Cte(state), Node::CteScan { slot, .. }) => state.next(*slot, cx, out),
             (
                 Op::Lock(state),
                 Node::LockRows {
@@ -326,6 +326,7 @@ impl Running {
                     definition,
                     recursive,
                     body,
+                    ..
                 } = &plan.node
                 {
                     let cte = cx_ctes.get(*slot).and_then(Option::as_deref);

@@ -204,6 +204,10 @@ pub trait Context {
     fn restore_point(&self, _request: RestorePointRequest) -> Result<()> {
         Err(SqlError::unsupported("restore points here"))
     }
+    /// An error if the statement has been asked to end: for work that goes on for long without waiting.
+    fn interrupted(&self) -> Result<()> {
+        Ok(())
+    }
     /// All settings: pg_settings.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()

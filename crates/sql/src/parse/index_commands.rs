@@ -10,7 +10,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-fn parsed<T>(
+pub(super) fn parsed<T>(
     text: &str,
     tokens: &[TokenWithSpan],
     parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,

@@ -56,7 +56,9 @@ pub enum StatementKind {
     Notify,
     /// CHECKPOINT; the statement is a placeholder.
     Checkpoint,
-    /// VACUUM, ANALYZE, CLUSTER, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
+    /// VACUUM, ANALYZE; the statement is a placeholder.
+    Maintain(Box<super::Maintain>),
+    /// CLUSTER, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
     Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,
@@ -252,8 +254,6 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
             K::Notify
         }
-        Statement::Analyze(_) => K::Maintenance("ANALYZE"),
-        Statement::Vacuum(_) => K::Maintenance("VACUUM"),
         Statement::Lock(_) | Statement::LockTables { .. } => K::Lock,
         Statement::Call(_) => K::Unsupported("CALL"),
         _ => K::Unsupported("this statement"),

@@ -19,6 +19,7 @@ mod index_commands;
 mod kind;
 mod like;
 mod locking;
+mod maintenance;
 pub(crate) mod merge;
 mod position;
 mod rewrite;
@@ -40,6 +41,7 @@ pub use kind::{
 };
 pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};
+pub use maintenance::Maintain;
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;

@@ -72,11 +72,10 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::comment::on_constraint(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
-    let tag = if is_word(tokens.first(), "vacuum") {
-        "VACUUM"
-    } else if is_word(tokens.first(), "analyze") || is_word(tokens.first(), "analyse") {
-        "ANALYZE"
-    } else if is_word(tokens.first(), "reindex") {
+    if let Some(kind) = super::maintenance::maintenance(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
+    let tag = if is_word(tokens.first(), "reindex") {
         "REINDEX"
     } else if is_word(tokens.first(), "cluster") {
         "CLUSTER"

@@ -2,25 +2,30 @@
 
 use super::layout::Layout;
 use super::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, estimate};
+use crate::bind::Binder;
 use crate::expr::Expr;
 use crate::value::{Datum, SqlType};
 
-/// Conditions over a plan's row; identities are resolved here.
-pub(crate) fn filter(plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan {
-    let Some(condition) = crate::bind::and(conditions) else {
-        return plan;
-    };
-    let rows = (plan.rows * estimate::selectivity(&condition, plan.rows)).max(1.0);
-    let (cost, columns) = (plan.cost + plan.rows * 0.0025, plan.columns.clone());
-    let node = Node::Filter {
-        input: Box::new(plan),
-        condition: layout.resolve(condition),
-    };
-    Plan {
-        node,
-        columns,
-        rows,
-        cost,
+impl Binder<'_> {
+    /// Conditions over a plan's row; identities are resolved here.
+    pub(crate) fn filtered(&self, plan: Plan, conditions: Vec<Expr>, layout: &Layout) -> Plan {
+        let share = self.share(conditions.iter(), plan.rows);
+        let Some(condition) = crate::bind::and(conditions) else {
+            return plan;
+        };
+        let rows = (plan.rows * share).max(1.0);
+        let cost = plan.cost + plan.rows * estimate::CONDITION;
+        let columns = plan.columns.clone();
+        let node = Node::Filter {
+            input: Box::new(plan),
+            condition: layout.resolve(condition),
+        };
+        Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 mod indexable;
 
 use self::indexable::{Indexable, Item};
-use super::estimate::{self, selectivity};
+use super::estimate;
 use super::scan::{Wish, same_bytes};
 use super::{Edge, KeyRange, Probe, implies, walk};
 use crate::bind::{Binder, ColId, Source};
@@ -43,6 +43,16 @@ pub(super) struct Candidate {
     pub(super) reverse: bool,
     /// Key columns that equal one value.
     pub(super) equal_columns: usize,
+    /// One row at most.
+    certain: bool,
+    /// Rows at most.
+    most: f64,
+    /// Conditions that make the range narrower.
+    narrowing: Vec<usize>,
+    /// Row comparisons that do.
+    inexact: i32,
+    /// Places in the index that are looked up.
+    lookups: f64,
 }
 
 /// What a session allows.
@@ -95,7 +105,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let table = table.clone();
-        let rows = (self.cx.rows_of)(&table).max(estimate::ROWS_MIN);
+        let rows = self.table_rows(&table);
         let best = self.best_index(rel, &table, conditions, &Wish::default(), rows)?;
         Ok(best
             .filter(|c| c.equal_columns > 0)
@@ -180,7 +190,7 @@ impl Binder<'_> {
             self.indexable(&item, condition, &mut found)?;
             usable.push(found);
         }
-        let share: f64 = conditions.iter().map(|c| selectivity(c, rows)).product();
+        let share = self.share(conditions.iter(), rows);
         let total = (rows * share).max(1.0);
         let limited = |cost: f64, produced: f64| match wish.limit {
             Some(limit) if limit < produced => cost * (limit / produced.max(1.0)),
@@ -197,7 +207,8 @@ impl Binder<'_> {
         let mut best: Option<Candidate> = None;
         let mut best_cost = if allowed.seq_scan { seq } else { f64::INFINITY };
         for path in &paths {
-            let mut candidate = match_path(path, &item, conditions, &usable, rows);
+            let mut candidate = match_path(path, &item, conditions, &usable);
+            self.weigh(&mut candidate, path, table, conditions, rows);
             let order = order_of(path, &item, &candidate.range, wish);
             candidate.ordered = order.is_some();
             candidate.reverse = order.unwrap_or(false);
@@ -226,12 +237,46 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// How many rows a way through an index gives, and what it costs.
+    fn weigh(
+        &self,
+        candidate: &mut Candidate,
+        path: &Path,
+        table: &Relation,
+        conditions: &[Expr],
+        rows: f64,
+    ) {
+        let narrowing = candidate.narrowing.iter();
+        let taken: Vec<&Expr> = narrowing.filter_map(|i| conditions.get(*i)).collect();
+        let said = |p: &&Expr| !taken.iter().any(|c| walk::same(c, p));
+        let predicate = path.predicate.iter().filter(said);
+        let share = self.share(predicate.chain(taken.iter().copied()), rows);
+        let found = rows * share * estimate::RANGE.powi(candidate.inexact);
+        candidate.rows = found.min(candidate.most).max(1.0);
+        let first = path
+            .targets
+            .first()
+            .and_then(|t| table.columns.get(*t).map(|c| (*t, c)));
+        let known = self.cx.catalog.statistics.get(&table.oid);
+        let in_order = known.zip(first).and_then(|(known, (position, column))| {
+            known.column(position, column.ty.oid)?.correlation
+        });
+        // Of a table that was never looked at the best is hoped.
+        let in_order = in_order.map_or(1.0, |c| f64::from(c * c));
+        // At most one row for certain is better than one by a guess.
+        let certain = if candidate.certain { LOOKUP_COST } else { 0.0 };
+        candidate.cost = estimate::index_scan(candidate.rows, in_order)
+            + (candidate.lookups - 1.0).max(0.0) * LOOKUP_COST
+            - certain;
+    }
+}
+
 fn match_path(
     path: &Path,
     item: &Item<'_>,
     conditions: &[Expr],
     usable: &[Vec<Indexable>],
-    rows: f64,
 ) -> Candidate {
     let all = || {
         let each = usable.iter().enumerate();
@@ -245,12 +290,8 @@ fn match_path(
             answered.push(i);
         }
     }
-    let share: f64 = path
-        .predicate
-        .iter()
-        .map(|p| selectivity(p, rows))
-        .product();
-    let mut found = (rows * share).max(1.0);
+    let mut narrowing = Vec::new();
+    let mut inexact = 0;
     let (mut equal_columns, mut lookups) = (0, 1.0);
     let (mut has_list, mut all_sized) = (false, true);
     let unique_at = |columns: usize| path.index.holds_keys_once() && columns == path.targets.len();
@@ -266,11 +307,7 @@ fn match_path(
             equal_columns += usize::from(matches!(probe, Probe::Value(_)));
             range.equal.push(probe);
             answered.push(i);
-            found = if unique_at(equal_columns) {
-                lookups
-            } else {
-                (found * estimate::EQUAL).max(1.0)
-            };
+            narrowing.push(i);
             continue;
         }
         let any = all().find_map(|(i, u)| match u {
@@ -287,12 +324,7 @@ fn match_path(
             lookups *= count.max(1.0);
             range.equal.push(Probe::Any(key.clone()));
             answered.push(i);
-            let each = if unique_at(at + 1) && equal_columns == at {
-                1.0
-            } else {
-                (found * estimate::EQUAL).max(1.0)
-            };
-            found = (each * count).min(found);
+            narrowing.push(i);
             continue;
         }
         for (i, u) in all() {
@@ -303,6 +335,7 @@ fn match_path(
                 Indexable::IsNotNull(t) if t == target => {
                     range.not_null = true;
                     answered.push(i);
+                    narrowing.push(i);
                     continue;
                 }
                 Indexable::Row(comparison, pairs) => {
@@ -332,25 +365,31 @@ fn match_path(
             if exact {
                 answered.push(i);
             }
-            found = (found * estimate::RANGE).max(1.0);
+            if matches!(u, Indexable::Compare(..)) {
+                narrowing.push(i);
+            } else {
+                inexact += 1;
+            }
         }
         break;
     }
     answered.sort_unstable();
     answered.dedup();
-    // At most one row for certain is better than one by a guess.
-    let certain = if unique_at(equal_columns) {
-        LOOKUP_COST
-    } else {
-        0.0
-    };
-    let cost = estimate::index_scan(found) + (lookups - 1.0) * LOOKUP_COST - certain;
+    narrowing.sort_unstable();
+    narrowing.dedup();
+    let whole = path.index.holds_keys_once() && range.equal.len() == path.targets.len();
     Candidate {
         index: path.index.clone(),
+        // A list beside a whole key: as many rows as values at most.
+        certain: unique_at(equal_columns),
+        most: if whole { lookups } else { f64::INFINITY },
+        narrowing,
+        inexact,
+        lookups,
         range,
         answered,
-        rows: found,
-        cost,
+        rows: 0.0,
+        cost: 0.0,
         ordered: false,
         reverse: false,
         equal_columns,

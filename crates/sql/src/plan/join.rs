@@ -8,19 +8,19 @@ use crate::bind::{Binder, ColId, Source, collect_rels};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Comparison};
-use crate::value::{Datum, SqlType};
+use crate::value::SqlType;
 
 /// One thing to join with its own conditions.
-struct Unit {
-    from: From,
-    conditions: Vec<Expr>,
-    ids: Vec<(ColId, ColId)>,
+pub(super) struct Unit {
+    pub(super) from: From,
+    pub(super) conditions: Vec<Expr>,
+    pub(super) ids: Vec<(ColId, ColId)>,
     /// Columns of sibling units it needs (LATERAL).
-    needs: Vec<ColId>,
+    pub(super) needs: Vec<ColId>,
 }
 
 impl Unit {
-    fn owns(&self, id: ColId) -> bool {
+    pub(super) fn owns(&self, id: ColId) -> bool {
         self.ids.iter().any(|(from, to)| (*from..*to).contains(&id))
     }
 }
@@ -32,6 +32,7 @@ impl Binder<'_> {
         let mut units = Vec::with_capacity(items.len());
         let mut conditions = conditions;
         self.flatten(items, &mut conditions, &mut units)?;
+        super::equal::constants(&mut conditions);
         // Conditions about one unit alone go down to it, those about none stay on top.
         let mut joining: Vec<Expr> = Vec::new();
         let mut constant: Vec<Expr> = Vec::new();
@@ -46,6 +47,11 @@ impl Binder<'_> {
                 (None, _) => constant.push(condition),
                 (Some(unit), None) => units[unit].conditions.push(condition),
                 (Some(_), Some(_)) => joining.push(condition),
+            }
+        }
+        for unit in &mut units {
+            if let From::Rel(rel) = unit.from {
+                self.plan_unplanned(rel, &mut unit.conditions)?;
             }
         }
         for i in 0..units.len() {
@@ -64,13 +70,12 @@ impl Binder<'_> {
         } else {
             self.join_units(units, joining)?
         };
-        let never = |c: &Expr| matches!(c, Expr::Const(Datum::Bool(false) | Datum::Null, _));
-        if constant.iter().any(never) {
+        if constant.iter().any(super::equal::is_never) {
             // WHERE false: clients ask so for the columns alone.
             let columns = std::mem::take(&mut planned.plan.columns);
             planned.plan = super::build::values(Vec::new(), columns);
         } else if !constant.is_empty() {
-            planned.plan = super::build::filter(planned.plan, constant, &planned.layout);
+            planned.plan = self.filtered(planned.plan, constant, &planned.layout);
         }
         Ok(planned)
     }
@@ -213,6 +218,7 @@ impl Binder<'_> {
         match from {
             From::Rel(rel) => match &self.rels[*rel].source {
                 Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
+                Source::Query(Some(query)) => self.foreign_ids(query, out),
                 Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
                 _ => {}
             },
@@ -230,7 +236,12 @@ impl Binder<'_> {
         }
     }
 
-    fn plan_unit(&mut self, from: From, conditions: Vec<Expr>, wish: &Wish) -> Result<Planned> {
+    pub(super) fn plan_unit(
+        &mut self,
+        from: From,
+        conditions: Vec<Expr>,
+        wish: &Wish,
+    ) -> Result<Planned> {
         match from {
             From::Rel(rel) => self.scan(rel, conditions, wish),
             From::Join {
@@ -296,7 +307,7 @@ impl Binder<'_> {
         } else {
             self.join_pair(kind, left, right, conditions)?
         };
-        let plan = super::build::filter(joined.plan, filter, &joined.layout);
+        let plan = self.filtered(joined.plan, filter, &joined.layout);
         Ok(Planned {
             plan,
             layout: joined.layout,
@@ -317,8 +328,9 @@ impl Binder<'_> {
             let mut all: Vec<Expr> = right.conditions.clone();
             all.extend(on.iter().cloned());
             if let Some((rows, cost)) = self.index_lookup_through(rel, &all, &right.conditions)? {
-                let whole = self.whole_cost(rel);
-                if left.plan.rows * cost <= whole + left.plan.rows * 0.02 {
+                let (kept, whole) = self.item_estimate(rel, &right.conditions)?;
+                let hashed = whole + estimate::hash_join(left.plan.rows, kept);
+                if left.plan.rows * (cost + estimate::REWIND) <= hashed {
                     let right = self.index_side(rel, right.conditions, &on)?;
                     return self.lateral_join_rows(kind, left, right, on, Some(rows));
                 }
@@ -328,18 +340,8 @@ impl Binder<'_> {
         self.hash_or_loop(kind, left, right, on)
     }
 
-    /// Cost of reading an item whole.
-    fn whole_cost(&self, rel: usize) -> f64 {
-        match &self.rels[rel].source {
-            Source::Table(table) => {
-                estimate::seq_scan((self.cx.rows_of)(table).max(estimate::ROWS_MIN))
-            }
-            _ => 1.0,
-        }
-    }
-
     /// As [`Binder::index_lookup`], but only if a join condition takes part.
-    fn index_lookup_through(
+    pub(super) fn index_lookup_through(
         &mut self,
         rel: usize,
         all: &[Expr],
@@ -356,14 +358,19 @@ impl Binder<'_> {
 
     /// The inner side of an index join: conditions that an index answers become keys, the others about outer columns
     /// are the join's.
-    fn index_side(&mut self, rel: usize, own: Vec<Expr>, on: &[Expr]) -> Result<Planned> {
+    pub(super) fn index_side(
+        &mut self,
+        rel: usize,
+        own: Vec<Expr>,
+        on: &[Expr],
+    ) -> Result<Planned> {
         let mut conditions = own;
         conditions.extend(on.iter().cloned());
         self.scan(rel, conditions, &Wish::default())
     }
 
     /// `right` runs once for each left row.
-    fn lateral_join(
+    pub(super) fn lateral_join(
         &mut self,
         kind: JoinKind,
         left: Planned,
@@ -373,7 +380,7 @@ impl Binder<'_> {
         self.lateral_join_rows(kind, left, right, on, None)
     }
 
-    fn lateral_join_rows(
+    pub(super) fn lateral_join_rows(
         &mut self,
         kind: JoinKind,
         left: Planned,
@@ -390,8 +397,19 @@ impl Binder<'_> {
         // An index side has taken the join's conditions in: as keys or into its filter, which sees the left row too.
         let on = if index_rows.is_some() { Vec::new() } else { on };
         walk::resolve_plan(&mut right.plan, &left.layout, 1);
-        let rows = (left.plan.rows * right.plan.rows).max(1.0);
-        let cost = left.plan.cost + left.plan.rows * right.plan.cost;
+        let mut rows = left.plan.rows * right.plan.rows;
+        if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+            let found = right.plan.rows.min(1.0);
+            let share = if index_rows.is_some() {
+                found
+            } else {
+                found * 0.5
+            };
+            rows = half_rows(kind, left.plan.rows, share);
+        } else if kind == JoinKind::Left {
+            rows = rows.max(left.plan.rows);
+        }
+        let cost = left.plan.cost + left.plan.rows * (right.plan.cost + estimate::REWIND);
         Ok(self.nested_loop(kind, left, right, on, true, rows, cost))
     }
 
@@ -416,11 +434,7 @@ impl Binder<'_> {
             columns.extend(right.plan.columns.iter().cloned());
             both
         };
-        let rows = if half {
-            (left.plan.rows * 0.5).max(1.0)
-        } else {
-            rows
-        };
+        let rows = rows.max(1.0);
         let node = Node::NestedLoop {
             left: Box::new(left.plan),
             right: Box::new(right.plan),
@@ -440,13 +454,26 @@ impl Binder<'_> {
         }
     }
 
-    fn hash_or_loop(
+    pub(super) fn hash_or_loop(
         &mut self,
         kind: JoinKind,
         left: Planned,
         right: Planned,
         on: Vec<Expr>,
     ) -> Result<Planned> {
+        let share = self.share(on.iter(), right.plan.rows);
+        let mut rows = left.plan.rows * right.plan.rows * share;
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            rows = rows.max(left.plan.rows);
+        }
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            rows = rows.max(right.plan.rows);
+        }
+        if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+            let share = self.partnered(&on, right.plan.rows);
+            rows = half_rows(kind, left.plan.rows, share);
+        }
+        let rows = rows.max(1.0);
         let mut left_keys = Vec::new();
         let mut right_keys = Vec::new();
         let mut rest = Vec::new();
@@ -460,34 +487,22 @@ impl Binder<'_> {
             }
         }
         if left_keys.is_empty() {
-            let share: f64 = rest
-                .iter()
-                .map(|c| estimate::selectivity(c, right.plan.rows))
-                .product();
-            let mut rows = (left.plan.rows * right.plan.rows * share).max(1.0);
-            if kind == JoinKind::Left {
-                rows = rows.max(left.plan.rows);
-            }
-            let cost = left.plan.cost + right.plan.cost + left.plan.rows * right.plan.rows * 0.005;
+            let cost = left.plan.cost
+                + right.plan.cost
+                + estimate::kept_loop(left.plan.rows, right.plan.rows);
             return Ok(self.nested_loop(kind, left, right, rest, false, rows, cost));
         }
         let both = left.layout.concat(&right.layout);
         let condition = crate::bind::and(rest).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
-        let mut rows = (left.plan.rows * right.plan.rows
-            / left.plan.rows.max(right.plan.rows).max(1.0))
-        .max(1.0);
-        if matches!(kind, JoinKind::Left | JoinKind::Full) {
-            rows = rows.max(left.plan.rows);
-        }
-        if half {
-            rows = (left.plan.rows * 0.5).max(1.0);
-        } else {
+        if !half {
             columns.extend(right.plan.columns.iter().cloned());
         }
-        let cost =
-            left.plan.cost + right.plan.cost + left.plan.rows * 0.01 + right.plan.rows * 0.015;
+        let cost = left.plan.cost
+            + right.plan.cost
+            + estimate::hash_join(left.plan.rows, right.plan.rows)
+            + rows * estimate::ROW;
         let left_keys = left_keys
             .into_iter()
             .map(|k| left.layout.resolve(k))
@@ -515,6 +530,34 @@ impl Binder<'_> {
             layout,
             ordered: false,
         })
+    }
+
+    /// Share of left rows that have a partner on a right side of so many rows.
+    fn partnered(&self, on: &[Expr], right_rows: f64) -> f64 {
+        let mut share = 1.0;
+        let mut known = false;
+        for condition in on {
+            let Expr::Call { function, args, .. } = condition else {
+                share *= 0.5;
+                continue;
+            };
+            let class = func::operator_class(function.oid);
+            let pair = args
+                .first()
+                .and_then(|a| self.variable(a))
+                .zip(args.get(1).and_then(|b| self.variable(b)));
+            match (class, pair) {
+                (Some((Comparison::Eq, _, _)), Some((a, b))) if a.rel != b.rel => {
+                    // The second operand is the subquery's as a rule; the one with fewer values decides.
+                    let (a, b) = (a.distinct(), b.distinct());
+                    let (more, fewer) = (a.max(b), a.min(b).min(right_rows));
+                    share *= (fewer / more.max(1.0)).clamp(0.0, 1.0);
+                    known = true;
+                }
+                _ => share *= 0.5,
+            }
+        }
+        if known { share } else { share.min(0.5) }
     }
 
     /// The two sides of an equality between the joined rows, brought to one type.
@@ -569,173 +612,15 @@ impl Binder<'_> {
         let r = self.try_coerce(r, common, CastContext::Implicit, None)?;
         Ok(l.zip(r))
     }
-
-    /// Greedy: begin with the smallest unit, then always the cheapest next join.
-    fn join_units(&mut self, mut units: Vec<Unit>, mut joining: Vec<Expr>) -> Result<Planned> {
-        let mut estimates = Vec::with_capacity(units.len());
-        for unit in &units {
-            estimates.push(self.unit_rows(unit)?);
-        }
-        let start = (0..units.len())
-            .filter(|&i| units[i].needs.is_empty())
-            .min_by(|&a, &b| estimates[a].total_cmp(&estimates[b]))
-            .ok_or_else(|| SqlError::unsupported("LATERAL references in a circle"))?;
-        let all_ids: Vec<(ColId, ColId)> =
-            units.iter().flat_map(|u| u.ids.iter().copied()).collect();
-        let first = units.remove(start);
-        estimates.remove(start);
-        let mut joined_ids = first.ids.clone();
-        let mut current = self.plan_unit(first.from, first.conditions, &Wish::default())?;
-        while !units.is_empty() {
-            let has = |ids: &[(ColId, ColId)], id: ColId| {
-                ids.iter().any(|(from, to)| (*from..*to).contains(&id))
-            };
-            let mut best: Option<(usize, f64, bool)> = None;
-            for (i, unit) in units.iter().enumerate() {
-                if !unit.needs.iter().all(|id| has(&joined_ids, *id)) {
-                    continue;
-                }
-                let applicable: Vec<Expr> = joining
-                    .iter()
-                    .filter(|c| applies(c, &joined_ids, &unit.ids, &all_ids))
-                    .cloned()
-                    .collect();
-                let mut by_index = false;
-                let mut cost = if applicable.is_empty() {
-                    // A product: last resort.
-                    1e12 + current.plan.rows * estimates[i]
-                } else {
-                    estimates[i] * 0.03
-                        + current.plan.rows * 0.01
-                        + (current.plan.rows.max(estimates[i])) * 0.01
-                };
-                if let From::Rel(rel) = unit.from
-                    && unit.needs.is_empty()
-                    && !applicable.is_empty()
-                {
-                    let mut all = unit.conditions.clone();
-                    all.extend(applicable);
-                    if let Some((_, each)) =
-                        self.index_lookup_through(rel, &all, &unit.conditions)?
-                    {
-                        let loops = current.plan.rows * each;
-                        if loops <= self.whole_cost(rel) + current.plan.rows * 0.02 {
-                            by_index = true;
-                            cost = loops;
-                        }
-                    }
-                }
-                if best.is_none_or(|(_, c, _)| cost < c) {
-                    best = Some((i, cost, by_index));
-                }
-            }
-            let Some((next, _, by_index)) = best else {
-                return Err(SqlError::unsupported("LATERAL references in a circle"));
-            };
-            let unit = units.remove(next);
-            estimates.remove(next);
-            let mut conditions = Vec::new();
-            let mut later = Vec::new();
-            for condition in joining {
-                if applies(&condition, &joined_ids, &unit.ids, &all_ids) {
-                    conditions.push(condition)
-                } else {
-                    later.push(condition)
-                }
-            }
-            joining = later;
-            joined_ids.extend(unit.ids.iter().copied());
-            current = match unit.from {
-                From::Rel(rel) if by_index => {
-                    let right = self.index_side(rel, unit.conditions, &conditions)?;
-                    let rows = right.plan.rows;
-                    self.lateral_join_rows(JoinKind::Inner, current, right, conditions, Some(rows))?
-                }
-                from => {
-                    let lateral = !unit.needs.is_empty();
-                    let right = self.plan_unit(from, unit.conditions, &Wish::default())?;
-                    if lateral {
-                        self.lateral_join(JoinKind::Inner, current, right, conditions)?
-                    } else {
-                        // The smaller side is kept in the hash table.
-                        let swap = right.plan.rows > current.plan.rows;
-                        let (left, right) = if swap {
-                            (right, current)
-                        } else {
-                            (current, right)
-                        };
-                        self.hash_or_loop(JoinKind::Inner, left, right, conditions)?
-                    }
-                }
-            };
-        }
-        if !joining.is_empty() {
-            current.plan = super::build::filter(current.plan, joining, &current.layout);
-        }
-        Ok(current)
-    }
-
-    /// Rows a unit gives under its own conditions.
-    fn unit_rows(&mut self, unit: &Unit) -> Result<f64> {
-        Ok(match &unit.from {
-            From::Rel(rel) => {
-                let rows = match &self.rels[*rel].source {
-                    Source::Table(table) => (self.cx.rows_of)(table).max(estimate::ROWS_MIN),
-                    Source::Virtual(relation, _) => (self.cx.rows_of)(relation).max(1.0),
-                    Source::Plan(Some(plan)) => plan.rows,
-                    Source::Cte { rows, .. } => *rows,
-                    Source::Plan(None) | Source::Function { .. } => 100.0,
-                };
-                if let Some((found, _)) = self.index_lookup(*rel, &unit.conditions)? {
-                    return Ok(found);
-                }
-                let share: f64 = unit
-                    .conditions
-                    .iter()
-                    .map(|c| estimate::selectivity(c, rows))
-                    .product();
-                (rows * share).max(1.0)
-            }
-            From::Join { left, .. } => {
-                let mut rows = 1.0_f64;
-                let mut rels = Vec::new();
-                collect_rels(left, &mut rels);
-                for rel in rels {
-                    rows = rows.max(match &self.rels[rel].source {
-                        Source::Table(table) => (self.cx.rows_of)(table).max(estimate::ROWS_MIN),
-                        Source::Virtual(relation, _) => (self.cx.rows_of)(relation),
-                        _ => 100.0,
-                    });
-                }
-                let share: f64 = unit
-                    .conditions
-                    .iter()
-                    .map(|c| estimate::selectivity(c, rows))
-                    .product();
-                (rows * share).max(1.0)
-            }
-        })
-    }
 }
 
-/// Whether a condition can be decided once `next` joins what is there, and not before.
-///
-/// `all` are the columns of everything to be joined here: identities beyond belong to enclosing queries.
-fn applies(
-    condition: &Expr,
-    there: &[(ColId, ColId)],
-    next: &[(ColId, ColId)],
-    all: &[(ColId, ColId)],
-) -> bool {
-    let mut ids = Vec::new();
-    walk::column_ids(condition, &mut ids);
-    let within = |ranges: &[(ColId, ColId)], id: ColId| {
-        ranges.iter().any(|(from, to)| (*from..*to).contains(&id))
-    };
-    ids.iter().any(|id| within(next, *id))
-        && ids
-            .iter()
-            .all(|id| within(there, *id) || within(next, *id) || !within(all, *id))
+/// Rows of a semi or anti join, of whose left rows such a share has partners.
+fn half_rows(kind: JoinKind, rows: f64, share: f64) -> f64 {
+    let share = share.clamp(0.0, 1.0);
+    match kind {
+        JoinKind::Anti => rows * (1.0 - share),
+        _ => rows * share,
+    }
 }
 
 /// Whether a condition is never true when all columns of `filled` are NULL.

@@ -4,20 +4,23 @@
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
 pub(crate) mod build;
+mod equal;
 mod estimate;
 mod explain;
 mod explain_expr;
 pub(crate) mod implies;
 mod index_path;
 mod join;
+mod join_order;
 mod layout;
 mod scan;
 mod select;
+mod selectivity;
 mod statement;
 pub(crate) mod walk;
 pub(crate) mod window;
 
-pub use explain::{ExplainOptions, explain};
+pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub(crate) use layout::Layout;
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
@@ -220,6 +223,8 @@ pub enum Node {
     With {
         /// Slot number, unique in the statement.
         slot: usize,
+        /// Its name in the statement.
+        name: Arc<str>,
         /// Non-recursive term or whole query.
         definition: Box<Plan>,
         /// Recursive term (reads the working table through `CteScan` of the same slot); `union_all` false removes duplicates.
@@ -231,6 +236,8 @@ pub enum Node {
     CteScan {
         /// Slot.
         slot: usize,
+        /// Its name in the statement.
+        name: Arc<str>,
     },
     /// SELECT ... FOR UPDATE: locks each row of the listed scans (whose `row_id` is set) and re-checks it. Output: the input.
     LockRows {

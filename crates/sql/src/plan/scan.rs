@@ -1,6 +1,6 @@
 //! How one FROM item is read.
 
-use super::estimate::{self, selectivity};
+use super::estimate;
 use super::layout::Layout;
 use super::{Node, OutputColumn, Plan, Scan};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
@@ -45,9 +45,9 @@ impl Binder<'_> {
             }
             Source::Virtual(relation, table) => {
                 let (relation, table) = (relation.clone(), *table);
-                let rows = (self.cx.rows_of)(&relation).max(1.0);
+                let rows = estimate::virtual_rows((self.cx.rows_of)(&relation));
                 let (columns, layout, outputs) = self.wanted_columns(rel, &relation);
-                let share: f64 = conditions.iter().map(|c| selectivity(c, rows)).product();
+                let share = self.share(conditions.iter(), rows);
                 let filter = crate::bind::and(conditions).map(|c| layout.resolve(c));
                 let alias = self.rels[rel].alias.clone();
                 let plan = Plan {
@@ -67,7 +67,7 @@ impl Binder<'_> {
                     ordered: false,
                 })
             }
-            Source::Plan(_) | Source::Cte { .. } | Source::Function { .. } => {
+            Source::Plan(_) | Source::Query(_) | Source::Cte { .. } | Source::Function { .. } => {
                 self.other_scan(rel, conditions)
             }
         }
@@ -82,7 +82,8 @@ impl Binder<'_> {
                 .take()
                 .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?,
             Source::Cte { slot, rows } => {
-                let (node, rows) = (Node::CteScan { slot: *slot }, *rows);
+                let (slot, rows) = (*slot, *rows);
+                let node = Node::CteScan { slot, name: alias };
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
                 Plan {
                     node,
@@ -111,12 +112,12 @@ impl Binder<'_> {
                     cost: rows * 0.01,
                 }
             }
-            Source::Table(_) | Source::Virtual(..) => {
+            Source::Table(_) | Source::Virtual(..) | Source::Query(_) => {
                 return Err(SqlError::internal("a stored relation has its scan"));
             }
         };
         let layout = Layout::new(ids);
-        let plan = super::build::filter(plan, conditions, &layout);
+        let plan = self.filtered(plan, conditions, &layout);
         Ok(Planned {
             plan,
             layout,
@@ -168,7 +169,7 @@ impl Binder<'_> {
         conditions: Vec<Expr>,
         wish: &Wish,
     ) -> Result<Planned> {
-        let rows = (self.cx.rows_of)(table).max(estimate::ROWS_MIN);
+        let rows = self.table_rows(table);
         let candidate = self.best_index(rel, table, &conditions, wish, rows)?;
         let (columns, mut layout, mut outputs) = self.wanted_columns(rel, table);
         if let Some(row_id) = self.rels[rel].row_id {
@@ -186,7 +187,7 @@ impl Binder<'_> {
         }
         let row_id = self.rels[rel].row_id.is_some();
         let alias = self.rels[rel].alias.clone();
-        let share: f64 = conditions.iter().map(|c| selectivity(c, rows)).product();
+        let share = self.share(conditions.iter(), rows);
         let make_scan = |filter: Vec<Expr>| Scan {
             table: table.clone(),
             columns,
@@ -213,7 +214,6 @@ impl Binder<'_> {
             .filter(|(i, _)| !candidate.answered.contains(i))
             .map(|(_, c)| c)
             .collect();
-        let rest_share: f64 = rest.iter().map(|c| selectivity(c, rows)).product();
         let scan = make_scan(rest);
         let plan = Plan {
             node: Node::IndexScan {
@@ -223,7 +223,7 @@ impl Binder<'_> {
                 reverse: candidate.reverse,
             },
             columns: outputs,
-            rows: (candidate.rows * rest_share).max(1.0),
+            rows: (rows * share).min(candidate.rows).max(1.0),
             cost: candidate.cost,
         };
         Ok(Planned {

@@ -1,6 +1,6 @@
 //! A bound SELECT to a plan: FROM, grouping, set-returning functions, order, DISTINCT, LIMIT, in this order.
 
-use super::build::{self, filter, limit, project, sort};
+use super::build::{self, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
 use super::{
@@ -90,7 +90,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             cost: 0.01,
         };
         let layout = Layout::default();
-        let plan = filter(plan, from.conditions, &layout);
+        let plan = binder.filtered(plan, from.conditions, &layout);
         Planned {
             plan,
             layout,
@@ -420,6 +420,16 @@ fn extreme_wish(
 
 fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<Planned> {
     let Planned { plan, layout, .. } = input;
+    let groups = match &grouping.sets {
+        None => binder.groups(grouping.keys.iter().map(|(_, key)| key), plan.rows),
+        Some(sets) => sets
+            .iter()
+            .map(|set| {
+                let keys = set.iter().filter_map(|at| grouping.keys.get(*at));
+                binder.groups(keys.map(|(_, key)| key), plan.rows)
+            })
+            .sum(),
+    };
     let mut ids = Vec::new();
     let mut columns = Vec::new();
     let mut keys = Vec::with_capacity(grouping.keys.len());
@@ -449,12 +459,8 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
             calls,
         })),
     };
-    let rows = if keys.is_empty() {
-        1.0
-    } else {
-        (plan.rows / 10.0).clamp(1.0, 1e9)
-    };
-    let cost = plan.cost + plan.rows * 0.02 + rows * estimate::EQUAL;
+    let rows = if keys.is_empty() { 1.0 } else { groups };
+    let cost = plan.cost + plan.rows * 0.02 + rows * estimate::ROW;
     let node = Node::Aggregate {
         input: Box::new(plan),
         keys,
@@ -462,16 +468,13 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         sets,
     };
     let layout = Layout::new(ids);
-    let plan = filter(
-        Plan {
-            node,
-            columns,
-            rows,
-            cost,
-        },
-        grouping.having,
-        &layout,
-    );
+    let plan = Plan {
+        node,
+        columns,
+        rows,
+        cost,
+    };
+    let plan = binder.filtered(plan, grouping.having, &layout);
     Ok(Planned {
         plan,
         layout,

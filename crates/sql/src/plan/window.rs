@@ -157,6 +157,16 @@ impl WindowFunction {
     }
 }
 
+impl WindowFrame {
+    /// The expressions of its bounds.
+    pub(crate) fn exprs(&self, f: &mut dyn FnMut(&Expr)) {
+        [&self.start, &self.end]
+            .into_iter()
+            .filter_map(FrameBound::offset)
+            .for_each(f);
+    }
+}
+
 impl Window {
     /// All its expressions.
     pub(crate) fn exprs<'w>(&'w self, f: &mut dyn FnMut(&'w Expr)) {

@@ -5,6 +5,7 @@ use super::advisory::{Advisor, Holdings};
 use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
+use super::signals::Signals;
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::{
@@ -65,6 +66,8 @@ pub struct SessionContext {
     pub(super) sleep_us: Cell<u64>,
     /// What functions warn of.
     pub(super) warnings: RefCell<Vec<String>>,
+    /// How the session is reached by others.
+    signals: Arc<Signals>,
 }
 
 impl SessionContext {
@@ -73,7 +76,7 @@ impl SessionContext {
         worker: Worker,
         database: String,
         user: String,
-        (pid, live): (i32, Arc<Live>),
+        (pid, live, signals): (i32, Arc<Live>, Arc<Signals>),
         settings: SessionSettings,
         catalog: Arc<Catalog>,
     ) -> SessionContext {
@@ -105,6 +108,7 @@ impl SessionContext {
             rows: Cell::new(0),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
+            signals,
         };
         context.refresh_style();
         context
@@ -212,6 +216,11 @@ impl Context for SessionContext {
 
     fn backend_pid(&self) -> i32 {
         self.pid
+    }
+
+    fn interrupted(&self) -> Result<()> {
+        let cancel = self.signals.statement();
+        cancel.check_at(|| self.clock_time())
     }
 
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {

@@ -104,6 +104,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
     let tag = match &parsed.kind {
         StatementKind::Ddl(tag) => tag,
         StatementKind::Index(command) => command.tag(),
+        StatementKind::Maintain(command) => command.tag(),
         StatementKind::View(command) => command.tag(),
         StatementKind::Role(command) => command.tag(),
         StatementKind::Type(command) => command.tag(),

@@ -5,8 +5,8 @@ use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Execution, Progress, RowSink, StoredColumn};
 use crate::parse::{Parsed, StatementKind};
-use crate::plan::{ExplainOptions, explain};
-use crate::value::Datum;
+use crate::plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
+use crate::value::{Datum, SqlType, oid};
 use logstead_engine::RowRef;
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -39,40 +39,13 @@ impl Session {
         else {
             return Err(SqlError::unsupported("EXPLAIN of a table"));
         };
-        let mut chosen = ExplainOptions {
-            verbose: *verbose,
-            ..ExplainOptions::default()
+        let asked = Asked::of(*analyze, *verbose, format.as_ref(), options.as_deref())?;
+        let chosen = ExplainOptions {
+            costs: asked.costs,
+            verbose: asked.verbose,
+            timing: asked.timing,
+            stats: None,
         };
-        let (mut analyze, mut summary) = (*analyze, None);
-        if let Some(format) = format {
-            refuse_format(&format.to_string())?;
-        }
-        for option in options.iter().flatten() {
-            let argument = option
-                .arg
-                .as_ref()
-                .map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
-            let on = match argument.as_deref() {
-                None => true,
-                Some(word) => crate::settings::parse_bool(word).unwrap_or(true),
-            };
-            match option.name.value.to_lowercase().as_str() {
-                "analyze" => analyze = on,
-                "verbose" => chosen.verbose = on,
-                "costs" => chosen.costs = on,
-                "timing" => chosen.timing = on,
-                "summary" => summary = Some(on),
-                // Nothing more to say about these.
-                "buffers" | "settings" | "wal" => {}
-                "format" => refuse_format(&argument.unwrap_or_default())?,
-                other => {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        format!("unrecognized EXPLAIN option \"{other}\""),
-                    ));
-                }
-            }
-        }
         let (inner, types, params) = match &**statement {
             ast::Statement::Execute {
                 name: Some(name),
@@ -101,15 +74,13 @@ impl Session {
         let planning = clock.monotonic().since(begun);
         self.context
             .may_use(&super::permit::needs(&mut planned), &catalog)?;
-        if !analyze {
-            let mut lines = explain(&planned.plan, &chosen);
-            if summary == Some(true) {
-                lines.push(format!(
-                    "Planning Time: {:.3} ms",
-                    planning.as_secs_f64() * 1e3
-                ));
-            }
-            return Ok(reply(lines));
+        let planning_ms = planning.as_secs_f64() * 1e3;
+        if !asked.analyze {
+            let times = ExplainTimes {
+                planning_ms: (asked.summary == Some(true)).then_some(planning_ms),
+                execution_ms: None,
+            };
+            return Ok(reply(&planned.plan, &chosen, asked.json, times));
         }
         // The plan is run as a statement of this transaction would be.
         let once = super::statement::Statement::once(Rc::clone(text), inner, types);
@@ -145,40 +116,154 @@ impl Session {
         }
         let running = clock.monotonic().since(begun);
         let stats = execution.stats();
-        let mut lines = explain(
-            plan.prepared.plan(),
-            &ExplainOptions {
-                stats: Some(&stats),
-                ..chosen
-            },
-        );
-        if summary != Some(false) {
-            lines.push(format!(
-                "Planning Time: {:.3} ms",
-                planning.as_secs_f64() * 1e3
-            ));
-            lines.push(format!(
-                "Execution Time: {:.3} ms",
-                running.as_secs_f64() * 1e3
-            ));
+        let shown = asked.summary != Some(false);
+        let times = ExplainTimes {
+            planning_ms: shown.then_some(planning_ms),
+            execution_ms: shown.then_some(running.as_secs_f64() * 1e3),
+        };
+        let chosen = ExplainOptions {
+            stats: Some(&stats),
+            ..chosen
+        };
+        Ok(reply(plan.prepared.plan(), &chosen, asked.json, times))
+    }
+}
+
+/// What the options of EXPLAIN ask for.
+struct Asked {
+    analyze: bool,
+    verbose: bool,
+    costs: bool,
+    timing: bool,
+    summary: Option<bool>,
+    json: bool,
+}
+
+impl Asked {
+    fn of(
+        analyze: bool,
+        verbose: bool,
+        format: Option<&ast::AnalyzeFormatKind>,
+        options: Option<&[ast::UtilityOption]>,
+    ) -> Result<Asked> {
+        let mut asked = Asked {
+            analyze,
+            verbose,
+            costs: true,
+            timing: true,
+            summary: None,
+            json: false,
+        };
+        if let Some(format) = format {
+            let format = format.to_string();
+            let word = format.rsplit([' ', '=']).next().unwrap_or_default();
+            asked.json = is_json(word)?;
         }
-        Ok(reply(lines))
+        let (mut timing, mut wal) = (None, false);
+        for option in options.into_iter().flatten() {
+            let name = option.name.value.to_lowercase();
+            let argument = option
+                .arg
+                .as_ref()
+                .map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
+            if name == "format" {
+                asked.json = is_json(&argument.unwrap_or_default())?;
+                continue;
+            }
+            let on = match argument.as_deref() {
+                None => true,
+                Some(word) => crate::settings::parse_bool(word).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("{name} requires a Boolean value"),
+                    )
+                })?,
+            };
+            match name.as_str() {
+                "analyze" | "analyse" => asked.analyze = on,
+                "verbose" => asked.verbose = on,
+                "costs" => asked.costs = on,
+                "timing" => timing = Some(on),
+                "summary" => asked.summary = Some(on),
+                "wal" => wal = on,
+                // Nothing more to say about these.
+                "buffers" | "settings" => {}
+                other => {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("unrecognized EXPLAIN option \"{other}\""),
+                    ));
+                }
+            }
+        }
+        let alone = |option: &str| {
+            SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("EXPLAIN option {option} requires ANALYZE"),
+            )
+        };
+        if wal && !asked.analyze {
+            return Err(alone("WAL"));
+        }
+        if timing == Some(true) && !asked.analyze {
+            return Err(alone("TIMING"));
+        }
+        asked.timing = timing.unwrap_or(true);
+        Ok(asked)
     }
 }
 
-fn refuse_format(format: &str) -> Result<()> {
-    if format.eq_ignore_ascii_case("text") {
-        return Ok(());
+/// Whether a format is JSON; 0A000 for those that are not made here.
+fn is_json(format: &str) -> Result<bool> {
+    match format.to_lowercase().as_str() {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        "xml" | "yaml" => Err(SqlError::unsupported(format!(
+            "EXPLAIN with FORMAT {}",
+            format.to_uppercase()
+        ))),
+        other => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized value for EXPLAIN option \"format\": \"{other}\""),
+        )),
     }
-    Err(SqlError::unsupported(format!(
-        "EXPLAIN with FORMAT {}",
-        format.to_uppercase()
-    )))
 }
 
-fn reply(lines: Vec<String>) -> Reply {
+/// The column of EXPLAIN's result.
+pub(super) fn column(statement: &ast::Statement) -> OutputColumn {
+    let json = match statement {
+        ast::Statement::Explain {
+            format, options, ..
+        } => Asked::of(false, false, format.as_ref(), options.as_deref())
+            .is_ok_and(|asked| asked.json),
+        _ => false,
+    };
+    plan_column(json)
+}
+
+fn plan_column(json: bool) -> OutputColumn {
+    OutputColumn {
+        ty: SqlType::of(if json { oid::JSON } else { oid::TEXT }),
+        ..text_column("QUERY PLAN")
+    }
+}
+
+fn reply(plan: &Plan, options: &ExplainOptions<'_>, json: bool, times: ExplainTimes) -> Reply {
+    let lines = if json {
+        vec![explain_json(plan, options, times)]
+    } else {
+        let mut lines = explain(plan, options);
+        let spent = [
+            ("Planning", times.planning_ms),
+            ("Execution", times.execution_ms),
+        ];
+        for (what, ms) in spent {
+            lines.extend(ms.map(|ms| format!("{what} Time: {ms:.3} ms")));
+        }
+        lines
+    };
     Reply::Rows {
-        columns: vec![text_column("QUERY PLAN")],
+        columns: vec![plan_column(json)],
         rows: lines
             .into_iter()
             .map(|line| vec![Datum::Text(line.into())])

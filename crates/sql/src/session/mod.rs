@@ -245,7 +245,7 @@ impl Session {
             worker.worker.clone(),
             name.clone(),
             request.user,
-            (pid, live),
+            (pid, live, Arc::clone(&signals)),
             settings,
             catalog,
         );
@@ -558,7 +558,7 @@ impl Session {
                     _ => Ok(()),
                 };
             }
-            StatementKind::Maintenance("VACUUM") => "VACUUM",
+            StatementKind::Maintain(command) if command.vacuum => "VACUUM",
             StatementKind::Setting
                 if matches!(
                     &*parsed.statement,

@@ -288,6 +288,7 @@ impl Session {
                 | K::Notify
                 | K::SetConstraints(_)
                 | K::Maintenance(_)
+                | K::Maintain(_)
                 | K::Unsupported(_)
                 // It asks itself: `catalog::ddl::permit`.
                 | K::Role(_)

@@ -247,6 +247,8 @@ impl Session {
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<plan::Planned> {
+        // Planning does not wait, so that no timer fires meanwhile.
+        self.set_deadline(self.limits());
         self.context.catalog.replace(Arc::clone(catalog));
         user::enter(&catalog.types);
         user::search(path);

@@ -85,6 +85,7 @@ impl Session {
             | StatementKind::Rights(_)
             | StatementKind::Type(_)
             | StatementKind::Extension(_)
+            | StatementKind::Maintain(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,
             StatementKind::Query => Err(SqlError::internal("a query is not a utility statement")),
         }
@@ -96,7 +97,7 @@ impl Session {
             return Ok(Vec::new());
         };
         match (&parsed.kind, &*parsed.statement) {
-            (StatementKind::Explain, _) => Ok(vec![text_column("QUERY PLAN")]),
+            (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
             (StatementKind::Fetch(fetch), _) if !fetch.moves => {
                 let cursor = self.cursors.columns(&fetch.name);
                 Ok(cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec()))

@@ -79,7 +79,7 @@ impl Definer<'_, '_> {
             Source::Table(table) => Some(table),
             Source::Virtual(relation, _) => Some(relation),
             // A subquery's column may come from a table; the item is none.
-            Source::Plan(_) if is_view && item.is_relation() => Some(found),
+            Source::Plan(_) | Source::Query(_) if is_view && item.is_relation() => Some(found),
             _ => None,
         }
     }

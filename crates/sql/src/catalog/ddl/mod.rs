@@ -11,6 +11,7 @@
 mod alter_column;
 mod alter_table;
 mod alter_view;
+mod analyze;
 mod columns;
 mod comment;
 mod constraints;
@@ -132,6 +133,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Index(command) = &parsed.kind {
         index::command(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Maintain(command) = &parsed.kind {
+        analyze::execute(command, cx).await?;
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::View(command) = &parsed.kind {

@@ -364,7 +364,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     };
     match &parsed.kind {
         // They ask themselves.
-        K::Role(_) | K::Rights(_) => return Ok(()),
+        K::Role(_) | K::Rights(_) | K::Maintain(_) => return Ok(()),
         K::AlterSequence(alter) => {
             asker.must_own(&alter.name)?;
             if alter.rename.is_some() {

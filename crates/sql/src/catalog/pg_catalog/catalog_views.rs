@@ -288,7 +288,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         relid OID, schemaname NAME, relname NAME, heap_blks_read INT8, heap_blks_hit INT8, idx_blks_read INT8,
         idx_blks_hit INT8, toast_blks_read INT8, toast_blks_hit INT8, tidx_blks_read INT8, tidx_blks_hit INT8,
     }
-    12053 pg_stats = none {
+    12053 pg_stats = super::statistics::pg_stats {
         schemaname NAME, tablename NAME, attname NAME, inherited BOOL, null_frac FLOAT4, avg_width INT4,
         n_distinct FLOAT4, most_common_vals ANYARRAY, most_common_freqs FLOAT4_ARRAY, histogram_bounds ANYARRAY,
         correlation FLOAT4, most_common_elems ANYARRAY, most_common_elem_freqs FLOAT4_ARRAY,

@@ -199,7 +199,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     3592 pg_shseclabel = none {
         objoid OID, classoid OID, provider TEXT, label TEXT,
     }
-    2619 pg_statistic = none {
+    2619 pg_statistic = super::statistics::pg_statistic {
         starelid OID, staattnum INT2, stainherit BOOL, stanullfrac FLOAT4, stawidth INT4, stadistinct FLOAT4,
         stakind1 INT2, stakind2 INT2, stakind3 INT2, stakind4 INT2, stakind5 INT2, staop1 OID, staop2 OID, staop3 OID,
         staop4 OID, staop5 OID, stacoll1 OID, stacoll2 OID, stacoll3 OID, stacoll4 OID, stacoll5 OID,

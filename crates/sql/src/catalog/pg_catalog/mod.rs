@@ -33,6 +33,7 @@ mod io_functions;
 mod relations;
 pub(crate) mod roles;
 mod shared;
+mod statistics;
 mod types;
 mod views;
 

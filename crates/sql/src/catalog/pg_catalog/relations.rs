@@ -6,7 +6,7 @@ use super::{OWNER, is_view};
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::{
     Catalog, Column, Constraint, ConstraintKind, ForeignKey, IndexDef, IndexKey, Relation,
-    RelationKind, VirtualContext, VirtualTable,
+    RelationKind, TableStatistics, VirtualContext, VirtualTable,
 };
 use crate::error::Result;
 use crate::value::{Array, Datum, Oid, SqlType, info, oid, user};
@@ -100,6 +100,7 @@ struct ClassRow<'a> {
     has_index: bool,
     has_triggers: bool,
     rows: f32,
+    pages: i32,
     options: Option<&'a Vec<String>>,
     populated: bool,
     temporary: bool,
@@ -138,7 +139,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(c.method),
         Id(c.file),
         Id(0),
-        i32::from(c.kind == 'S'),
+        c.pages,
         c.rows,
         0_i32,
         Id(0),
@@ -190,6 +191,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             has_index: false,
             has_triggers: false,
             rows: -1.0,
+            pages: 0,
             options: None,
             populated: true,
             temporary: false,
@@ -200,6 +202,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
     for relation in ordered(cx.catalog) {
         let kind = kind_code(relation);
         let (sequence, view) = (kind == 'S', kind == 'v');
+        // A table that was emptied is unknown again.
+        let counted = cx.catalog.statistics.get(&relation.oid);
+        let counted = counted.filter(|found| found.storage == relation.storage);
         rows.push(class_row(&ClassRow {
             oid: relation.oid,
             name: &relation.name,
@@ -223,7 +228,11 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             rows: match kind {
                 'S' => 1.0,
                 'v' => 0.0,
-                _ => -1.0,
+                _ => counted.map_or(-1.0, |found| found.rows as f32),
+            },
+            pages: match kind {
+                'S' => 1,
+                _ => counted.map_or(0, |found| i32::try_from(found.pages).unwrap_or(i32::MAX)),
             },
             options: cx.catalog.notes.options.get(&relation.oid),
             populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
@@ -243,7 +252,11 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 checks: 0,
                 has_index: false,
                 has_triggers: false,
-                rows: -1.0,
+                // A partial index has some of the rows, nobody knows how many.
+                rows: counted
+                    .filter(|_| index.predicate.is_none())
+                    .map_or(-1.0, |found| found.rows as f32),
+                pages: counted.map_or(0, |found| index_pages(index, found)),
                 options: cx.catalog.notes.options.get(&index.oid),
                 populated: true,
                 temporary: relation.is_temporary(),
@@ -253,6 +266,23 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
         }
     }
     Ok(rows)
+}
+
+/// Pages of 8 KiB that an index would fill in PostgreSQL, nine tenths full.
+fn index_pages(index: &IndexDef, found: &TableStatistics) -> i32 {
+    const ENTRY_BYTES: f64 = 12.0;
+    const LEAF_BYTES: f64 = 7_350.0;
+    let key: f64 = index
+        .columns
+        .iter()
+        .map(|column| {
+            let known = column
+                .position()
+                .and_then(|at| found.columns.iter().find(|c| c.position == at));
+            known.map_or(8.0, |c| (f64::from(c.width) / 8.0).ceil() * 8.0)
+        })
+        .sum();
+    1 + (found.rows * (key + ENTRY_BYTES) / LEAF_BYTES).ceil() as i32
 }
 
 struct AttributeRow<'a> {

@@ -370,7 +370,15 @@ fn grouping_with_distinct_filter_and_order() {
 fn recursive_queries_end_under_a_limit_and_without_duplicates() {
     let world = World::new();
     let one = |expr| plan(Node::Values(vec![vec![expr]]), &[INT]);
-    let scan = || plan(Node::CteScan { slot: 0 }, &[INT]);
+    let scan = || {
+        plan(
+            Node::CteScan {
+                slot: 0,
+                name: "r".into(),
+            },
+            &[INT],
+        )
+    };
     let next = |expr| {
         plan(
             Node::Project {
@@ -383,6 +391,7 @@ fn recursive_queries_end_under_a_limit_and_without_duplicates() {
     let with = |recursive: Plan, all: bool, body: Plan| {
         let node = Node::With {
             slot: 0,
+            name: "r".into(),
             definition: Box::new(one(int(1))),
             recursive: Some((Box::new(recursive), all)),
             body: Box::new(body),

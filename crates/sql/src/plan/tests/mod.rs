@@ -1,4 +1,5 @@
 //! Golden plans and errors, over a small catalog without an engine.
 
 mod golden;
+mod order;
 mod world;

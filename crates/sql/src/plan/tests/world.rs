@@ -4,17 +4,28 @@ use crate::catalog::{
     Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
     RelationKind, SequenceDef,
 };
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::parse::parse;
 use crate::plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use crate::value::{Datum, Oid, SqlType, oid};
-use logstead_types::{IndexId, TableId};
+use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
+
+thread_local! {
+    /// Whoever asks is told to end.
+    pub(super) static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
 
 pub(super) struct Fixed;
 
 impl Context for Fixed {
+    fn interrupted(&self) -> Result<()> {
+        match STOP.get() {
+            true => Err(SqlError::new(SqlState::QUERY_CANCELED, "stopped")),
+            false => Ok(()),
+        }
+    }
     fn transaction_time(&self) -> i64 {
         0
     }

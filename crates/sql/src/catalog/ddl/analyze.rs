@@ -1,0 +1,326 @@
+//! ANALYZE and VACUUM: what tables hold is found out and kept, for the planner and for `pg_stats`.
+//!
+//! All visible rows are passed; a sample of them, in which each row is as likely as any other, is looked at. So counts are exact, and a
+//! table that is larger than memory is read once. VACUUM has nothing to do by itself: old versions go while the server runs.
+
+use super::DdlContext;
+use super::objects::no_relation;
+use crate::catalog::change::Change;
+use crate::catalog::statistics::{Cell, TableStatistics, of_column};
+use crate::catalog::stored::STATISTICS;
+use crate::catalog::{Relation, RelationKind, calls, stored_statistics};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
+use crate::func::Context;
+use crate::parse::Maintain;
+use crate::plan::{Node, Plan, Scan};
+use crate::value::{Datum, Oid};
+use logstead_engine::{RowRef, TableLock};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// Values kept of a column, PostgreSQL's `default_statistics_target`.
+const TARGET: usize = 100;
+/// Rows looked at for each of them.
+const ROWS_PER_TARGET: usize = 300;
+/// Of a page of 8 KiB, what is left for rows.
+const PAGE_BYTES: f64 = 8_168.0;
+/// What a row takes beside its columns, in PostgreSQL's pages.
+const ROW_BYTES: f64 = 28.0;
+
+/// Runs VACUUM or ANALYZE.
+pub(super) async fn execute(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<()> {
+    for (oid, columns) in targets(command, cx)? {
+        if command.analyze {
+            table(oid, &columns, cx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables that it is about, with the positions of the columns that are named.
+fn targets(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<usize>)>> {
+    let catalog = cx.catalog()?;
+    let mut found = Vec::new();
+    if command.targets.is_empty() {
+        let mut all: Vec<_> = catalog
+            .relations
+            .values()
+            .filter(|r| r.has_rows())
+            .collect();
+        all.sort_unstable_by_key(|r| r.oid);
+        for relation in all {
+            if may(command, relation, cx)? {
+                found.push((relation.oid, Vec::new()));
+            }
+        }
+        return Ok(found);
+    }
+    for (name, columns) in &command.targets {
+        let (schema, plain) = calls::name_parts(name)?;
+        let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+        let relation = oid.map(|oid| catalog.relations.get(&oid).cloned());
+        let Some(relation) = relation else {
+            return Err(no_relation(name));
+        };
+        let verb = if command.vacuum { "vacuum" } else { "analyze" };
+        match relation {
+            Some(relation) if relation.has_rows() => {
+                if may(command, &relation, cx)? {
+                    found.push((relation.oid, positions(&relation, columns)?));
+                }
+            }
+            // The system's relations have no rows of their own to be counted.
+            Some(relation) if matches!(relation.kind, RelationKind::Virtual(_)) => {}
+            _ => warn(
+                cx,
+                format!(
+                    "skipping \"{plain}\" --- cannot {verb} non-tables or special system tables"
+                ),
+            ),
+        }
+    }
+    Ok(found)
+}
+
+fn warn(cx: &mut DdlContext<'_>, message: String) {
+    cx.notices.push(super::Notice {
+        severity: "WARNING",
+        code: SqlState::WARNING,
+        message,
+        detail: None,
+    });
+}
+
+/// Whether the table is the role's; who is asked for others' goes past them with a warning.
+fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
+    if cx.must_own(relation).is_ok() {
+        return Ok(true);
+    }
+    let verb = if command.vacuum { "vacuum" } else { "analyze" };
+    let message = format!(
+        "skipping \"{}\" --- only table or database owner can {verb} it",
+        relation.name
+    );
+    warn(cx, message);
+    Ok(false)
+}
+
+fn positions(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let position = relation
+            .columns
+            .iter()
+            .position(|c| !c.dropped && c.name == *name);
+        let position = position.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    relation.name
+                ),
+            )
+        })?;
+        if found.contains(&position) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!(
+                    "column \"{name}\" of relation \"{}\" appears more than once",
+                    relation.name
+                ),
+            ));
+        }
+        found.push(position);
+    }
+    Ok(found)
+}
+
+/// Gathers a table's statistics and stores them.
+async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()> {
+    let locked = cx.lock_table(oid, TableLock::ShareUpdateExclusive).await?;
+    let Some((relation, _)) = locked else {
+        // It was dropped while we waited.
+        return Ok(());
+    };
+    let live = |position: &usize| relation.columns.get(*position).is_some_and(|c| !c.dropped);
+    let wanted: Vec<usize> = match named.is_empty() {
+        true => (0..relation.columns.len()).filter(live).collect(),
+        false => named.iter().copied().filter(live).collect(),
+    };
+    let sample = sample(&relation, &wanted, cx).await?;
+    let rows = sample.rows as f64;
+    let mut columns = Vec::with_capacity(relation.columns.len());
+    for (at, position) in wanted.iter().enumerate() {
+        let Some(column) = relation.columns.get(*position) else {
+            continue;
+        };
+        let cells: Vec<&Cell> = sample.kept.iter().filter_map(|(_, r)| r.get(at)).collect();
+        columns.push(of_column(*position, column.ty.oid, &cells, rows, TARGET));
+        cx.cancel.check()?;
+        super::objects::yield_once().await;
+    }
+    // What is known of other columns stays.
+    let catalog = cx.catalog()?;
+    if let Some(old) = catalog.statistics.get(&oid) {
+        let others = old.columns.iter().filter(|c| !wanted.contains(&c.position));
+        columns.extend(others.filter(|c| live(&c.position)).cloned());
+        columns.sort_by_key(|c| c.position);
+    }
+    let width: f64 = columns
+        .iter()
+        .map(|c| f64::from(c.width) * f64::from(1.0 - c.null_share))
+        .sum();
+    let pages = (rows * (width + ROW_BYTES) / PAGE_BYTES).ceil();
+    let found = TableStatistics {
+        rows,
+        pages: pages as u32,
+        storage: relation.storage,
+        columns,
+    };
+    cx.put_statistics(&relation, found).await
+}
+
+/// A sample of a table's rows.
+struct Sampler<'a> {
+    session: &'a dyn Context,
+    rows: u64,
+    rows_max: usize,
+    /// Each with its number.
+    kept: Vec<(u64, Vec<Cell>)>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Sampler<'_> {
+    /// Where the next row goes, if it is one of the sample: each row passed so far is in it with the same chance.
+    fn place(&mut self) -> Option<usize> {
+        self.rows += 1;
+        if self.kept.len() < self.rows_max {
+            return Some(self.kept.len());
+        }
+        let at = usize::try_from(self.session.random_u64() % self.rows).ok()?;
+        (at < self.rows_max).then_some(at)
+    }
+
+    fn keep(&mut self, at: usize, row: Vec<Cell>) {
+        let size = |row: &[Cell]| row.iter().map(Cell::size_bytes).sum::<usize>();
+        self.bytes += size(&row);
+        let row = (self.rows, row);
+        match self.kept.get_mut(at) {
+            Some(place) => {
+                let old = std::mem::replace(place, row);
+                self.bytes = self.bytes.saturating_sub(size(&old.1));
+            }
+            None => self.kept.push(row),
+        }
+        // Half of a sample, whichever half, is a sample.
+        while self.bytes > self.bytes_max && self.kept.len() > 1 {
+            self.rows_max = self.kept.len() / 2;
+            while self.kept.len() > self.rows_max {
+                let len = self.kept.len() as u64;
+                let at = usize::try_from(self.session.random_u64() % len).unwrap_or(0);
+                let (_, gone) = self.kept.swap_remove(at);
+                self.bytes = self.bytes.saturating_sub(size(&gone));
+            }
+        }
+    }
+}
+
+impl RowSink for Sampler<'_> {
+    fn row(&mut self, row: &[Datum]) -> Result<()> {
+        if let Some(at) = self.place() {
+            let row = row.iter().cloned().map(Cell::of).collect();
+            self.keep(at, row);
+        }
+        Ok(())
+    }
+
+    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        if let Some(at) = self.place() {
+            let row = columns.iter().map(|c| c.decode(row).map(Cell::of));
+            let row = row.collect::<Result<_>>()?;
+            self.keep(at, row);
+        }
+        Ok(())
+    }
+}
+
+/// Passes all rows of a table and keeps a sample, in the order of the rows.
+async fn sample<'a>(
+    relation: &Arc<Relation>,
+    wanted: &[usize],
+    cx: &mut DdlContext<'a>,
+) -> Result<Sampler<'a>> {
+    let catalog = cx.catalog()?;
+    let plan = Plan {
+        node: Node::SeqScan(Scan {
+            table: Arc::clone(relation),
+            columns: wanted.to_vec(),
+            filter: None,
+            row_id: false,
+            alias: relation.name.as_str().into(),
+        }),
+        columns: Vec::new(),
+        rows: 0.0,
+        cost: 0.0,
+    };
+    let mut sampler = Sampler {
+        session: cx.session,
+        rows: 0,
+        rows_max: TARGET * ROWS_PER_TARGET,
+        kept: Vec::new(),
+        bytes: 0,
+        bytes_max: cx.work_mem_bytes.saturating_mul(exec::MEMORY_FACTOR),
+    };
+    let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
+    let engine = cx.store.engine().clone();
+    cx.txn.begin_statement();
+    loop {
+        let mut run = ExecContext {
+            txn: cx.txn,
+            params: &[],
+            session: cx.session,
+            catalog: &catalog,
+            engine: &engine,
+            cancel: cx.cancel,
+            work_mem_bytes: cx.work_mem_bytes,
+            events: &mut *cx.events,
+        };
+        if let Progress::Done { .. } = execution.run(&mut run, 0, &mut sampler).await? {
+            break;
+        }
+    }
+    sampler.kept.sort_by_key(|(number, _)| *number);
+    Ok(sampler)
+}
+
+impl DdlContext<'_> {
+    /// Stores what was found out of a table.
+    async fn put_statistics(&mut self, relation: &Relation, found: TableStatistics) -> Result<()> {
+        let table = relation.oid;
+        let found = Arc::new(found);
+        if !relation.is_temporary() {
+            let database = self.catalog()?.database;
+            let key = stored_statistics::key(database, table);
+            match self.named_row(STATISTICS, &key).await? {
+                Some((rid, row)) => {
+                    self.store.remember(STATISTICS, database, row.oid, rid);
+                    let row = stored_statistics::encode(database, table, row.oid, &found);
+                    self.change_row(STATISTICS, database, row.oid, Some(&row))
+                        .await?;
+                }
+                None => {
+                    let oid = self.new_oid()?;
+                    let row = stored_statistics::encode(database, table, oid, &found);
+                    // The table is locked against another ANALYZE.
+                    if !self.insert_row(STATISTICS, &row).await? {
+                        return Err(SqlError::internal("statistics were concurrently stored"));
+                    }
+                }
+            }
+        }
+        self.state.push(Change::Statistics(table, found));
+        Ok(())
+    }
+}

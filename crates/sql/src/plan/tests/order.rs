@@ -1,0 +1,114 @@
+//! Joins of many items.
+
+use super::world::{STOP, plan, planned};
+
+/// Each item is joined to the one before it.
+fn chain(items: usize) -> String {
+    let mut sql = "select 1 from t t0".to_owned();
+    for i in 1..items {
+        sql.push_str(&format!(" join t t{i} on t{i}.id = t{}.a", i - 1));
+    }
+    sql
+}
+
+#[test]
+fn many_items_are_planned_and_the_work_can_be_ended() {
+    assert!(planned(&chain(200)).is_ok());
+    STOP.set(true);
+    let ended = planned(&chain(200));
+    STOP.set(false);
+    let error = ended.err().map(|e| e.code().as_str().to_owned());
+    assert_eq!(error.as_deref(), Some("57014"));
+}
+
+#[test]
+fn the_narrowest_item_comes_first_wherever_it_stands() {
+    // u has ten times the rows of t; v and w have few.
+    let found = plan(
+        "select 1 from u join t on t.id = u.t_id join t t2 on t2.id = t.a where t2.id = 5 and u.x = 'q'",
+    );
+    let first = found.lines().find(|l| l.contains("Scan")).unwrap();
+    assert!(first.contains("t_pkey on t t2"), "{found}");
+}
+
+#[test]
+fn equality_with_a_constant_passes_on() {
+    let found = plan("select 1 from t join u on u.t_id = t.id where u.t_id = 7");
+    assert!(found.contains("Index Cond: (t.id = 7)"), "{found}");
+    assert!(found.contains("Index Cond: (u.t_id = 7)"), "{found}");
+    assert!(!found.contains("(u.t_id = t.id)"), "{found}");
+}
+
+#[test]
+fn conditions_go_down_into_queries() {
+    for (sql, inside) in [
+        (
+            "select * from (select a, count(*) c from t group by a) s where a = 5",
+            true,
+        ),
+        (
+            "select * from (select a, count(*) c from t group by a) s where c = 5",
+            false,
+        ),
+        (
+            "select * from (select a from t union all select t_id from u) s where a = 5",
+            true,
+        ),
+        (
+            "select * from (select a from t except select t_id from u) s where a = 5",
+            false,
+        ),
+        (
+            "select * from (select a from t limit 10) s where a = 5",
+            false,
+        ),
+        (
+            "select * from (select a, rank() over (partition by a order by id) r from t) s where a = 5",
+            true,
+        ),
+        (
+            "select * from (select a, rank() over (order by id) r from t) s where a = 5",
+            false,
+        ),
+        (
+            "select * from (select distinct a from t) s where a = 5",
+            true,
+        ),
+        (
+            "select * from (select distinct on (b) a, b from t order by b) s where a = 5",
+            false,
+        ),
+        (
+            "select * from (select a, random() r from t) s where a = 5",
+            true,
+        ),
+        (
+            "select * from (select a, random() r from t) s where r = 5",
+            false,
+        ),
+        (
+            "with q as (select a from t where b = 'x') select * from q where a = 5",
+            true,
+        ),
+        (
+            "with q as materialized (select a from t) select * from q where a = 5",
+            false,
+        ),
+        (
+            "with q as (select a from t) select * from q q1, q q2 where q1.a = 5",
+            false,
+        ),
+        (
+            "with q as not materialized (select a from t) select * from q q1, q q2 where q1.a = 5",
+            true,
+        ),
+        (
+            "with q as (select a, random() from t) select * from q where a = 5",
+            false,
+        ),
+    ] {
+        let found = plan(sql);
+        let cond = found.contains("Index Cond: (a = 5)") || found.contains("Index Cond: (t.a = 5)");
+        assert_eq!(cond, inside, "{sql}\n{found}");
+    }
+}
