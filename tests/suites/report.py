@@ -161,4 +161,6 @@ def judge(suite: str, server: str, results: list[Result], known: Known, log: Pat
     other = recorded_shares().get((suite, "postgres"))
     if server != "postgres" and other:
         closing += f"; PostgreSQL 15: {share(*other)}"
+        if other[1] > ran:
+            closing += f", {other[1] - ran} of these did not run here"
     return closing, bool(ran) and not regressions
