@@ -14,7 +14,7 @@ use logstead_engine::{
     Engine, EngineOptions, Evictor, FaultError, LeaseEvent, LeaseOptions, OpenError,
     RecoveryReport, Warmup,
 };
-use logstead_env::{Env, JoinHandle};
+use logstead_env::{Env, FileKind, JoinHandle};
 use logstead_home::{
     CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, PriceList,
 };
@@ -449,6 +449,19 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
         lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),
     });
     store.set_recovery(report);
+    // The log may also lie on a device or behind a URL: nothing else can be put there.
+    let is_directory = matches!(
+        env.files.kind(&config.data_directory),
+        Ok(Some(FileKind::Directory))
+    );
+    if values.get("temp_directory").is_none_or(String::is_empty)
+        && config.home.is_none()
+        && is_directory
+    {
+        let directory = config.data_directory.join("temp");
+        let directory = directory.to_string_lossy().into_owned();
+        values.insert("temp_directory".to_owned(), directory);
+    }
     let instance = Instance::new(engine, store, env.clone(), values, config.connections_max);
     Ok((instance, evictor))
 }

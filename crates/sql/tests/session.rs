@@ -8,6 +8,8 @@ mod cost;
 mod rights;
 #[path = "rig/script.rs"]
 mod script;
+#[path = "session/spill.rs"]
+mod spill;
 #[path = "session/temporary.rs"]
 mod temporary;
 #[path = "session/views.rs"]

@@ -1,20 +1,28 @@
 //! Grouping and aggregation by hash.
 //!
 //! Groups come out in order of arrival. DISTINCT and ORDER BY inside a call make it keep its arguments until the end.
+//!
+//! When the groups are more than there is room for, no new ones are opened: rows of others are written, with their keys, and
+//! looked at later, part by part (`spill::overflow`). What a few groups keep of their arguments and is large is sorted on disk
+//! (`spill::merge`). The states of aggregates stay in memory.
 
-use super::batch::{Batch, Rows, check_memory};
+use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
 use super::held::Held;
 use super::keytable::KeyTable;
-use super::operator::{Running, Step, pull};
-use super::sort::{Sorter, write_key};
+use super::operator::{Running, Step};
+use super::sort::write_key;
+use super::spill::Got;
+use super::spill::merge::{BigSorter, Ordered};
+use super::spill::overflow::Overflow;
+use super::stats::{NodeDetail, width};
+use super::wait::Obstacle;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::AggregateState as State;
 use crate::plan::{AggregateCall, GroupingSets, Plan};
 use crate::value::{Datum, SqlType, key, oid};
-use logstead_engine::Absent;
 use smallvec::SmallVec;
 
 /// State of an aggregation.
@@ -39,9 +47,28 @@ pub(crate) struct AggregateState {
     aggregated: bool,
     held: Held,
     held_bytes: usize,
+    /// Of that, what calls keep of their arguments.
+    kept_bytes: usize,
     at: usize,
+    /// Values of the group being given.
+    given: Vec<Datum>,
     scratch: Scratch,
+    /// No group is opened any more: rows of others are written.
+    full: bool,
+    overflow: Option<Box<Overflow>>,
+    /// Cells that write what they keep, and from which size on it is looked for others.
+    writing: Vec<usize>,
+    look_bytes: usize,
+    /// Cells that have files of their own.
+    files: usize,
+    most_bytes: usize,
+    disk_bytes: u64,
 }
+
+/// Cells that may have files of their own.
+const FILES_MAX: usize = 64;
+/// What a call keeps is written when it is this part of all that the aggregation may hold.
+const LARGE_PART: usize = 64;
 
 /// Keys being made.
 #[derive(Default)]
@@ -60,7 +87,19 @@ struct Cell {
 #[derive(Default)]
 struct Kept {
     seen: KeyTable,
-    sorter: Sorter,
+    sorter: BigSorter,
+    /// All of it, in order, once it is being given.
+    ordered: Option<Ordered>,
+    /// The key of the row before.
+    last: Option<Vec<u8>>,
+    /// The most that was on disk.
+    disk_bytes: u64,
+}
+
+impl Kept {
+    fn size_bytes(&self) -> usize {
+        self.sorter.sorter.size_bytes() + self.seen.size_bytes()
+    }
 }
 
 impl AggregateState {
@@ -81,8 +120,31 @@ impl AggregateState {
             aggregated: false,
             held: Held::default(),
             held_bytes: 0,
+            kept_bytes: 0,
             at: 0,
+            given: Vec::new(),
             scratch: Scratch::default(),
+            full: false,
+            overflow: None,
+            writing: Vec::new(),
+            look_bytes: 0,
+            files: 0,
+            most_bytes: 0,
+            disk_bytes: 0,
+        }
+    }
+
+    /// How it went.
+    pub(crate) fn detail(&self, keys: &[Expr]) -> NodeDetail {
+        let overflow = self.overflow.as_ref();
+        let disk_bytes = self.disk_bytes + overflow.map_or(0, |overflow| overflow.peak_bytes());
+        if keys.is_empty() && disk_bytes == 0 {
+            return NodeDetail::None;
+        }
+        NodeDetail::Groups {
+            batches: overflow.map_or(1, |overflow| overflow.passes()),
+            memory_kib: (self.most_bytes as u64).div_ceil(1024),
+            disk_kib: disk_bytes.div_ceil(1024),
         }
     }
 
@@ -96,51 +158,196 @@ impl AggregateState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(keys.len() + calls.len() + sets.map_or(0, |sets| sets.calls.len()));
-        if !self.aggregated {
-            if let Some(sets) = sets {
-                if self.groups.len() == 0 {
-                    self.open_empty_sets(keys, calls, sets);
+        loop {
+            if !self.aggregated {
+                if let Some(step) = self.aggregate(input, (keys, calls, sets), cx)? {
+                    return Ok(step);
                 }
-            } else if keys.is_empty() && self.groups.len() == 0 {
+                self.aggregated = true;
+            }
+            if let Some(step) = self.give(keys, calls, sets, cx, out)? {
+                return Ok(match out.is_empty() {
+                    true => step,
+                    false => Step::Batch,
+                });
+            }
+            // What comes next may have to wait.
+            if !out.is_empty() {
+                return Ok(Step::Batch);
+            }
+            let next = match &mut self.overflow {
+                Some(overflow) => overflow.next_part()?,
+                None => false,
+            };
+            if !next {
+                return Ok(Step::Done);
+            }
+            self.forget_groups();
+        }
+    }
+
+    /// Takes all of the input, or all of a part. A step that comes before.
+    fn aggregate<'a>(
+        &mut self,
+        input: &'a Plan,
+        (keys, calls, sets): (&'a [Expr], &'a [AggregateCall], Option<&'a GroupingSets>),
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Step>> {
+        let reading = self.overflow.as_ref().is_some_and(|o| o.is_reading());
+        if !reading && self.groups.len() == 0 {
+            if let Some(sets) = sets {
+                self.open_empty_sets(keys, calls, sets);
+            } else if keys.is_empty() {
                 self.groups.insert(&[]);
                 self.open_group(calls);
             }
-            self.evaluations
-                .resize_with(1 + calls.len(), Evaluation::default);
-            loop {
-                while self.row < self.batch.len() {
-                    if cx.take_owed() {
-                        return Ok(Step::Yield);
-                    }
-                    if let Err(absent) = self.take(keys, calls, sets, cx)? {
-                        return Ok(Step::Wait(absent.into()));
-                    }
+        }
+        self.evaluations
+            .resize_with(1 + calls.len(), Evaluation::default);
+        loop {
+            while self.row < self.batch.len() {
+                if cx.take_owed() {
+                    return Ok(Some(Step::Yield));
                 }
-                let held_bytes =
-                    self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
-                check_memory("An aggregation", held_bytes, cx.memory_bytes_max)?;
-                self.held.set(held_bytes, cx.memory())?;
-                self.row = 0;
-                self.batch.start(0);
-                if !pull!(self.input, input, cx, &mut self.batch) {
-                    break;
+                let taken = match reading {
+                    true => self.take_again(keys, calls, sets.is_some(), cx)?,
+                    false => self.take(keys, calls, sets, cx)?,
+                };
+                if let Err(obstacle) = taken {
+                    return Ok(Some(Step::Wait(obstacle)));
                 }
             }
-            self.aggregated = true;
+            if let Some(step) = self.make_room(cx)? {
+                return Ok(Some(step));
+            }
+            self.row = 0;
+            self.batch.start(0);
+            if reading {
+                if cx.tick()? {
+                    return Ok(Some(Step::Yield));
+                }
+                let Some(overflow) = &mut self.overflow else {
+                    return Ok(None);
+                };
+                match overflow.advance()? {
+                    Got::Row => {
+                        self.batch.start(width(input) + keys.len());
+                        self.batch.push_decoded(|row| overflow.row(row))?;
+                    }
+                    Got::End => return Ok(None),
+                    Got::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+                }
+            } else {
+                match self.input.next(input, cx, &mut self.batch)? {
+                    Step::Batch => {}
+                    Step::Done => return Ok(None),
+                    step => return Ok(Some(step)),
+                }
+            }
         }
+    }
+
+    /// Sees to it that no more is held than may be: closes the table, or has what calls keep written. What to wait for.
+    fn make_room(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+        loop {
+            while let Some(cell) = self.writing.last() {
+                let kept = self.cells.get_mut(*cell).and_then(|c| c.kept.as_mut());
+                if let Some(kept) = kept
+                    && let Some(step) = kept.sorter.work(cx)?
+                {
+                    return Ok(Some(step));
+                }
+                self.writing.pop();
+            }
+            let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
+            self.most_bytes = self.most_bytes.max(held_bytes);
+            self.held.set(held_bytes, cx.memory())?;
+            let room = cx.work_mem_bytes;
+            if held_bytes > room && held_bytes > cx.hash_mem_bytes() {
+                let room = cx.hash_mem_bytes();
+                if self.kept_bytes > room / 2
+                    && held_bytes > self.look_bytes
+                    && self.write_large(room, held_bytes, cx)
+                {
+                    continue;
+                }
+                if !self.full && !self.groups_are_fixed() {
+                    if self.overflow.is_none()
+                        && let Some(spill) = cx.spill()
+                    {
+                        self.overflow = Some(Box::new(Overflow::new(&spill, room)));
+                    }
+                    self.full = self.overflow.is_some();
+                }
+                cx.check_memory("An aggregation", held_bytes)?;
+            }
+            return Ok(match &self.overflow {
+                Some(overflow) => overflow.behind()?.map(Step::Wait),
+                None => None,
+            });
+        }
+    }
+
+    /// All rows are of one group.
+    fn groups_are_fixed(&self) -> bool {
+        self.keys.len() == 0
+    }
+
+    /// Has what is large of what calls keep written; false if nothing is.
+    fn write_large(&mut self, room: usize, held_bytes: usize, cx: &Cx<'_>) -> bool {
+        self.look_bytes = held_bytes + room / 8;
+        let Some(spill) = cx.spill() else {
+            return false;
+        };
+        for (number, cell) in self.cells.iter_mut().enumerate() {
+            let Some(kept) = &mut cell.kept else {
+                continue;
+            };
+            let bytes = kept.size_bytes();
+            let has_file = kept.sorter.is_on_disk();
+            if bytes < room / LARGE_PART || !has_file && self.files == FILES_MAX {
+                continue;
+            }
+            self.files += usize::from(!has_file);
+            kept.seen = KeyTable::default();
+            kept.sorter.write_run(&spill, room / 4);
+            self.kept_bytes = self.kept_bytes.saturating_sub(bytes);
+            self.held_bytes = self.held_bytes.saturating_sub(bytes);
+            self.writing.push(number);
+        }
+        if !self.writing.is_empty() {
+            self.look_bytes = 0;
+        }
+        !self.writing.is_empty()
+    }
+
+    /// Gives groups until the batch is full or there are no more. A step that comes before.
+    fn give(
+        &mut self,
+        keys: &[Expr],
+        calls: &[AggregateCall],
+        sets: Option<&GroupingSets>,
+        cx: &mut Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<Option<Step>> {
         while self.at < self.groups.len() && !out.is_full() {
+            let cells = self.cells.iter_mut().skip(self.at * calls.len());
+            for (cell, call) in cells.zip(calls).skip(self.given.len()) {
+                match cell.finish(call.distinct, cx)? {
+                    Ok(value) => self.given.push(value),
+                    Err(step) => return Ok(Some(step)),
+                }
+                if let Some(kept) = &cell.kept {
+                    self.disk_bytes += kept.disk_bytes;
+                }
+            }
             if !keys.is_empty() {
                 for datum in self.keys.row(self.at) {
                     out.push(datum.clone());
                 }
             }
-            for cell in self
-                .cells
-                .iter_mut()
-                .skip(self.at * calls.len())
-                .take(calls.len())
-            {
-                out.push(cell.finish(cx)?);
+            for datum in self.given.drain(..) {
+                out.push(datum);
             }
             if let Some(sets) = sets {
                 let set = self.sets.get(self.at).map_or(0, |set| usize::from(*set));
@@ -155,11 +362,26 @@ impl AggregateState {
             out.end_row();
             self.at += 1;
         }
-        Ok(if out.is_empty() {
-            Step::Done
-        } else {
-            Step::Batch
-        })
+        Ok(None)
+    }
+
+    /// Before the next part, or another run.
+    fn forget_groups(&mut self) {
+        self.batch.start(0);
+        (self.row, self.set, self.group, self.taken) = (0, 0, None, 0);
+        self.values = None;
+        self.sets.clear();
+        self.evaluations.iter_mut().for_each(Evaluation::reset);
+        self.groups.clear();
+        self.keys = Rows::default();
+        self.cells.clear();
+        self.given.clear();
+        self.writing.clear();
+        self.aggregated = false;
+        self.full = false;
+        (self.held_bytes, self.kept_bytes, self.look_bytes) = (0, 0, 0);
+        self.files = 0;
+        self.at = 0;
     }
 
     /// The groups that are there without any row: those of sets without keys.
@@ -181,7 +403,7 @@ impl AggregateState {
         keys: &[Expr],
         calls: &[AggregateCall],
         set: &[usize],
-    ) -> usize {
+    ) -> Result<Option<usize>> {
         // There are fewer than 65,536 of them.
         let number = u16::try_from(self.set).unwrap_or(u16::MAX);
         let key = &mut self.scratch.key;
@@ -192,19 +414,80 @@ impl AggregateState {
                 key::encode_key(expr.ty().oid, datum, false, false, key);
             }
         }
-        let (group, new) = self.groups.insert(&self.scratch.key);
-        if new {
-            let mut row = vec![Datum::Null; keys.len()];
-            for &part in set {
-                if let (Some(to), Some(from)) = (row.get_mut(part), values.get(part)) {
-                    to.clone_from(from);
+        if let Some(group) = self.groups.find(&self.scratch.key) {
+            return Ok(Some(group));
+        }
+        let mut row = vec![Datum::Null; keys.len()];
+        for &part in set {
+            if let (Some(to), Some(from)) = (row.get_mut(part), values.get(part)) {
+                to.clone_from(from);
+            }
+        }
+        self.new_group(&row, Some(number), calls)
+    }
+
+    /// Opens a group for the key that was made; or, if the table is full, writes the row, with its keys' values behind it.
+    fn new_group(
+        &mut self,
+        values: &[Datum],
+        set: Option<u16>,
+        calls: &[AggregateCall],
+    ) -> Result<Option<usize>> {
+        if self.full
+            && let Some(overflow) = &mut self.overflow
+        {
+            let mut row = self.batch.row(self.row).to_vec();
+            // A row that comes from a part already has them.
+            if !overflow.is_reading() {
+                row.extend_from_slice(values);
+            }
+            overflow.push(&self.scratch.key, &self.scratch.key, &row)?;
+            return Ok(None);
+        }
+        let (group, _) = self.groups.insert(&self.scratch.key);
+        self.keys.push(values);
+        self.sets.extend(set);
+        self.open_group(calls);
+        Ok(Some(group))
+    }
+
+    /// Adds a row that comes from a part to its group, whose key was written with it.
+    fn take_again<'a>(
+        &mut self,
+        keys: &'a [Expr],
+        calls: &'a [AggregateCall],
+        has_sets: bool,
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<(), Obstacle>> {
+        let group = match self.group {
+            Some(group) => Some(group),
+            None => {
+                let key = &mut self.scratch.key;
+                key.clear();
+                if let Some(overflow) = &self.overflow {
+                    key.extend_from_slice(overflow.key());
+                }
+                match self.groups.find(key) {
+                    Some(group) => Some(group),
+                    None => {
+                        let row = self.batch.row(self.row);
+                        let values = row.get(row.len().saturating_sub(keys.len())..);
+                        let values = values.unwrap_or_default().to_vec();
+                        // With grouping sets, the set's number stands in front of the key.
+                        let set = self.scratch.key.first_chunk().copied();
+                        let set = set.filter(|_| has_sets);
+                        self.new_group(&values, set.map(u16::from_be_bytes), calls)?
+                    }
                 }
             }
-            self.keys.push(&row);
-            self.sets.push(number);
-            self.open_group(calls);
+        };
+        if let Some(group) = group
+            && let Err(obstacle) = self.take_into(group, calls, cx)?
+        {
+            return Ok(Err(obstacle));
         }
-        group
+        self.row += 1;
+        Ok(Ok(()))
     }
 
     /// Adds the next row of the batch to its groups; or says what is absent, and is called again for the same row.
@@ -214,7 +497,7 @@ impl AggregateState {
         calls: &'a [AggregateCall],
         sets: Option<&'a GroupingSets>,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Absent>> {
+    ) -> Result<Result<(), Obstacle>> {
         let Some(sets) = sets else {
             return self.take_once(keys, calls, cx);
         };
@@ -237,10 +520,12 @@ impl AggregateState {
         };
         while let Some(set) = sets.sets.get(self.set) {
             let group = match self.group {
-                Some(group) => group,
-                None => self.group_in_set(&values, keys, calls, set),
+                Some(group) => Some(group),
+                None => self.group_in_set(&values, keys, calls, set)?,
             };
-            if let Err(absent) = self.take_into(group, calls, cx)? {
+            if let Some(group) = group
+                && let Err(absent) = self.take_into(group, calls, cx)?
+            {
                 self.values = Some(values);
                 return Ok(Err(absent));
             }
@@ -256,11 +541,11 @@ impl AggregateState {
         keys: &'a [Expr],
         calls: &'a [AggregateCall],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Absent>> {
+    ) -> Result<Result<(), Obstacle>> {
         let row = self.batch.row(self.row);
         let group = match self.group {
-            Some(group) => group,
-            None if keys.is_empty() => 0,
+            Some(group) => Some(group),
+            None if keys.is_empty() => Some(0),
             None => {
                 let key = &mut self.scratch.key;
                 let evaluate = |cx: &mut Cx<'a>| {
@@ -277,15 +562,15 @@ impl AggregateState {
                     Ok(values) => values,
                     Err(absent) => return Ok(Err(absent)),
                 };
-                let (group, new) = self.groups.insert(&self.scratch.key);
-                if new {
-                    self.keys.push(&values);
-                    self.open_group(calls);
+                match self.groups.find(&self.scratch.key) {
+                    Some(group) => Some(group),
+                    None => self.new_group(&values, None, calls)?,
                 }
-                group
             }
         };
-        if let Err(absent) = self.take_into(group, calls, cx)? {
+        if let Some(group) = group
+            && let Err(absent) = self.take_into(group, calls, cx)?
+        {
             return Ok(Err(absent));
         }
         self.row += 1;
@@ -298,7 +583,7 @@ impl AggregateState {
         group: usize,
         calls: &'a [AggregateCall],
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Absent>> {
+    ) -> Result<Result<(), Obstacle>> {
         self.group = Some(group);
         let row = self.batch.row(self.row);
         let cells = self
@@ -312,7 +597,10 @@ impl AggregateState {
             let order = call.order.iter().map(|key| &key.expr);
             let exprs = call.args.iter().chain(&call.filter).chain(order);
             match evaluation.of(exprs, cx, |cx| cell.take(call, row, scratch, cx))? {
-                Ok(bytes) => self.held_bytes += bytes,
+                Ok(bytes) => {
+                    self.held_bytes += bytes;
+                    self.kept_bytes += if cell.kept.is_some() { bytes } else { 0 };
+                }
                 Err(absent) => return Ok(Err(absent)),
             }
             self.taken += 1;
@@ -327,7 +615,15 @@ impl AggregateState {
             let keeps = call.distinct || !call.order.is_empty();
             let cell = Cell {
                 state: (call.aggregate.start)(&types),
-                kept: keeps.then(Box::default),
+                kept: keeps.then(|| {
+                    Box::new(Kept {
+                        sorter: match call.distinct {
+                            true => BigSorter::unique(),
+                            false => BigSorter::default(),
+                        },
+                        ..Kept::default()
+                    })
+                }),
             };
             self.held_bytes += cell.state.size_bytes() + size_of::<Cell>();
             self.cells.push(cell);
@@ -336,17 +632,8 @@ impl AggregateState {
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
-        self.batch.start(0);
-        (self.row, self.set, self.group, self.taken) = (0, 0, None, 0);
-        self.values = None;
-        self.sets.clear();
-        self.evaluations.iter_mut().for_each(Evaluation::reset);
-        self.groups.clear();
-        self.keys = Rows::default();
-        self.cells.clear();
-        self.aggregated = false;
-        self.held_bytes = 0;
-        self.at = 0;
+        self.forget_groups();
+        self.overflow = None;
     }
 }
 
@@ -390,7 +677,7 @@ impl Cell {
         };
         scratch.order.clear();
         write_key(&call.order, row, &mut scratch.order, cx)?;
-        let before = kept.sorter.size_bytes() + kept.seen.size_bytes();
+        let before = kept.size_bytes();
         if call.distinct {
             scratch.key.clear();
             for (arg, datum) in call.args.iter().zip(&args) {
@@ -400,24 +687,68 @@ impl Cell {
                 return Ok(0);
             }
         }
-        let order = match call.order.is_empty() {
-            true => &scratch.key,
-            false => &scratch.order,
-        };
-        kept.sorter.push(&args, |out| {
-            out.extend_from_slice(order);
+        kept.sorter.sorter.push(&args, |out| {
+            out.extend_from_slice(&scratch.order);
+            if call.distinct {
+                // So those that are alike stand together.
+                out.extend_from_slice(&scratch.key);
+            }
             Ok(())
         })?;
-        Ok((kept.sorter.size_bytes() + kept.seen.size_bytes()).saturating_sub(before))
+        Ok(kept.size_bytes().saturating_sub(before))
     }
 
-    fn finish(&mut self, cx: &Cx<'_>) -> Result<Datum> {
-        if let Some(kept) = self.kept.take() {
-            let mut sorted = kept.sorter.finish();
-            while let Some(row) = sorted.next() {
-                self.state.add_in(cx.session, row)?;
+    /// The value of the group; or a step that comes before.
+    fn finish(&mut self, distinct: bool, cx: &mut Cx<'_>) -> Result<Result<Datum, Step>> {
+        let Some(kept) = &mut self.kept else {
+            return self.state.finish().map(Ok);
+        };
+        if kept.ordered.is_none() {
+            let spill = match kept.sorter.is_on_disk() {
+                true => cx.spill(),
+                false => None,
+            };
+            if let Some(step) = kept.sorter.settle(spill.as_ref(), cx)? {
+                return Ok(Err(step));
             }
+            kept.seen.clear();
+            kept.disk_bytes = kept.sorter.disk_bytes();
+            kept.ordered = Some(kept.sorter.take().finish());
         }
-        self.state.finish()
+        match &mut kept.ordered {
+            Some(Ordered::Memory(sorted)) => {
+                while let Some(row) = sorted.next() {
+                    self.state.add_in(cx.session, row)?;
+                }
+            }
+            Some(Ordered::Disk(merge, file)) => {
+                let mut row = Vec::new();
+                loop {
+                    cx.worked(1);
+                    if cx.tick()? {
+                        return Ok(Err(Step::Yield));
+                    }
+                    match merge.advance(file)? {
+                        Got::Row => {}
+                        Got::End => break,
+                        Got::Wait(obstacle) => return Ok(Err(Step::Wait(obstacle))),
+                    }
+                    if distinct {
+                        if kept.last.as_deref() == Some(merge.key()) {
+                            continue;
+                        }
+                        let last = kept.last.get_or_insert_default();
+                        last.clear();
+                        last.extend_from_slice(merge.key());
+                    }
+                    row.clear();
+                    merge.row(&mut row)?;
+                    self.state.add_in(cx.session, &row)?;
+                }
+            }
+            None => {}
+        }
+        kept.ordered = None;
+        self.state.finish().map(Ok)
     }
 }

@@ -1,7 +1,8 @@
 //! Rows in memory: [`Batch`], what operators hand up, and [`Rows`], what blocking operators keep.
 //!
 //! Both are flat: one vector of datums, rows one after the other, so that a batch costs no allocation per row and its
-//! buffer is used again. Invariant: `data.len() == rows * width`.
+//! buffer is used again. Invariant: `data.len() == rows * width`. A batch is full by its rows or by the memory that their values hold: wide
+//! rows come in smaller batches.
 
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
@@ -15,7 +16,12 @@ pub(crate) struct Batch {
     /// The operator that fills it stops here: a LIMIT above must not make rows below it lock or compute.
     capacity: usize,
     data: Vec<Datum>,
+    /// What values hold outside of `data`.
+    bytes: usize,
 }
+
+/// A batch with more than this in values is full.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Rows of a batch unless somebody above needs fewer: big enough to spread the cost of a step, small enough for the cache.
 pub(crate) const BATCH_ROWS: usize = 256;
@@ -27,6 +33,7 @@ impl Default for Batch {
             rows: 0,
             capacity: BATCH_ROWS,
             data: Vec::new(),
+            bytes: 0,
         }
     }
 }
@@ -54,6 +61,7 @@ impl Batch {
     pub(crate) fn start(&mut self, width: usize) {
         self.data.clear();
         self.rows = 0;
+        self.bytes = 0;
         self.width = width;
     }
 
@@ -69,7 +77,7 @@ impl Batch {
 
     /// No room for another row.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= self.capacity
+        self.rows >= self.capacity || self.bytes > BATCH_BYTES
     }
 
     /// Row `i`.
@@ -86,6 +94,9 @@ impl Batch {
     /// Ends the row being made.
     #[inline]
     pub(crate) fn end_row(&mut self) {
+        for datum in self.data.iter().skip(self.rows * self.width) {
+            self.bytes += outside_bytes(datum);
+        }
         self.rows += 1;
         debug_assert_eq!(
             self.data.len(),
@@ -108,6 +119,19 @@ impl Batch {
     pub(crate) fn push_row(&mut self, row: &[Datum]) {
         self.data.extend_from_slice(row);
         self.end_row();
+    }
+
+    /// Adds a row that `decode` appends.
+    pub(crate) fn push_decoded(
+        &mut self,
+        decode: impl FnOnce(&mut Vec<Datum>) -> Result<()>,
+    ) -> Result<()> {
+        decode(&mut self.data)?;
+        if self.data.len() != (self.rows + 1) * self.width {
+            return Err(SqlError::internal("a row of another width"));
+        }
+        self.end_row();
+        Ok(())
     }
 
     /// Adds `left` followed by `right`.
@@ -195,7 +219,7 @@ impl Rows {
         self.bytes += row_size_bytes(&batch.data);
         self.rows += batch.rows;
         self.data.append(&mut batch.data);
-        batch.rows = 0;
+        (batch.rows, batch.bytes) = (0, 0);
     }
 
     /// Memory held, roughly.
@@ -221,6 +245,18 @@ impl Rows {
     }
 }
 
+/// What a value holds outside of itself, if that can be much.
+#[inline]
+fn outside_bytes(datum: &Datum) -> usize {
+    match datum {
+        Datum::Text(text) => text.len(),
+        Datum::Bytea(bytes) => bytes.len(),
+        Datum::Jsonb(json) => json.bytes().len(),
+        Datum::Array(_) => crate::value::size_bytes(datum),
+        _ => 0,
+    }
+}
+
 /// Memory that datums hold, roughly.
 pub(crate) fn row_size_bytes(row: &[Datum]) -> usize {
     row.iter().map(crate::value::size_bytes).sum()
@@ -237,4 +273,25 @@ pub(crate) fn check_memory(operator: &str, held_bytes: usize, max_bytes: usize) 
             max_bytes / 1024
         ))
         .hint("Raise work_mem, or make the statement read fewer rows."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_full_by_rows_or_by_bytes() {
+        let wide = Datum::Text("x".repeat(BATCH_BYTES / 4).into());
+        let mut batch = Batch::default();
+        batch.start(2);
+        while !batch.is_full() {
+            batch.push_row(&[wide.clone(), Datum::Int4(1)]);
+        }
+        assert_eq!(batch.len(), 5);
+        batch.start(1);
+        while !batch.is_full() {
+            batch.push_row(&[Datum::Text("narrow".into())]);
+        }
+        assert_eq!(batch.len(), BATCH_ROWS);
+    }
 }

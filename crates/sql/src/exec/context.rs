@@ -3,8 +3,11 @@
 //! [`ExecContext`] is what the caller gives; `Cx` is the executor's own, with the stack of outer rows and the state that
 //! operators share. Neither owns anything that outlives the call.
 
+use super::batch::check_memory;
 use super::cte::CteState;
+use super::spill::Spill;
 use super::subquery::SubqueryState;
+use super::wait::Obstacle;
 use super::write::Outcome;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
@@ -13,7 +16,7 @@ use crate::func::Context;
 use crate::plan::{Node, walk};
 use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
-use logstead_engine::{Absent, Engine, Index, Memory, Table, Txn};
+use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -37,13 +40,17 @@ pub struct ExecContext<'a> {
     pub cancel: &'a Cancel,
     /// Constraints the transaction has still to judge.
     pub events: &'a mut Events,
-    /// `work_mem`: an operator may hold [`MEMORY_FACTOR`] times as much.
+    /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what it may
+    /// hold at all ([`MEMORY_FACTOR`]).
     pub work_mem_bytes: usize,
 }
 
-/// How many times `work_mem` one operator may hold before the statement fails with 53200: nothing spills to disk, so the
-/// limit is there to protect the server, not to shape plans.
+/// How many times `work_mem` an operator may hold that cannot write it to temporary files, before the statement fails with
+/// 53200: the limit is there to protect the server, not to shape plans.
 pub const MEMORY_FACTOR: usize = 8;
+
+/// A session's operators may hold so much in any case: a small `work_mem` asks for temporary files, not for failures.
+const MEMORY_BYTES_LEAST: usize = 64 << 20;
 
 /// What an expression alone is evaluated with: defaults, CHECK constraints of DDL, COPY. Subqueries are refused.
 pub struct EvalContext<'a> {
@@ -267,7 +274,7 @@ impl Evaluation {
         exprs: impl IntoIterator<Item = &'e Expr>,
         cx: &mut Cx<'a>,
         evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
-    ) -> Result<Result<T, Absent>> {
+    ) -> Result<Result<T, Obstacle>> {
         let has_subquery = self
             .has_subquery
             .get_or_insert_with(|| exprs.into_iter().any(walk::has_subquery));
@@ -277,12 +284,12 @@ impl Evaluation {
         }
     }
 
-    /// Evaluates, or says what is absent: then it is called again for the same row.
+    /// Evaluates, or says what to wait for: then it is called again for the same row.
     pub(crate) fn run<'a, T>(
         &mut self,
         cx: &mut Cx<'a>,
         evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
-    ) -> Result<Result<T, Absent>> {
+    ) -> Result<Result<T, Obstacle>> {
         if self.number == 0 {
             cx.shared.evaluations += 1;
             self.number = cx.shared.evaluations;
@@ -301,7 +308,7 @@ impl Evaluation {
                 self.reset();
                 Ok(Ok(value))
             }
-            (Err(_), Some(absent)) => Ok(Err(absent)),
+            (Err(_), Some(obstacle)) => Ok(Err(obstacle)),
             (Err(error), None) => Err(error),
         }
     }
@@ -334,6 +341,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) storage: Option<Storage<'a>>,
     pub(crate) params: &'a [Datum],
     pub(crate) session: &'a dyn Context,
+    pub(crate) work_mem_bytes: usize,
+    /// What an operator may hold that cannot write it to temporary files.
     pub(crate) memory_bytes_max: usize,
     pub(crate) shared: &'a mut Shared,
     /// Enclosing rows, innermost last.
@@ -353,7 +362,7 @@ pub(crate) struct Cx<'a> {
     /// Of that evaluation.
     pub(crate) calls: Calls,
     /// Why it is given up: the error that comes with it is none.
-    pub(crate) suspended: Option<Absent>,
+    pub(crate) suspended: Option<Obstacle>,
 }
 
 /// Rows examined between two yields: some tens of microseconds of work.
@@ -372,6 +381,7 @@ impl<'a> Cx<'a> {
             }),
             params: cx.params,
             session: cx.session,
+            work_mem_bytes: cx.work_mem_bytes,
             memory_bytes_max: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
             shared,
             outer: Vec::new(),
@@ -391,12 +401,41 @@ impl<'a> Cx<'a> {
         self.storage.as_ref().map(|s| s.engine.memory())
     }
 
+    /// Where operators put what is more than `work_mem`; `None`: nowhere.
+    pub(crate) fn spill(&self) -> Option<Spill> {
+        self.storage.as_ref().and_then(|_| self.session.spill())
+    }
+
+    /// What a hash table may hold.
+    pub(crate) fn hash_mem_bytes(&self) -> usize {
+        let bytes = self.work_mem_bytes as f64 * self.session.hash_mem_multiplier();
+        // Saturates.
+        bytes as usize
+    }
+
+    /// Fails with 53200 when an operator holds more than it may that cannot write it to temporary files.
+    pub(crate) fn check_memory(&self, operator: &str, held_bytes: usize) -> Result<()> {
+        if held_bytes <= self.memory_bytes_max {
+            return Ok(());
+        }
+        check_memory(operator, held_bytes, self.memory_bytes_most())
+    }
+
+    /// What an operator may hold that cannot write it to temporary files.
+    pub(crate) fn memory_bytes_most(&self) -> usize {
+        match self.session.spill() {
+            Some(_) => self.memory_bytes_max.max(MEMORY_BYTES_LEAST),
+            None => self.memory_bytes_max,
+        }
+    }
+
     /// The context of an expression alone.
     pub(crate) fn bare(cx: &EvalContext<'a>, shared: &'a mut Shared) -> Cx<'a> {
         Cx {
             storage: None,
             params: cx.params,
             session: cx.session,
+            work_mem_bytes: usize::MAX,
             memory_bytes_max: usize::MAX,
             shared,
             outer: Vec::new(),

@@ -1,15 +1,18 @@
 //! WITH: a query computed once, row by row as its readers ask, recursive ones included.
 //!
+//! What is more than `work_mem` goes to a temporary file, where each reader has a place of its own (`spill::spool`).
+//!
 //! The running definition lives in the execution's shared state by slot, since several `CteScan`s read it. A recursive
 //! query's working table is a range of its own result: while the recursive term runs, a scan of the slot reads that range;
 //! everywhere else it reads the result from the start. Asking for rows only as far as they are read makes
 //! `WITH RECURSIVE ... LIMIT n` end.
 
-use super::batch::{Batch, Rows, check_memory};
+use super::batch::Batch;
 use super::context::Cx;
 use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
+use super::spill::{Got, Spool, SpoolReader};
 use super::stats::{NodeStats, never_ran};
 use crate::error::{Result, SqlError};
 use crate::plan::{Node, Plan};
@@ -17,7 +20,7 @@ use crate::value::Oid;
 
 /// A WITH query being computed.
 pub(crate) struct CteState {
-    rows: Rows,
+    rows: Spool,
     held: Held,
     /// `None` while it runs: its own state is borrowed then.
     producer: Option<Box<Producer>>,
@@ -79,10 +82,17 @@ impl WithState {
 #[derive(Default)]
 pub(crate) struct CteScanState {
     at: usize,
+    reader: SpoolReader,
 }
 
 impl CteScanState {
-    pub(crate) fn next(&mut self, slot: usize, cx: &mut Cx<'_>, out: &mut Batch) -> Result<Step> {
+    pub(crate) fn next(
+        &mut self,
+        slot: usize,
+        width: usize,
+        cx: &mut Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<Step> {
         out.start(0);
         if cx.tick()? {
             return Ok(Step::Yield);
@@ -100,12 +110,26 @@ impl CteScanState {
                 let from = start + self.at;
                 if from < end {
                     let to = end.min(from + out.capacity());
-                    out.start(cte.rows.row(from).len());
+                    out.start(width);
                     for i in from..to {
-                        out.push_row(cte.rows.row(i));
+                        if out.is_full() {
+                            break;
+                        }
+                        match self.reader.read(i, &cte.rows, out)? {
+                            Got::Row => {}
+                            Got::End => break,
+                            Got::Wait(obstacle) if out.is_empty() => {
+                                return Ok(Step::Wait(obstacle));
+                            }
+                            // It is met again with the next batch.
+                            Got::Wait(_) => break,
+                        }
                     }
-                    self.at += to - from;
-                    cx.worked(to - from);
+                    if out.is_empty() {
+                        return Err(SqlError::internal("a WITH query lost a row"));
+                    }
+                    self.at += out.len();
+                    cx.worked(out.len());
                     return Ok(Step::Batch);
                 }
                 if cte.inside || cte.done {
@@ -135,7 +159,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
     };
     let cte = cx.shared.ctes[slot].get_or_insert_with(|| {
         Box::new(CteState {
-            rows: Rows::default(),
+            rows: Spool::default(),
             held: Held::default(),
             producer: Some(Box::new(Producer {
                 definition: Running::new(definition),
@@ -151,6 +175,9 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             done: false,
         })
     });
+    if let Some(obstacle) = cte.rows.behind()? {
+        return Ok(Step::Wait(obstacle));
+    }
     let Some(mut producer) = cte.producer.take() else {
         return Err(SqlError::internal(
             "a WITH query reads itself outside of its recursive term",
@@ -170,7 +197,8 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             .next(definition, cx, &mut producer.batch)
     };
     cx.outer.extend(enclosing);
-    let (max_bytes, memory) = (cx.memory_bytes_max, cx.memory());
+    let memory = cx.memory();
+    let session = cx.session;
     let Some(cte) = &mut cx.shared.ctes[slot] else {
         return Err(SqlError::internal("a WITH query vanished while it ran"));
     };
@@ -192,10 +220,11 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
                     Ok(seen.insert(key).1)
                 })?;
             }
-            cte.rows.append(&mut producer.batch);
+            cte.rows
+                .append(&mut producer.batch, cx.work_mem_bytes, || session.spill())?;
             let held_bytes = cte.rows.size_bytes() + producer.seen.size_bytes();
-            check_memory("A WITH query", held_bytes, max_bytes)?;
             cte.held.set(held_bytes, memory)?;
+            cx.check_memory("A WITH query", held_bytes)?;
         }
         Step::Done if recursive.is_none() => cte.done = true,
         Step::Done => {

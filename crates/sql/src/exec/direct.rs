@@ -113,7 +113,7 @@ impl Direct {
                 ) => {
                     let opened = state.open(scan, index, range, *reverse, &mut cx)?;
                     if let Err(absent) = opened {
-                        wait::wait(absent.into(), &mut cx).await?;
+                        wait::wait(absent, &mut cx).await?;
                         continue;
                     }
                 }

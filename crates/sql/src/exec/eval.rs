@@ -223,7 +223,7 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
-        Body::Set(_) | Body::TypedSet(_) => Err(SqlError::new(
+        Body::Set(_) | Body::TypedSet(_) | Body::Series(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
         )),

@@ -8,6 +8,7 @@ use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
 use super::scan::{EXAMINED_MAX, Emitter};
+use super::wait::Obstacle;
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -86,7 +87,7 @@ impl IndexState {
             return Ok(Step::Yield);
         }
         if let Err(absent) = self.open(scan, definition, range, reverse, cx)? {
-            return Ok(Step::Wait(absent.into()));
+            return Ok(Step::Wait(absent));
         }
         let guard = cx.txn()?.pin();
         let mut examined = 0;
@@ -105,7 +106,7 @@ impl IndexState {
             if let Err(absent) = emitted {
                 self.open = Some((cx.table(scan.table.storage)?, row.rid));
                 if out.is_empty() {
-                    return Ok(Step::Wait(absent.into()));
+                    return Ok(Step::Wait(absent));
                 }
                 break;
             }
@@ -128,7 +129,7 @@ impl IndexState {
         range: &'a KeyRange,
         reverse: bool,
         cx: &mut Cx<'a>,
-    ) -> Result<Result<(), Absent>> {
+    ) -> Result<Result<(), Obstacle>> {
         if self.index.is_none() {
             self.index = Some(cx.index(scan.table.storage, definition.storage)?);
         }

@@ -4,8 +4,6 @@
 //! not distinct (1.0 and 1.00, -0.0 and 0.0, blank-padded text). Numbers are dense from 0: whoever uses a table keeps
 //! its own data in a vector by number.
 
-use super::batch::check_memory;
-use crate::error::Result;
 use crate::value::{Datum, Oid, key};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -47,6 +45,11 @@ impl KeyTable {
             .map(|&i| i as usize)
     }
 
+    /// A key by its number.
+    pub(crate) fn key(&self, number: usize) -> &[u8] {
+        slice(&self.ends, &self.bytes, number as u32)
+    }
+
     /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
@@ -62,15 +65,6 @@ impl KeyTable {
     /// Memory held, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * 16
-    }
-
-    /// Fails when it holds more than `max_bytes`. Numbers are 32 bits wide; a key takes 16 bytes at least.
-    pub(crate) fn check_memory(&self, operator: &str, max_bytes: usize) -> Result<()> {
-        check_memory(
-            operator,
-            self.size_bytes(),
-            max_bytes.min(u32::MAX as usize * 16),
-        )
     }
 }
 

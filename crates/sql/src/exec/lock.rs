@@ -115,7 +115,7 @@ impl LockState {
                 locked = match self.evaluation.of([recheck], cx, holds)? {
                     Ok(true) => Locked::Yes,
                     Ok(false) => Locked::No,
-                    Err(absent) => Locked::Wait(absent.into()),
+                    Err(absent) => Locked::Wait(absent),
                 };
             }
             match locked {

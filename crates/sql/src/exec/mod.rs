@@ -18,9 +18,11 @@ mod cte;
 mod direct;
 mod eval;
 mod fixed;
+mod hash_join;
 mod held;
 mod index_scan;
 mod join;
+mod join_table;
 mod keytable;
 mod lock;
 mod operator;
@@ -29,6 +31,7 @@ mod referential;
 mod scan;
 mod setop;
 mod sort;
+pub(crate) mod spill;
 mod stats;
 mod stored;
 mod stream;
@@ -43,8 +46,9 @@ pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub(crate) use referential::validate;
+pub use spill::{Spill, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
-pub use stats::{NodeStats, children};
+pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
 pub use write::Inserter;
 pub(crate) use write::out_of_memory;
@@ -52,14 +56,15 @@ pub(crate) use write::out_of_memory;
 #[cfg(test)]
 mod tests;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::Subquery;
 use crate::plan::{Node, Plan};
 use crate::value::Datum;
-use batch::{BATCH_ROWS, Batch, Rows};
+use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
 use logstead_engine::RowRef;
 use operator::{Running, Step};
+use spill::{Got, Spool, SpoolReader};
 use std::sync::Arc;
 
 /// Takes a statement's result rows.
@@ -162,9 +167,10 @@ struct General {
     /// Next row of `batch` to give.
     at: usize,
     /// Rows computed ahead of being asked for; given before everything else.
-    ahead: Rows,
+    ahead: Spool,
     held: held::Held,
     ahead_at: usize,
+    ahead_reader: SpoolReader,
     /// The operators have no more.
     ended: bool,
     affected: u64,
@@ -299,6 +305,15 @@ impl Execution {
         }
     }
 
+    /// Have all rows been computed?
+    pub(crate) fn has_ended(&self) -> bool {
+        match &self.state {
+            State::General(general) => general.ended,
+            State::Key | State::Direct(_) => false,
+            State::Done => true,
+        }
+    }
+
     /// Runs to the end now, keeping the rows for later calls of [`Execution::run`]: what a portal needs before another
     /// statement of the transaction changes what its snapshot would show.
     pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
@@ -306,13 +321,26 @@ impl Execution {
         if let State::Direct(direct) = &mut self.state {
             let columns = prepared.direct.as_deref().unwrap_or_default();
             let mut ahead = Ahead {
-                rows: Rows::default(),
-                max_bytes: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
+                rows: Spool::default(),
+                memory_bytes: cx.work_mem_bytes,
+                spill: cx.session.spill(),
             };
-            direct
-                .run(&prepared.plan, columns, cx, 0, &mut ahead)
-                .await?;
             let mut rest = General::new(&prepared);
+            loop {
+                let progress = direct
+                    .run(&prepared.plan, columns, cx, 0, &mut ahead)
+                    .await?;
+                let held_bytes = ahead.rows.size_bytes();
+                let memory = Some(cx.engine.memory());
+                rest.held.set(held_bytes, memory)?;
+                Cx::of(cx, &mut rest.shared, false).check_memory("A portal", held_bytes)?;
+                if !matches!(progress, Progress::Full { .. }) {
+                    break;
+                }
+                if let Some(obstacle) = ahead.rows.behind()? {
+                    wait::wait_for(obstacle, cx.txn, cx.cancel).await?;
+                }
+            }
             rest.ahead = ahead.rows;
             rest.ended = true;
             self.state = State::General(Box::new(rest));
@@ -338,14 +366,28 @@ fn general(prepared: &Prepared) -> State {
 
 /// Keeps rows computed ahead of being asked for.
 struct Ahead {
-    rows: Rows,
-    max_bytes: usize,
+    rows: Spool,
+    memory_bytes: usize,
+    spill: Option<Spill>,
 }
+
+/// Rows may be kept beyond `work_mem` between two looks at what they take, if there is nowhere else to put them.
+const AHEAD_BYTES: usize = 1 << 20;
 
 impl RowSink for Ahead {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
-        self.rows.push(row);
-        batch::check_memory("A portal", self.rows.size_bytes(), self.max_bytes)
+        self.rows
+            .push(row, self.memory_bytes, || self.spill.clone())
+    }
+
+    fn is_full(&self) -> bool {
+        match self.rows.behind() {
+            Ok(None) => {
+                let held_bytes = self.rows.size_bytes();
+                self.spill.is_none() && held_bytes > self.memory_bytes.saturating_add(AHEAD_BYTES)
+            }
+            Ok(Some(_)) | Err(_) => true,
+        }
     }
 }
 
@@ -356,9 +398,10 @@ impl General {
             shared: Shared::default(),
             batch: Batch::default(),
             at: 0,
-            ahead: Rows::default(),
+            ahead: Spool::default(),
             held: held::Held::default(),
             ahead_at: 0,
+            ahead_reader: SpoolReader::default(),
             ended: false,
             affected: 0,
             writes: matches!(
@@ -387,21 +430,33 @@ impl General {
             subquery::run_ahead(&prepared.ahead, &mut cx).await?;
         }
         loop {
-            while self.ahead_at < self.ahead.len() || self.at < self.batch.len() {
+            while self.at < self.batch.len() {
                 if rows_max > 0 && given == rows_max {
                     return Ok(Progress::Suspended);
                 }
                 if out.is_full() {
                     return Ok(Progress::Full { rows: given });
                 }
-                if self.ahead_at < self.ahead.len() {
-                    out.row(self.ahead.row(self.ahead_at))?;
-                    self.ahead_at += 1;
-                } else {
-                    out.row(self.batch.row(self.at))?;
-                    self.at += 1;
-                }
+                out.row(self.batch.row(self.at))?;
+                self.at += 1;
                 given += 1;
+            }
+            if self.ahead_at < self.ahead.len() {
+                self.at = 0;
+                self.batch.start(stats::width(plan));
+                self.batch.set_capacity(BATCH_ROWS);
+                while self.ahead_at < self.ahead.len() && !self.batch.is_full() {
+                    let reader = &mut self.ahead_reader;
+                    match reader.read(self.ahead_at, &self.ahead, &mut self.batch)? {
+                        Got::Row => self.ahead_at += 1,
+                        Got::End => {
+                            return Err(SqlError::internal("a row that was kept is gone"));
+                        }
+                        Got::Wait(_) if !self.batch.is_empty() => break,
+                        Got::Wait(obstacle) => wait::wait(obstacle, &mut cx).await?,
+                    }
+                }
+                continue;
             }
             if self.ended {
                 return Ok(Progress::Done {
@@ -429,13 +484,19 @@ impl General {
         cx: &mut ExecContext<'_>,
         measure: bool,
     ) -> Result<()> {
+        // What is left of a batch then is in memory as it is.
+        if self.ended {
+            return Ok(());
+        }
         let plan = &prepared.plan;
         let mut cx = Cx::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
             subquery::run_ahead(&prepared.ahead, &mut cx).await?;
         }
+        let (session, work_mem_bytes) = (cx.session, cx.work_mem_bytes);
         for i in self.at..self.batch.len() {
-            self.ahead.push(self.batch.row(i));
+            self.ahead
+                .push(self.batch.row(i), work_mem_bytes, || session.spill())?;
         }
         self.at = 0;
         self.batch.start(0);
@@ -443,9 +504,14 @@ impl General {
         while !self.ended {
             self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
             self.affected += std::mem::take(&mut cx.affected);
-            self.ahead.append(&mut self.batch);
-            batch::check_memory("A portal", self.ahead.size_bytes(), cx.memory_bytes_max)?;
-            self.held.set(self.ahead.size_bytes(), cx.memory())?;
+            let spill = || session.spill();
+            self.ahead.append(&mut self.batch, work_mem_bytes, spill)?;
+            let held_bytes = self.ahead.size_bytes();
+            self.held.set(held_bytes, cx.memory())?;
+            cx.check_memory("A portal", held_bytes)?;
+            if let Some(obstacle) = self.ahead.behind()? {
+                wait::wait(obstacle, &mut cx).await?;
+            }
         }
         Ok(())
     }

@@ -11,12 +11,13 @@ use super::aggregate::AggregateState;
 use super::batch::Batch;
 use super::context::Cx;
 use super::cte::{CteScanState, WithState};
-use super::join::{HashJoinState, LoopState};
+use super::hash_join::HashJoinState;
+use super::join::LoopState;
 use super::lock::LockState;
 use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
-use super::stats::NodeStats;
+use super::stats::{NodeDetail, NodeStats};
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
 use super::wait::Obstacle;
 use super::window::WindowState;
@@ -228,7 +229,9 @@ impl Running {
             (Op::With(state), Node::With { slot, body, .. }) => {
                 state.next(*slot, &plan.node, body, cx, out)
             }
-            (Op::Cte(state), Node::CteScan { slot, .. }) => state.next(*slot, cx, out),
+            (Op::Cte(state), Node::CteScan { slot, .. }) => {
+                state.next(*slot, plan.columns.len(), cx, out)
+            }
             (
                 Op::Lock(state),
                 Node::LockRows {
@@ -301,7 +304,20 @@ impl Running {
         cx_ctes: &[Option<Box<super::cte::CteState>>],
         out: &mut Vec<NodeStats>,
     ) {
-        out.push(self.stats);
+        out.push(NodeStats {
+            detail: match &self.op {
+                Op::Sort(state) => state.detail(),
+                Op::Hash(state) => state.detail(),
+                Op::Distinct(state) => state.detail(),
+                Op::Set(state) => state.detail(),
+                Op::Aggregate(state) => match &plan.node {
+                    Node::Aggregate { keys, .. } => state.detail(keys),
+                    _ => NodeDetail::None,
+                },
+                _ => NodeDetail::None,
+            },
+            ..self.stats
+        });
         let (first, second) = match &self.op {
             Op::ProjectSet(state) => (Some(&state.input), None),
             Op::Filter(state) => (Some(&state.input), None),

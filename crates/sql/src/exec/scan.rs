@@ -3,10 +3,12 @@
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{columns_read, holds};
+use super::held::Held;
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
 use super::stored::StoredColumn;
-use super::stream::call_set;
+use super::stream::{Set, call_set};
+use super::wait::Obstacle;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -69,7 +71,7 @@ impl Emitter {
         evaluation: &mut Evaluation,
         cx: &mut Cx<'a>,
         out: &mut Batch,
-    ) -> Result<Result<(), Absent>> {
+    ) -> Result<Result<(), Obstacle>> {
         if self.columns.len() != scan.columns.len() {
             return Err(SqlError::internal(format!(
                 "a scan of {} names a column it does not have",
@@ -197,7 +199,7 @@ impl SeqState {
             if let Err(absent) = emitted {
                 self.open = Some(row.rid);
                 if out.is_empty() {
-                    return Ok(Step::Wait(absent.into()));
+                    return Ok(Step::Wait(absent));
                 }
                 break;
             }
@@ -294,7 +296,7 @@ impl SystemState {
                 Err(absent) => {
                     out.abandon_row();
                     if out.is_empty() {
-                        return Ok(Step::Wait(absent.into()));
+                        return Ok(Step::Wait(absent));
                     }
                     // It is met again with the next batch.
                     break;
@@ -333,8 +335,9 @@ fn system_rows(table: &'static VirtualTable, cx: &mut Cx<'_>) -> Result<Rc<Vec<V
 /// State of a function in FROM.
 #[derive(Default)]
 pub(crate) struct FunctionState {
-    rows: Option<Vec<Vec<Datum>>>,
+    set: Option<Set>,
     at: usize,
+    held: Held,
     evaluation: Evaluation,
 }
 
@@ -352,21 +355,44 @@ impl FunctionState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        if self.rows.is_none() {
-            let call = |cx: &mut Cx<'a>| call_set(function, args, &[], cx);
-            match self.evaluation.of(args, cx, call)? {
-                Ok(rows) => self.rows = Some(rows),
-                Err(absent) => return Ok(Step::Wait(absent.into())),
+        let set = match &mut self.set {
+            Some(set) => set,
+            none => {
+                let call = |cx: &mut Cx<'a>| call_set(function, args, &[], cx);
+                match self.evaluation.of(args, cx, call)? {
+                    Ok(set) => {
+                        let held_bytes = set.size_bytes();
+                        self.held.set(held_bytes, cx.memory())?;
+                        cx.check_memory("A set", held_bytes)?;
+                        none.insert(set)
+                    }
+                    Err(absent) => return Ok(Step::Wait(absent)),
+                }
             }
-        }
+        };
         let own = width - usize::from(ordinality && width > 0);
-        let rows = self.rows.as_deref_mut().unwrap_or_default();
-        while let Some(row) = rows.get_mut(self.at).filter(|_| !out.is_full()) {
-            self.at += 1;
-            row.resize(own, Datum::Null);
-            for datum in row.drain(..) {
-                out.push(datum);
+        while !out.is_full() {
+            match set {
+                Set::Rows(rows) => {
+                    let Some(row) = rows.get_mut(self.at) else {
+                        break;
+                    };
+                    row.resize(own, Datum::Null);
+                    for datum in row.drain(..) {
+                        out.push(datum);
+                    }
+                }
+                Set::Series(series) => {
+                    let Some(value) = series.next(cx.session)? else {
+                        break;
+                    };
+                    out.push(value);
+                    for _ in 1..own {
+                        out.push(Datum::Null);
+                    }
+                }
             }
+            self.at += 1;
             if ordinality {
                 out.push(Datum::Int8(self.at as i64));
             }

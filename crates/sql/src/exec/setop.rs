@@ -1,4 +1,7 @@
 //! DISTINCT, DISTINCT ON and the set operations: rows are compared by their keys, NULLs equal.
+//!
+//! A table of keys that is full takes no new ones: their rows are written and looked at later, part by part (`spill::overflow`).
+//! Of a set operation all rows of the right side are written before any of the left, so they come back so, too.
 
 use super::batch::{Batch, check_memory};
 use super::context::{Cx, Evaluation};
@@ -6,22 +9,112 @@ use super::eval::eval_in;
 use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step, pull};
-use super::stats::width;
+use super::spill::{Got, overflow::Overflow};
+use super::stats::{NodeDetail, width};
+use super::wait::Obstacle;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{Plan, SetOpKind};
-use crate::value::{Oid, key};
+use crate::value::{Datum, Oid, key};
 
 fn types_of(plan: &Plan) -> Vec<Oid> {
     plan.columns.iter().map(|column| column.ty.oid).collect()
+}
+
+/// Rows by their keys, and those that there was no room for.
+struct Table {
+    keys: KeyTable,
+    /// No new key is taken any more: its row is written.
+    full: bool,
+    overflow: Option<Box<Overflow>>,
+    held: Held,
+    most_bytes: usize,
+}
+
+impl Table {
+    fn new() -> Table {
+        Table {
+            keys: KeyTable::default(),
+            full: false,
+            overflow: None,
+            held: Held::default(),
+            most_bytes: 0,
+        }
+    }
+
+    /// Adds a new key, or, if it is full, writes the row under `written`. False: it was written.
+    fn add(&mut self, key: &[u8], written: &[u8], row: &[Datum]) -> Result<bool> {
+        match &mut self.overflow {
+            Some(overflow) if self.full => {
+                overflow.push(key, written, row)?;
+                Ok(false)
+            }
+            _ => {
+                self.keys.insert(key);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Looks whether it is full; what to wait for before more is written.
+    fn check(&mut self, operator: &str, more: usize, cx: &Cx<'_>) -> Result<Option<Obstacle>> {
+        let held_bytes = self.keys.size_bytes() + more;
+        self.most_bytes = self.most_bytes.max(held_bytes);
+        self.held.set(held_bytes, cx.memory())?;
+        // Numbers of keys are 32 bits wide; a key takes 16 bytes at least.
+        if held_bytes > cx.work_mem_bytes
+            && held_bytes > cx.hash_mem_bytes().min(u32::MAX as usize * 16)
+            && !self.full
+        {
+            if self.overflow.is_none()
+                && let Some(spill) = cx.spill()
+            {
+                let overflow = Overflow::new(&spill, cx.hash_mem_bytes());
+                self.overflow = Some(Box::new(overflow));
+            }
+            match self.overflow {
+                Some(_) => self.full = true,
+                None => check_memory(operator, held_bytes, cx.memory_bytes_max)?,
+            }
+        }
+        match &self.overflow {
+            Some(overflow) => overflow.behind(),
+            None => Ok(None),
+        }
+    }
+
+    /// The input has ended: goes to the next part, if there is one.
+    fn next_part(&mut self) -> Result<bool> {
+        let Some(overflow) = &mut self.overflow else {
+            return Ok(false);
+        };
+        self.keys.clear();
+        self.full = false;
+        overflow.next_part()
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.full = false;
+        self.overflow = None;
+    }
+
+    fn detail(&self) -> NodeDetail {
+        let overflow = self.overflow.as_ref();
+        NodeDetail::Groups {
+            batches: overflow.map_or(1, |overflow| overflow.passes()),
+            memory_kib: (self.most_bytes as u64).div_ceil(1024),
+            disk_kib: overflow.map_or(0, |overflow| overflow.peak_bytes().div_ceil(1024)),
+        }
+    }
 }
 
 /// State of DISTINCT.
 pub(crate) struct DistinctState {
     pub(crate) input: Running,
     types: Vec<Oid>,
-    seen: KeyTable,
-    held: Held,
+    seen: Table,
+    done: bool,
     key: Vec<u8>,
 }
 
@@ -30,10 +123,15 @@ impl DistinctState {
         DistinctState {
             input: Running::new(input),
             types: types_of(input),
-            seen: KeyTable::default(),
-            held: Held::default(),
+            seen: Table::new(),
+            done: false,
             key: Vec::new(),
         }
+    }
+
+    /// How it went.
+    pub(crate) fn detail(&self) -> NodeDetail {
+        self.seen.detail()
     }
 
     pub(crate) fn next<'a>(
@@ -42,21 +140,77 @@ impl DistinctState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        loop {
+        out.start(width(input));
+        while !self.done {
+            if let Some(obstacle) = self.seen.check("DISTINCT", 0, cx)? {
+                return Ok(Step::Wait(obstacle));
+            }
+            if self.seen.overflow.as_ref().is_some_and(|o| o.is_reading()) {
+                return self.next_of_part(input, cx, out);
+            }
             if !pull!(self.input, input, cx, out) {
-                return Ok(Step::Done);
+                self.done = !self.seen.next_part()?;
+                continue;
             }
             let DistinctState {
                 types, seen, key, ..
             } = self;
             out.retain(|row| {
                 row_key(types, row, key);
-                Ok(seen.insert(key).1)
+                Ok(seen.keys.find(key).is_none() && seen.add(key, key, row)?)
             })?;
-            seen.check_memory("DISTINCT", cx.memory_bytes_max)?;
-            self.held.set(self.seen.size_bytes(), cx.memory())?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    /// The same for a part that was written.
+    fn next_of_part(&mut self, input: &Plan, cx: &mut Cx<'_>, out: &mut Batch) -> Result<Step> {
+        out.start(width(input));
+        let mut row = Vec::new();
+        loop {
+            if cx.tick()? {
+                return Ok(match out.is_empty() {
+                    true => Step::Yield,
+                    false => Step::Batch,
+                });
+            }
+            let Some(overflow) = &mut self.seen.overflow else {
+                return Ok(Step::Done);
+            };
+            match overflow.advance()? {
+                Got::Row => {}
+                Got::End => {
+                    self.done = !self.seen.next_part()?;
+                    return Ok(match out.is_empty() {
+                        true => Step::Yield,
+                        false => Step::Batch,
+                    });
+                }
+                Got::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                // It is met again with the next batch.
+                Got::Wait(_) => return Ok(Step::Batch),
+            }
+            self.key.clear();
+            self.key.extend_from_slice(overflow.key());
+            if self.seen.keys.find(&self.key).is_some() {
+                continue;
+            }
+            row.clear();
+            overflow.row(&mut row)?;
+            if self.seen.add(&self.key, &self.key, &row)? {
+                out.push_row(&row);
+                if out.is_full() {
+                    return Ok(Step::Batch);
+                }
+            }
+            if let Some(obstacle) = self.seen.check("DISTINCT", 0, cx)? {
+                return Ok(match out.is_empty() {
+                    true => Step::Wait(obstacle),
+                    false => Step::Batch,
+                });
             }
         }
     }
@@ -64,6 +218,7 @@ impl DistinctState {
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.seen.clear();
+        self.done = false;
     }
 }
 
@@ -120,7 +275,7 @@ impl DistinctOnState {
             };
             match self.evaluation.of(keys, cx, evaluate)? {
                 Ok(()) => {}
-                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent)),
                 // It is met again with the next batch.
                 Err(_) => return Ok(Step::Batch),
             }
@@ -141,6 +296,10 @@ impl DistinctOnState {
     }
 }
 
+/// Which side a written row is of; it stands in front of its key.
+const RIGHT: u8 = 0;
+const LEFT: u8 = 1;
+
 /// State of a set operation.
 pub(crate) struct SetOpState {
     pub(crate) left: Running,
@@ -148,13 +307,14 @@ pub(crate) struct SetOpState {
     types: Vec<Oid>,
     /// UNION: the left side is exhausted. Others: the right side is counted.
     second: bool,
-    counted: KeyTable,
-    /// How often each row of the right side is still to be matched; with ALL it counts down.
-    counts: Vec<u64>,
-    /// Rows given, for the operations without ALL.
-    given: KeyTable,
-    held: Held,
+    /// Both sides have ended: what is left was written.
+    ended: bool,
+    done: bool,
+    table: Table,
+    /// By number of the key: how often the right side has it and it is still to be matched, and whether it was given.
+    counts: Vec<(u64, bool)>,
     batch: Batch,
+    /// The side, then the key.
     key: Vec<u8>,
 }
 
@@ -165,12 +325,21 @@ impl SetOpState {
             right: Running::new(right),
             types: types_of(left),
             second: false,
-            counted: KeyTable::default(),
+            ended: false,
+            done: false,
+            table: Table::new(),
             counts: Vec::new(),
-            given: KeyTable::default(),
-            held: Held::default(),
             batch: Batch::default(),
             key: Vec::new(),
+        }
+    }
+
+    /// How it went.
+    pub(crate) fn detail(&self) -> NodeDetail {
+        match self.table.most_bytes {
+            // UNION ALL has no table.
+            0 => NodeDetail::None,
+            _ => self.table.detail(),
         }
     }
 
@@ -184,74 +353,192 @@ impl SetOpState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
-        if kind != SetOpKind::Union && !self.second {
-            while pull!(self.right, right, cx, &mut self.batch) {
-                for i in 0..self.batch.len() {
-                    row_key(&self.types, self.batch.row(i), &mut self.key);
-                    let (number, new) = self.counted.insert(&self.key);
-                    if new {
-                        self.counts.push(0);
-                    }
-                    self.counts[number] += 1;
-                }
-                self.counted
-                    .check_memory("A set operation", cx.memory_bytes_max)?;
-                self.held.set(self.counted.size_bytes(), cx.memory())?;
-            }
-            self.second = true;
+        if kind == SetOpKind::Union && all {
+            return self.append(left, right, cx, out);
         }
-        loop {
-            if kind == SetOpKind::Union && self.second {
-                if !pull!(self.right, right, cx, out) {
-                    return Ok(Step::Done);
+        let counts_bytes = |counts: &Vec<(u64, bool)>| counts.len() * size_of::<(u64, bool)>();
+        let judge = Judge { kind, all };
+        while !self.ended {
+            let more = counts_bytes(&self.counts);
+            if let Some(obstacle) = self.table.check("A set operation", more, cx)? {
+                return Ok(Step::Wait(obstacle));
+            }
+            if kind != SetOpKind::Union && !self.second {
+                if !pull!(self.right, right, cx, &mut self.batch) {
+                    self.second = true;
+                    continue;
                 }
-            } else if !pull!(self.left, left, cx, out) {
-                if kind != SetOpKind::Union {
-                    return Ok(Step::Done);
+                for i in 0..self.batch.len() {
+                    side_key(RIGHT, &self.types, self.batch.row(i), &mut self.key);
+                    judge.right(&self.key, &mut self.table, &mut self.counts)?;
                 }
-                self.second = true;
                 continue;
             }
-            if kind == SetOpKind::Union && all {
-                return Ok(Step::Batch);
+            if kind == SetOpKind::Union && self.second {
+                if !pull!(self.right, right, cx, out) {
+                    self.ended = true;
+                    break;
+                }
+            } else if !pull!(self.left, left, cx, out) {
+                self.second = true;
+                self.ended = kind != SetOpKind::Union;
+                continue;
             }
             let SetOpState {
                 types,
-                counted,
+                table,
                 counts,
-                given,
                 key,
                 ..
             } = self;
             out.retain(|row| {
-                row_key(types, row, key);
-                let count = counted.find(key).and_then(|number| counts.get_mut(number));
-                let in_right = count.as_ref().is_some_and(|count| **count > 0);
-                if all && let Some(count) = count {
-                    *count = count.saturating_sub(1);
-                }
-                let wanted = match kind {
-                    SetOpKind::Union => true,
-                    SetOpKind::Intersect => in_right,
-                    SetOpKind::Except => !in_right,
-                };
-                Ok(wanted && (all || given.insert(key).1))
+                side_key(LEFT, types, row, key);
+                judge.left(key, row, table, counts)
             })?;
-            let held_bytes = counted.size_bytes() + given.size_bytes();
-            check_memory("A set operation", held_bytes, cx.memory_bytes_max)?;
-            self.held.set(held_bytes, cx.memory())?;
             if !out.is_empty() {
                 return Ok(Step::Batch);
             }
         }
+        out.start(width(left));
+        let mut row = Vec::new();
+        while !self.done && !out.is_full() {
+            let more = counts_bytes(&self.counts);
+            let behind = self.table.check("A set operation", more, cx)?;
+            let waits = match behind {
+                Some(obstacle) => Some(Step::Wait(obstacle)),
+                None if cx.tick()? => Some(Step::Yield),
+                None => None,
+            };
+            let waits = match (waits, &mut self.table.overflow) {
+                (Some(step), _) => Some(step),
+                (None, Some(overflow)) if overflow.is_reading() => match overflow.advance()? {
+                    Got::Row => {
+                        self.key.clear();
+                        self.key.extend_from_slice(overflow.key());
+                        row.clear();
+                        overflow.row(&mut row)?;
+                        let (table, counts) = (&mut self.table, &mut self.counts);
+                        if self.key.first() == Some(&RIGHT) {
+                            judge.right(&self.key, table, counts)?;
+                        } else if judge.left(&self.key, &row, table, counts)? {
+                            out.push_row(&row);
+                        }
+                        continue;
+                    }
+                    Got::End => None,
+                    Got::Wait(obstacle) => Some(Step::Wait(obstacle)),
+                },
+                _ => None,
+            };
+            match waits {
+                // It is met again with the next batch.
+                Some(_) if !out.is_empty() => break,
+                Some(step) => return Ok(step),
+                None => {
+                    self.counts.clear();
+                    self.done = !self.table.next_part()?;
+                }
+            }
+        }
+        Ok(match out.is_empty() {
+            true => Step::Done,
+            false => Step::Batch,
+        })
+    }
+
+    /// UNION ALL.
+    fn append<'a>(
+        &mut self,
+        left: &'a Plan,
+        right: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        if !self.second {
+            if pull!(self.left, left, cx, out) {
+                return Ok(Step::Batch);
+            }
+            self.second = true;
+        }
+        self.right.next(right, cx, out)
     }
 
     pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
         self.left.rewind(left, cx);
         self.right.rewind(right, cx);
-        self.second = false;
-        self.counted.clear();
+        (self.second, self.ended, self.done) = (false, false, false);
+        self.table.clear();
         self.counts.clear();
-        self.given.clear();
+    }
+}
+
+fn side_key(side: u8, types: &[Oid], row: &[Datum], out: &mut Vec<u8>) {
+    out.clear();
+    out.push(side);
+    for (ty, datum) in types.iter().zip(row) {
+        key::encode_key(*ty, datum, false, false, out);
+    }
+}
+
+/// What a set operation makes of its rows.
+#[derive(Clone, Copy)]
+struct Judge {
+    kind: SetOpKind,
+    all: bool,
+}
+
+impl Judge {
+    /// Counts a row of the right side, whose values nobody asks for.
+    fn right(self, key: &[u8], table: &mut Table, counts: &mut Vec<(u64, bool)>) -> Result<()> {
+        let bare = key.get(1..).unwrap_or_default();
+        match table.keys.find(bare) {
+            Some(number) => {
+                if let Some((count, _)) = counts.get_mut(number) {
+                    *count += 1;
+                }
+            }
+            None => {
+                if table.add(bare, key, &[])? {
+                    counts.push((1, false));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row of the left side (for UNION, of either) is given. One whose key may have been written is written, too.
+    fn left(
+        self,
+        key: &[u8],
+        row: &[Datum],
+        table: &mut Table,
+        counts: &mut Vec<(u64, bool)>,
+    ) -> Result<bool> {
+        let bare = key.get(1..).unwrap_or_default();
+        let found = table.keys.find(bare);
+        let Some((count, given)) = found.and_then(|number| counts.get_mut(number)) else {
+            if table.full {
+                return table.add(bare, key, row);
+            }
+            // It is not on the right side.
+            return Ok(match (self.kind, self.all) {
+                (SetOpKind::Intersect, _) => false,
+                (SetOpKind::Except, true) => true,
+                (SetOpKind::Except, false) | (SetOpKind::Union, _) => {
+                    counts.push((0, true));
+                    table.add(bare, key, row)?
+                }
+            });
+        };
+        let in_right = *count > 0;
+        if self.all {
+            *count = count.saturating_sub(1);
+        }
+        let wanted = match self.kind {
+            SetOpKind::Union => true,
+            SetOpKind::Intersect => in_right,
+            SetOpKind::Except => !in_right,
+        };
+        Ok(wanted && (self.all || !std::mem::replace(given, true)))
     }
 }

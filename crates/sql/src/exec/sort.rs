@@ -1,13 +1,16 @@
 //! Sorting, by memcmp-comparable keys; only the first rows are kept when no more are wanted.
 //!
 //! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however many
-//! rows there are.
+//! rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
 
-use super::batch::{Batch, Rows, check_memory};
+use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
-use super::operator::{Running, Step, pull};
+use super::operator::{Running, Step};
+use super::spill::merge::{BigSorter, Ordered};
+use super::spill::{Got, Spill};
+use super::stats::{NodeDetail, width};
 use crate::error::Result;
 use crate::plan::{Plan, SortKey};
 use crate::value::{Datum, key};
@@ -26,6 +29,8 @@ pub(crate) struct Sorter {
     /// Row numbers, sorted; rows from `run_start` on are in no run yet.
     runs: Vec<Vec<usize>>,
     run_start: usize,
+    /// Rows were thrown away that nobody wants.
+    has_dropped: bool,
 }
 
 impl Sorter {
@@ -47,6 +52,11 @@ impl Sorter {
             self.end_run();
         }
         Ok(())
+    }
+
+    /// No rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() == 0
     }
 
     fn key(&self, i: usize) -> &[u8] {
@@ -80,6 +90,7 @@ impl Sorter {
         }
         self.rows.select(order.into_iter());
         kept.rows = std::mem::take(&mut self.rows);
+        kept.has_dropped = true;
         *self = kept;
         self.end_run();
     }
@@ -116,6 +127,17 @@ pub(crate) struct Sorted {
 impl Sorted {
     /// The next row.
     pub(crate) fn next(&mut self) -> Option<&[Datum]> {
+        let row = self.next_number()?;
+        Some(self.sorter.rows.row(row))
+    }
+
+    /// The next row with its key.
+    pub(crate) fn next_with_key(&mut self) -> Option<(&[u8], &[Datum])> {
+        let row = self.next_number()?;
+        Some((self.sorter.key(row), self.sorter.rows.row(row)))
+    }
+
+    fn next_number(&mut self) -> Option<usize> {
         let run = *self.heap.first()?;
         let row = self.head(run);
         self.heads[run] += 1;
@@ -123,16 +145,7 @@ impl Sorted {
             self.heap.swap_remove(0);
         }
         self.sift_down(0);
-        Some(self.sorter.rows.row(row))
-    }
-
-    /// Columns of a row.
-    fn width(&self) -> usize {
-        if self.sorter.rows.len() == 0 {
-            0
-        } else {
-            self.sorter.rows.row(0).len()
-        }
+        Some(row)
     }
 
     fn head(&self, run: usize) -> usize {
@@ -180,11 +193,17 @@ pub(crate) struct SortState {
     /// The next row of the batch to be taken.
     at: usize,
     evaluation: Evaluation,
-    sorter: Sorter,
-    sorted: Option<Sorted>,
+    sorter: BigSorter,
+    /// Where to, once something is written.
+    spill: Option<Spill>,
+    /// The input has ended.
+    ended: bool,
+    sorted: Option<Ordered>,
     held: Held,
     /// Rows wanted by a LIMIT above.
     bound: Option<usize>,
+    /// How it was sorted, for EXPLAIN.
+    detail: NodeDetail,
 }
 
 impl SortState {
@@ -194,15 +213,23 @@ impl SortState {
             batch: Batch::default(),
             at: 0,
             evaluation: Evaluation::default(),
-            sorter: Sorter::default(),
+            sorter: BigSorter::default(),
+            spill: None,
+            ended: false,
             sorted: None,
             held: Held::default(),
             bound: None,
+            detail: NodeDetail::None,
         }
     }
 
     pub(crate) fn bound(&mut self, rows: usize) {
         self.bound = Some(rows);
+    }
+
+    /// How it was sorted.
+    pub(crate) fn detail(&self) -> NodeDetail {
+        self.detail
     }
 
     pub(crate) fn next<'a>(
@@ -213,50 +240,35 @@ impl SortState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(0);
-        if self.sorted.is_none() {
-            loop {
-                while self.at < self.batch.len() {
-                    if cx.take_owed() {
-                        return Ok(Step::Yield);
-                    }
-                    let row = self.batch.row(self.at);
-                    let exprs = keys.iter().map(|key| &key.expr);
-                    let taken = self.evaluation.of(exprs, cx, |cx| {
-                        self.sorter.push(row, |out| write_key(keys, row, out, cx))
-                    })?;
-                    if let Err(absent) = taken {
-                        return Ok(Step::Wait(absent.into()));
-                    }
-                    self.at += 1;
-                }
-                // Throwing the surplus away at twice the bound costs each row one comparison sort in all.
-                if let Some(bound) = self.bound
-                    && self.sorter.rows.len() > bound.saturating_mul(2).saturating_add(256)
-                {
-                    self.sorter.keep_first(bound);
-                }
-                let held_bytes = self.sorter.size_bytes();
-                check_memory("A sort", held_bytes, cx.memory_bytes_max)?;
-                self.held.set(held_bytes, cx.memory())?;
-                self.at = 0;
-                self.batch.start(0);
-                if !pull!(self.input, input, cx, &mut self.batch) {
-                    break;
-                }
-            }
-            self.sorted = Some(std::mem::take(&mut self.sorter).finish());
+        if self.sorted.is_none()
+            && let Some(step) = self.take(input, keys, cx)?
+        {
+            return Ok(step);
         }
-        let Some(sorted) = &mut self.sorted else {
-            return Ok(Step::Done);
-        };
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        out.start(sorted.width());
-        while !out.is_full() {
-            match sorted.next() {
-                Some(row) => out.push_row(row),
-                None => break,
+        out.start(width(input));
+        match &mut self.sorted {
+            None => {}
+            Some(Ordered::Memory(sorted)) => {
+                while !out.is_full() {
+                    match sorted.next() {
+                        Some(row) => out.push_row(row),
+                        None => break,
+                    }
+                }
+            }
+            Some(Ordered::Disk(merge, file)) => {
+                while !out.is_full() {
+                    match merge.advance(file)? {
+                        Got::Row => out.push_decoded(|row| merge.row(row))?,
+                        Got::End => break,
+                        Got::Wait(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                        // It is met again with the next batch.
+                        Got::Wait(_) => break,
+                    }
+                }
             }
         }
         cx.worked(out.len());
@@ -267,12 +279,103 @@ impl SortState {
         })
     }
 
+    /// Takes all of the input; a step that comes before.
+    fn take<'a>(
+        &mut self,
+        input: &'a Plan,
+        keys: &'a [SortKey],
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Step>> {
+        while !self.ended {
+            if let Some(step) = self.sorter.work(cx)? {
+                return Ok(Some(step));
+            }
+            while self.at < self.batch.len() {
+                if cx.take_owed() {
+                    return Ok(Some(Step::Yield));
+                }
+                let row = self.batch.row(self.at);
+                let exprs = keys.iter().map(|key| &key.expr);
+                let sorter = &mut self.sorter.sorter;
+                let taken = self.evaluation.of(exprs, cx, |cx| {
+                    sorter.push(row, |out| write_key(keys, row, out, cx))
+                })?;
+                if let Err(obstacle) = taken {
+                    return Ok(Some(Step::Wait(obstacle)));
+                }
+                self.at += 1;
+            }
+            let sorter = &mut self.sorter.sorter;
+            // Throwing the surplus away at twice the bound costs each row one comparison sort in all.
+            if let Some(bound) = self.bound
+                && sorter.rows.len() > bound.saturating_mul(2).saturating_add(256)
+            {
+                sorter.keep_first(bound);
+            }
+            let held_bytes = sorter.size_bytes();
+            self.held.set(held_bytes, cx.memory())?;
+            if held_bytes > cx.work_mem_bytes {
+                if self.spill.is_none() {
+                    self.spill = cx.spill();
+                }
+                match &self.spill {
+                    Some(spill) => {
+                        self.sorter.write_run(spill, cx.work_mem_bytes);
+                        continue;
+                    }
+                    None => cx.check_memory("A sort", held_bytes)?,
+                }
+            }
+            self.at = 0;
+            self.batch.start(0);
+            match self.input.next(input, cx, &mut self.batch)? {
+                Step::Batch => {}
+                Step::Done => {
+                    self.ended = true;
+                    self.detail = self.how();
+                }
+                step => return Ok(Some(step)),
+            }
+        }
+        if let Some(step) = self.sorter.settle(self.spill.as_ref(), cx)? {
+            return Ok(Some(step));
+        }
+        if self.sorter.is_on_disk() {
+            let bytes = self.sorter.disk_bytes();
+            self.detail = NodeDetail::Sort {
+                method: "external merge",
+                disk: true,
+                kib: bytes.div_ceil(1024),
+            };
+        }
+        let sorted = std::mem::take(&mut self.sorter).finish();
+        if let Ordered::Disk(merge, _) = &sorted {
+            self.held.set(merge.size_bytes(), cx.memory())?;
+        }
+        self.sorted = Some(sorted);
+        Ok(None)
+    }
+
+    /// How what is in memory is sorted.
+    fn how(&self) -> NodeDetail {
+        let sorter = &self.sorter.sorter;
+        NodeDetail::Sort {
+            method: match self.bound {
+                Some(bound) if sorter.has_dropped || sorter.rows.len() > bound => "top-N heapsort",
+                _ => "quicksort",
+            },
+            disk: false,
+            kib: (sorter.size_bytes() as u64).div_ceil(1024),
+        }
+    }
+
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
         self.evaluation.reset();
-        self.sorter = Sorter::default();
+        self.sorter = BigSorter::default();
+        self.ended = false;
         self.sorted = None;
     }
 }

@@ -11,6 +11,41 @@ pub struct NodeStats {
     pub loops: u64,
     /// Time spent, by the session's clock.
     pub time_us: u64,
+    /// How it did what it did.
+    pub detail: NodeDetail,
+}
+
+/// What some kinds of nodes tell besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeDetail {
+    /// Nothing.
+    #[default]
+    None,
+    /// A sort.
+    Sort {
+        /// PostgreSQL's name of the method.
+        method: &'static str,
+        /// On disk, or in memory.
+        disk: bool,
+        /// How much of that it took.
+        kib: u64,
+    },
+    /// A hash join.
+    Hash {
+        /// Parts that were joined one after the other, and how many would have been enough by what was expected.
+        batches: u64,
+        /// The most that its table held.
+        memory_kib: u64,
+    },
+    /// A hash table of groups.
+    Groups {
+        /// Parts that were grouped one after the other.
+        batches: u64,
+        /// The most that its table held.
+        memory_kib: u64,
+        /// The most that was on disk.
+        disk_kib: u64,
+    },
 }
 
 /// A node's inputs, in the order in which statistics list them: a node comes before its inputs (pre-order). WITH: definition,

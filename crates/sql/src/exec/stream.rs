@@ -1,12 +1,13 @@
 //! Operators that pass rows through one by one: VALUES, filter, projection, set-returning select lists, LIMIT.
 
-use super::batch::{BATCH_ROWS, Batch};
+use super::batch::{BATCH_ROWS, Batch, row_size_bytes};
 use super::context::{Cx, Evaluation};
 use super::eval::{eval_in, holds};
+use super::held::Held;
 use super::operator::{Running, Step, pull};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{Body, Function};
+use crate::func::{Body, Function, Series};
 use crate::plan::{Plan, walk};
 use crate::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
@@ -41,7 +42,7 @@ impl ValuesState {
             if let Err(absent) = self.evaluation.of(all, cx, evaluate)? {
                 out.abandon_row();
                 if out.is_empty() {
-                    return Ok(Step::Wait(absent.into()));
+                    return Ok(Step::Wait(absent));
                 }
                 // It is met again with the next batch.
                 break;
@@ -129,7 +130,7 @@ impl FilterState {
             let row = self.batch.row(self.at);
             let holds = match self.evaluation.run(cx, |cx| holds(condition, row, cx))? {
                 Ok(holds) => holds,
-                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent)),
                 // It is met again with the next batch.
                 Err(_) => return Ok(Step::Batch),
             };
@@ -189,7 +190,7 @@ impl ProjectState {
                 return Ok(Step::Done);
             }
         }
-        while self.at < self.batch.len() && !cx.owed {
+        while self.at < self.batch.len() && !cx.owed && !out.is_full() {
             let row = self.batch.row(self.at);
             let evaluate = |cx: &mut Cx<'a>| {
                 for expr in exprs {
@@ -200,7 +201,7 @@ impl ProjectState {
             if let Err(absent) = self.evaluation.of(exprs, cx, evaluate)? {
                 out.abandon_row();
                 if out.is_empty() {
-                    return Ok(Step::Wait(absent.into()));
+                    return Ok(Step::Wait(absent));
                 }
                 // It is met again with the next batch.
                 return Ok(Step::Batch);
@@ -231,15 +232,34 @@ pub(crate) struct ProjectSetState {
     at: usize,
     /// The current row's columns: what each expression yields.
     columns: Vec<Column>,
-    /// Rows of the current input row given, and to give.
+    /// In the middle of an input row, of which so many rows have been given.
+    open: bool,
     given: usize,
-    wanted: usize,
+    held: Held,
     evaluation: Evaluation,
 }
 
 enum Column {
     One(Datum),
-    Set(Vec<Vec<Datum>>),
+    Set(Set),
+}
+
+/// What a function in a place that takes sets gives.
+pub(crate) enum Set {
+    /// All rows.
+    Rows(Vec<Vec<Datum>>),
+    /// Rows of one column, made when they are asked for.
+    Series(Series),
+}
+
+impl Set {
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Set::Rows(rows) => rows.iter().map(|row| 24 + row_size_bytes(row)).sum(),
+            Set::Series(_) => 0,
+        }
+    }
 }
 
 impl ProjectSetState {
@@ -249,8 +269,9 @@ impl ProjectSetState {
             batch: Batch::default(),
             at: 0,
             columns: Vec::new(),
+            open: false,
             given: 0,
-            wanted: 0,
+            held: Held::default(),
             evaluation: Evaluation::default(),
         }
     }
@@ -263,20 +284,37 @@ impl ProjectSetState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(exprs.len());
+        if cx.tick()? {
+            return Ok(Step::Yield);
+        }
         while !out.is_full() {
-            if self.given < self.wanted {
-                for column in &self.columns {
-                    out.push(match column {
-                        Column::One(datum) => datum.clone(),
-                        Column::Set(rows) => rows
-                            .get(self.given)
-                            .and_then(|row| row.first())
-                            .cloned()
-                            .unwrap_or_default(),
-                    });
+            if self.open {
+                cx.worked(1);
+                // Sets that are shorter go on with NULLs until the longest has ended.
+                let mut more = None;
+                for column in &mut self.columns {
+                    let value = match column {
+                        Column::One(datum) => {
+                            out.push(datum.clone());
+                            continue;
+                        }
+                        Column::Set(Set::Rows(rows)) => {
+                            let row = rows.get_mut(self.given);
+                            row.map(|row| row.first_mut().map(std::mem::take).unwrap_or_default())
+                        }
+                        Column::Set(Set::Series(series)) => series.next(cx.session)?,
+                    };
+                    more = Some(more.unwrap_or(false) || value.is_some());
+                    out.push(value.unwrap_or_default());
                 }
-                out.end_row();
-                self.given += 1;
+                // Without any set there is one row.
+                if more.unwrap_or(self.given == 0) {
+                    out.end_row();
+                    self.given += 1;
+                } else {
+                    out.abandon_row();
+                    self.open = false;
+                }
                 continue;
             }
             if self.at == self.batch.len() {
@@ -290,52 +328,56 @@ impl ProjectSetState {
                 }
             }
             let row = self.batch.row(self.at);
-            let (columns, wanted) = (&mut self.columns, &mut self.wanted);
+            let columns = &mut self.columns;
             self.given = 0;
             let evaluate = |cx: &mut Cx<'a>| {
                 columns.clear();
-                *wanted = 0;
-                let mut has_set = false;
                 for expr in exprs {
                     columns.push(match expr {
                         Expr::Call { function, args, ty } if function.is_set() => {
-                            let mut rows = call_set(function, args, row, cx)?;
-                            if ty.oid == oid::RECORD {
-                                for row in &mut rows {
+                            let mut set = call_set(function, args, row, cx)?;
+                            if let Set::Rows(rows) = &mut set
+                                && ty.oid == oid::RECORD
+                            {
+                                for row in rows {
                                     *row = vec![record::record(std::mem::take(row))];
                                 }
                             }
-                            has_set = true;
-                            *wanted = rows.len().max(*wanted);
-                            Column::Set(rows)
+                            Column::Set(set)
                         }
                         _ => Column::One(eval_in(expr, row, cx)?),
                     });
                 }
-                if !has_set {
-                    *wanted = 1;
-                }
                 Ok(())
             };
             if let Err(absent) = self.evaluation.of(exprs, cx, evaluate)? {
-                self.wanted = 0;
                 if out.is_empty() {
-                    return Ok(Step::Wait(absent.into()));
+                    return Ok(Step::Wait(absent));
                 }
                 // It is met again with the next batch.
                 break;
             }
+            let sets = self.columns.iter().map(|column| match column {
+                Column::One(_) => 0,
+                Column::Set(set) => set.size_bytes(),
+            });
+            let held_bytes = sets.sum();
+            self.held.set(held_bytes, cx.memory())?;
+            cx.check_memory("A set", held_bytes)?;
+            self.open = true;
             self.at += 1;
         }
-        Ok(Step::Batch)
+        Ok(match out.is_empty() {
+            true => Step::Yield,
+            false => Step::Batch,
+        })
     }
 
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
-        self.given = 0;
-        self.wanted = 0;
+        self.open = false;
         self.evaluation.reset();
     }
 }
@@ -346,18 +388,20 @@ pub(crate) fn call_set<'a>(
     args: &'a [Expr],
     row: &[Datum],
     cx: &mut Cx<'a>,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Set> {
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
         values.push(eval_in(arg, row, cx)?);
     }
-    match function.body {
-        Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Ok(Vec::new()),
-        Body::Set(body) => body(cx.session, &values),
-        Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Ok(Vec::new()),
+    Ok(Set::Rows(match function.body {
+        Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
+        Body::Series(body) => return body(cx.session, &values).map(Set::Series),
+        Body::Set(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
+        Body::Set(body) => body(cx.session, &values)?,
+        Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
         Body::TypedSet(body) => {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-            body(cx.session, &types, &values)
+            body(cx.session, &types, &values)?
         }
         Body::Typed(body) => {
             let value = super::eval::apply_typed(function, body, args, &values, cx)?;
@@ -367,14 +411,14 @@ pub(crate) fn call_set<'a>(
                 .map(Expr::ty)
                 .filter(|ty| ty.oid == oid::RECORD);
             let shape = record.filter(|_| function.result == oid::ANYELEMENT);
-            Ok(vec![match (value, shape.and_then(record::shape_of)) {
+            vec![match (value, shape.and_then(record::shape_of)) {
                 (Datum::Array(fields), Some(_)) => fields.items.clone(),
                 (Datum::Null, Some(shape)) => vec![Datum::Null; shape.len()],
                 (value, _) => vec![value],
-            }])
+            }]
         }
-        _ => Ok(vec![vec![super::eval::apply(function, &values, cx)?]]),
-    }
+        _ => vec![vec![super::eval::apply(function, &values, cx)?]],
+    }))
 }
 
 /// State of LIMIT / OFFSET.
@@ -426,7 +470,7 @@ impl LimitState {
                     Ok(counts) => counts,
                     Err(absent) => {
                         out.start(0);
-                        return Ok(Step::Wait(absent.into()));
+                        return Ok(Step::Wait(absent));
                     }
                 };
                 let left = (skip.unwrap_or(0), give.unwrap_or(u64::MAX));

@@ -226,7 +226,7 @@ impl SubqueryState {
 
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
     fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Result<Kept> {
-        let max_bytes = cx.memory_bytes_max;
+        let max_bytes = cx.memory_bytes_most();
         let found = self.run(subquery, &[], cx, |batch, partial, _| {
             partial.rows.append(batch);
             check_memory("A subquery", partial.rows.size_bytes(), max_bytes)?;
@@ -271,9 +271,11 @@ impl SubqueryState {
                 Step::Done => break,
                 Step::Yield => owed = true,
                 // An expression cannot wait, but be evaluated again.
-                Step::Wait(Obstacle::Absent(absent)) if evaluation != 0 => {
+                Step::Wait(obstacle @ (Obstacle::Absent(_) | Obstacle::Spill(_)))
+                    if evaluation != 0 =>
+                {
                     self.suspended = evaluation;
-                    cx.suspended = Some(absent);
+                    cx.suspended = Some(obstacle);
                     cx.owed = owed;
                     return Err(SqlError::internal("an evaluation that was given up"));
                 }
@@ -281,6 +283,7 @@ impl SubqueryState {
                     let loaded = absent.load_here(cx.txn()?);
                     loaded.map_err(|error| fault(&error))?;
                 }
+                Step::Wait(Obstacle::Spill(ticket)) => ticket.wait_here(),
                 Step::Wait(Obstacle::Held(_)) => {
                     return Err(SqlError::unsupported(
                         "FOR UPDATE in a subquery of an expression",
@@ -391,7 +394,7 @@ async fn rows_ahead<'a>(
     state: &mut SubqueryState,
     cx: &mut Cx<'a>,
 ) -> Result<Kept> {
-    let max_bytes = cx.memory_bytes_max;
+    let max_bytes = cx.memory_bytes_most();
     let mut rows = Rows::default();
     state.started = true;
     while step(&mut state.running, &subquery.plan, cx, &mut state.batch).await? {

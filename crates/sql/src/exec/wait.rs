@@ -4,6 +4,7 @@
 //! between.
 
 use super::context::{Cancel, Cx};
+use super::spill::Ticket;
 use super::write::{deadlock, out_of_memory};
 use crate::error::{Result, SqlError};
 use logstead_engine::{Absent, Blocker, FaultError, Txn, WriteError};
@@ -18,6 +19,8 @@ pub(crate) enum Obstacle {
     Held(Blocker),
     /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
     Absent(Absent),
+    /// A block of a temporary file is on its way.
+    Spill(Ticket),
 }
 
 impl From<Blocker> for Obstacle {
@@ -65,6 +68,11 @@ pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel)
             unless_cancelled(loaded, cancel)
                 .await?
                 .map_err(|error| fault(&error))
+        }
+        Obstacle::Spill(ticket) => {
+            // Nor is this.
+            let _loading = cancel.begin_load();
+            unless_cancelled(ticket.wait(), cancel).await
         }
     }
 }

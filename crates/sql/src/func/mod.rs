@@ -45,6 +45,7 @@ pub use resolve::{
     is_aggregate, is_window_function, operator_class, resolve_aggregate, resolve_function,
     resolve_operator, resolve_window_function, type_cast_call,
 };
+pub use series::Series;
 pub use typmod::coerce_typmod;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 
@@ -65,6 +66,8 @@ pub enum Body {
     Typed(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Datum>),
     /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
     Set(fn(&dyn Context, &[Datum]) -> Result<Rows>),
+    /// Yields rows of one column, made when they are asked for (generate_series).
+    Series(fn(&dyn Context, &[Datum]) -> Result<Series>),
     /// Yields rows, and needs the types of its arguments.
     TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
 }
@@ -130,7 +133,10 @@ pub(crate) const fn function(
 impl Function {
     /// True for functions that yield rows.
     pub fn is_set(&self) -> bool {
-        matches!(self.body, Body::Set(_) | Body::TypedSet(_))
+        matches!(
+            self.body,
+            Body::Set(_) | Body::TypedSet(_) | Body::Series(_)
+        )
     }
 }
 
@@ -197,6 +203,14 @@ pub trait Context {
     /// Asks to sleep when the statement has run.
     fn sleep(&self, _us: u64) -> Result<()> {
         Err(SqlError::unsupported("pg_sleep here"))
+    }
+    /// Where statements put what is more than `work_mem`; `None`: nowhere.
+    fn spill(&self) -> Option<crate::exec::Spill> {
+        None
+    }
+    /// How many times `work_mem` a hash table may hold.
+    fn hash_mem_multiplier(&self) -> f64 {
+        1.0
     }
     /// The states of sequences were read: what is told rests on their records.
     fn reads_sequences(&self) {}

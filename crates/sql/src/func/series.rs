@@ -1,16 +1,14 @@
 //! Functions that yield rows: generate_series and generate_subscripts.
 //!
-//! Rows are made at once, so their number is bounded.
+//! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory, and
+//! whoever asks may stop.
 
 use super::Context;
 use super::datetime;
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Numeric};
+use crate::value::{Datum, Interval, Numeric};
 use logstead_types::SqlState;
-
-/// Most rows a call makes.
-const ROWS_MAX: usize = 20_000_000;
 
 fn zero_step() -> SqlError {
     SqlError::new(
@@ -19,34 +17,107 @@ fn zero_step() -> SqlError {
     )
 }
 
-fn push(rows: &mut Vec<Vec<Datum>>, d: Datum) -> Result<()> {
-    if rows.len() >= ROWS_MAX {
-        return Err(SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("a set of more than {ROWS_MAX} rows"),
-        ));
-    }
-    rows.push(vec![d]);
-    Ok(())
+/// A set of one column whose rows are made when they are asked for.
+pub struct Series(Kind);
+
+enum Kind {
+    Integers {
+        next: Option<i64>,
+        last: i64,
+        step: i64,
+        make: fn(i64) -> Datum,
+    },
+    Numerics {
+        next: Numeric,
+        last: Numeric,
+        step: Numeric,
+        /// The first has been given.
+        begun: bool,
+    },
+    Moments {
+        next: i64,
+        last: i64,
+        step: Interval,
+        sign: i32,
+        begun: bool,
+        has_zone: bool,
+    },
 }
 
-fn integers(from: i64, to: i64, step: i64, make: fn(i64) -> Datum) -> Result<Vec<Vec<Datum>>> {
+impl Series {
+    /// The next row's value.
+    pub fn next(&mut self, cx: &dyn Context) -> Result<Option<Datum>> {
+        match &mut self.0 {
+            Kind::Integers {
+                next,
+                last,
+                step,
+                make,
+            } => {
+                let reached = |v: &i64| if *step > 0 { v <= last } else { v >= last };
+                let Some(value) = next.filter(reached) else {
+                    return Ok(None);
+                };
+                *next = value.checked_add(*step);
+                Ok(Some(make(value)))
+            }
+            Kind::Numerics {
+                next,
+                last,
+                step,
+                begun,
+            } => {
+                if std::mem::replace(begun, true) {
+                    *next = next.add(step)?;
+                }
+                let order = next.compare(last);
+                let reached = match step.signum() > 0 {
+                    true => order.is_le(),
+                    false => order.is_ge(),
+                };
+                Ok(reached.then(|| Datum::numeric(next.clone())))
+            }
+            Kind::Moments {
+                next,
+                last,
+                step,
+                sign,
+                begun,
+                has_zone,
+            } => {
+                if std::mem::replace(begun, true) {
+                    *next = match has_zone {
+                        true => datetime::add_to_timestamptz(*next, step, cx.time_zone())?,
+                        false => datetime::add_to_timestamp(*next, step)?,
+                    };
+                }
+                let reached = if *sign > 0 {
+                    *next <= *last
+                } else {
+                    *next >= *last
+                };
+                Ok(reached.then_some(match has_zone {
+                    true => Datum::TimestampTz(*next),
+                    false => Datum::Timestamp(*next),
+                }))
+            }
+        }
+    }
+}
+
+fn integers(from: i64, to: i64, step: i64, make: fn(i64) -> Datum) -> Result<Series> {
     if step == 0 {
         return Err(zero_step());
     }
-    let mut rows = Vec::new();
-    let mut v = from;
-    while if step > 0 { v <= to } else { v >= to } {
-        push(&mut rows, make(v))?;
-        match v.checked_add(step) {
-            Some(next) => v = next,
-            None => break,
-        }
-    }
-    Ok(rows)
+    Ok(Series(Kind::Integers {
+        next: Some(from),
+        last: to,
+        step,
+        make,
+    }))
 }
 
-fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Vec<Vec<Datum>>> {
+fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Series> {
     let check = |n: &Numeric, what: &str| -> Result<()> {
         let bad = |w: &str| {
             Err(SqlError::new(
@@ -66,21 +137,32 @@ fn numerics(from: &Numeric, to: &Numeric, step: &Numeric) -> Result<Vec<Vec<Datu
     if step.is_zero() {
         return Err(zero_step());
     }
-    let mut rows = Vec::new();
-    let mut v = from.clone();
-    while if step.signum() > 0 {
-        v.compare(to).is_le()
-    } else {
-        v.compare(to).is_ge()
-    } {
-        push(&mut rows, Datum::numeric(v.clone()))?;
-        v = v.add(step)?;
-    }
-    Ok(rows)
+    Ok(Series(Kind::Numerics {
+        next: from.clone(),
+        last: to.clone(),
+        step: step.clone(),
+        begun: false,
+    }))
+}
+
+fn moments(from: i64, to: i64, step: &Interval, has_zone: bool) -> Result<Series> {
+    let sign = match step.span().signum() {
+        0 => return Err(zero_step()),
+        sign if sign > 0 => 1,
+        _ => -1,
+    };
+    Ok(Series(Kind::Moments {
+        next: from,
+        last: to,
+        step: *step,
+        sign,
+        begun: false,
+        has_zone,
+    }))
 }
 
 /// `generate_series` over integers, numerics and moments
-pub(super) fn generate_series(cx: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn generate_series(_: &dyn Context, a: &[Datum]) -> Result<Series> {
     match a {
         [Datum::Int4(f), Datum::Int4(t)] => {
             integers(i64::from(*f), i64::from(*t), 1, |v| Datum::Int4(v as i32))
@@ -98,34 +180,12 @@ pub(super) fn generate_series(cx: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
             Datum::Timestamp(f),
             Datum::Timestamp(t),
             Datum::Interval(step),
-        ] => {
-            let sign = step.span().signum();
-            if sign == 0 {
-                return Err(zero_step());
-            }
-            let (mut rows, mut v) = (Vec::new(), *f);
-            while if sign > 0 { v <= *t } else { v >= *t } {
-                push(&mut rows, Datum::Timestamp(v))?;
-                v = datetime::add_to_timestamp(v, step)?;
-            }
-            Ok(rows)
-        }
+        ] => moments(*f, *t, step, false),
         [
             Datum::TimestampTz(f),
             Datum::TimestampTz(t),
             Datum::Interval(step),
-        ] => {
-            let sign = step.span().signum();
-            if sign == 0 {
-                return Err(zero_step());
-            }
-            let (mut rows, mut v) = (Vec::new(), *f);
-            while if sign > 0 { v <= *t } else { v >= *t } {
-                push(&mut rows, Datum::TimestampTz(v))?;
-                v = datetime::add_to_timestamptz(v, step, cx.time_zone())?;
-            }
-            Ok(rows)
-        }
+        ] => moments(*f, *t, step, true),
         _ => Err(bad_args(a)),
     }
 }

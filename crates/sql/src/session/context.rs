@@ -8,6 +8,7 @@ use super::past::{AS_OF_POINT, is_as_of, too_late};
 use super::signals::Signals;
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
+use crate::exec::Spill;
 use crate::func::{
     Activity, AdvisoryLockRow, Context, CursorRow, RestorePointRequest, StatementRow,
 };
@@ -68,6 +69,8 @@ pub struct SessionContext {
     pub(super) warnings: RefCell<Vec<String>>,
     /// How the session is reached by others.
     signals: Arc<Signals>,
+    /// The session's part of the room for temporary files.
+    spill: Spill,
 }
 
 impl SessionContext {
@@ -81,6 +84,7 @@ impl SessionContext {
         catalog: Arc<Catalog>,
     ) -> SessionContext {
         let context = SessionContext {
+            spill: Spill::new(Arc::clone(&instance.spill)),
             instance,
             worker,
             database,
@@ -165,6 +169,15 @@ impl SessionContext {
 }
 
 impl Context for SessionContext {
+    fn spill(&self) -> Option<Spill> {
+        let limit = self.settings.borrow().typed().temp_file_limit_bytes;
+        Some(self.spill.limited(limit))
+    }
+
+    fn hash_mem_multiplier(&self) -> f64 {
+        self.settings.borrow().typed().hash_mem_multiplier
+    }
+
     fn transaction_time(&self) -> i64 {
         self.transaction_time.get()
     }

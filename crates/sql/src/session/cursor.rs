@@ -3,7 +3,7 @@
 //! Owns: a session's cursors by name, each with the rows it keeps and its place between them.
 //!
 //! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it takes
-//! the rest of its rows into memory ([`Session::settle_cursors`]), as portals do. Plans run forwards only, so rows that are
+//! the rest of its rows into memory ([`Session::settle_cursors`]). Plans run forwards only, so rows that are
 //! to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor that was declared without either may go
 //! back where PostgreSQL's would, over as many rows as `work_mem` holds.
 //!

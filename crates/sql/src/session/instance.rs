@@ -10,6 +10,7 @@ use super::statement::Statement;
 use super::statistics::Statistics;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
+use crate::exec::SpillSpace;
 use crate::role::{Role, Roles};
 use crate::value::Oid;
 use logstead_engine::{Awaits, Engine, Worker};
@@ -18,6 +19,7 @@ use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -41,6 +43,8 @@ pub struct Instance {
     pub(super) advisory: AdvisoryLocks,
     pub(super) channels: Channels,
     pub(super) statistics: Statistics,
+    /// Room for what does not fit into memory.
+    pub spill: Arc<SpillSpace>,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
@@ -72,7 +76,12 @@ impl Instance {
         settings: BTreeMap<String, String>,
         connections_max: usize,
     ) -> Instance {
+        let directory = match settings.get("temp_directory") {
+            Some(directory) if !directory.is_empty() => PathBuf::from(directory),
+            _ => std::env::temp_dir(),
+        };
         Instance {
+            spill: SpillSpace::new(env.clone(), directory),
             engine,
             store,
             env,

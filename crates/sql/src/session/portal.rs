@@ -7,7 +7,7 @@ use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{Execution, Held, Progress, RowSink, StoredColumn};
+use crate::exec::{Execution, Held, RowSink, StoredColumn};
 use crate::plan::{Command, OutputColumn};
 use crate::value::{self, Datum, SqlType};
 use logstead_engine::{Memory, RowRef};
@@ -16,9 +16,6 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Rows of suspended portals kept in memory, at most.
-const BUFFERED_BYTES_MAX: usize = 256 << 20;
 
 /// The body of Bind.
 pub struct BindRequest<'a> {
@@ -48,7 +45,7 @@ pub(super) enum PortalState {
         plan: Rc<CachedPlan>,
         execution: Execution,
     },
-    /// The rest of its rows was taken into memory: another statement has moved the transaction on.
+    /// A utility's rows.
     Buffered {
         columns: Vec<OutputColumn>,
         rows: VecDeque<Vec<Datum>>,
@@ -57,22 +54,33 @@ pub(super) enum PortalState {
     Done,
 }
 
-/// Collects rows in memory.
-#[derive(Default)]
+impl PortalState {
+    /// Is it in the middle of its plan, and needs the transaction's snapshot to go on?
+    fn is_suspended(&self) -> bool {
+        match self {
+            PortalState::Running { execution, .. } => !execution.has_ended(),
+            _ => false,
+        }
+    }
+}
+
+/// Collects rows in memory, as many as the server's memory budget has room for.
 pub(super) struct Collected {
     rows: VecDeque<Vec<Datum>>,
     bytes: usize,
-    /// The account that they are charged to; without one there is a limit instead.
-    memory: Option<&'static Memory>,
+    /// The account that they are charged to.
+    memory: &'static Memory,
     held: Held,
 }
 
 impl Collected {
-    /// As many rows as the server's memory budget has room for.
+    /// Empty, charged to this account.
     pub(super) fn within(memory: &'static Memory) -> Collected {
         Collected {
-            memory: Some(memory),
-            ..Collected::default()
+            rows: VecDeque::new(),
+            bytes: 0,
+            memory,
+            held: Held::default(),
         }
     }
 
@@ -82,14 +90,7 @@ impl Collected {
 
     fn push(&mut self, row: Vec<Datum>) -> Result<()> {
         self.bytes += row.iter().map(datum_bytes).sum::<usize>();
-        self.held.set(self.bytes, self.memory)?;
-        if self.memory.is_none() && self.bytes > BUFFERED_BYTES_MAX {
-            return Err(SqlError::new(
-                SqlState::OUT_OF_MEMORY,
-                "the rest of a suspended portal's rows does not fit into memory",
-            )
-            .hint("Fetch all rows of a portal before running other statements, or use larger fetch sizes."));
-        }
+        self.held.set(self.bytes, Some(self.memory))?;
         self.rows.push_back(row);
         Ok(())
     }
@@ -235,7 +236,7 @@ impl Session {
 
     pub(super) fn drop_portal(&mut self, name: &str) {
         if let Some(portal) = self.portals.remove(name)
-            && matches!(portal.state, PortalState::Running { .. })
+            && portal.state.is_suspended()
         {
             self.suspended = self.suspended.saturating_sub(1);
         }
@@ -297,7 +298,9 @@ impl Session {
                 }
             }
             PortalState::Running { plan, execution } => {
-                self.suspended = self.suspended.saturating_sub(1);
+                if !execution.has_ended() {
+                    self.suspended = self.suspended.saturating_sub(1);
+                }
                 client.start_rows(&plan.columns, &portal.formats);
                 self.resume(plan, execution, &portal, false, rows_max, client)
                     .await?
@@ -324,7 +327,7 @@ impl Session {
                 ));
             }
         };
-        if matches!(portal.state, PortalState::Running { .. }) {
+        if portal.state.is_suspended() {
             self.suspended += 1;
         }
         // ROLLBACK and COMMIT drop all portals, this one included.
@@ -365,8 +368,8 @@ impl Session {
         }
     }
 
-    /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows take the rest into
-    /// memory: a portal shows the data as they were when it began.
+    /// Before a new statement moves the transaction's snapshot on, portals in the middle of their rows run to their end, keeping the
+    /// rows: a portal shows the data as they were when it began.
     pub(super) async fn settle_suspended(&mut self) -> Result<()> {
         self.settle_cursors().await?;
         if self.suspended == 0 {
@@ -375,19 +378,16 @@ impl Session {
         let names: Vec<String> = self
             .portals
             .iter()
-            .filter(|(_, p)| matches!(p.state, PortalState::Running { .. }))
+            .filter(|(_, p)| p.state.is_suspended())
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
             let Some(mut portal) = self.portals.remove(&name) else {
                 continue;
             };
-            if let PortalState::Running {
-                plan,
-                mut execution,
-            } = std::mem::replace(&mut portal.state, PortalState::Done)
-            {
-                let mut collected = Collected::default();
+            if let PortalState::Running { plan, execution } = &mut portal.state {
+                self.suspended = self.suspended.saturating_sub(1);
+                let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
                 let context = Rc::clone(&self.context);
                 let engine = self.worker.instance.engine.clone();
                 let signals = Arc::clone(&self.signals);
@@ -401,28 +401,12 @@ impl Session {
                     engine: &engine,
                     cancel: signals.statement(),
                     events: &mut open.events,
-                    work_mem_bytes: usize::MAX >> 8,
+                    work_mem_bytes,
                 };
-                let progress = super::run::guarded(
-                    &signals,
-                    limits,
-                    execution.run(&mut cx, 0, &mut collected),
-                )
-                .await?;
-                let tag = match (plan.command, progress) {
-                    (Command::Select, _) => None,
-                    (command, Progress::Done { rows }) => Some(Tag(command, rows).to_string()),
-                    _ => return Err(SqlError::internal("a portal did not come to its end")),
-                };
-                portal.state = PortalState::Buffered {
-                    columns: plan.columns.clone(),
-                    rows: collected.rows,
-                    tag,
-                };
+                super::run::guarded(&signals, limits, execution.run_ahead(&mut cx)).await?;
             }
             self.portals.insert(name, portal);
         }
-        self.suspended = 0;
         Ok(())
     }
 

@@ -130,6 +130,13 @@ pub enum Kind {
         /// Unit of the number kept.
         unit: Unit,
     },
+    /// A number, not only whole ones.
+    Real {
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
     /// One of these words.
     Enum(&'static [&'static str]),
     /// Any text.
@@ -224,6 +231,18 @@ impl Setting {
                 }
                 Ok(number.to_string())
             }
+            Kind::Real { min, max } => {
+                let number: f64 = value.trim().parse().map_err(|_| invalid())?;
+                if !(min..=max).contains(&number) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!(
+                            "{number} is outside the valid range for parameter \"{name}\" ({min} .. {max})"
+                        ),
+                    ));
+                }
+                Ok(number.to_string())
+            }
             Kind::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
                 Some(word) => Ok((*word).to_owned()),
                 // As in PostgreSQL, words that can be on and off can be true and false too.
@@ -264,6 +283,7 @@ impl Setting {
         match self.kind {
             Kind::Bool => "bool",
             Kind::Int { .. } => "integer",
+            Kind::Real { .. } => "real",
             Kind::Enum(_) => "enum",
             Kind::Text | Kind::Checked(_) => "string",
         }

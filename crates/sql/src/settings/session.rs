@@ -53,6 +53,10 @@ pub struct Typed {
     pub idle_session_ms: u64,
     /// work_mem.
     pub work_mem_bytes: usize,
+    /// hash_mem_multiplier.
+    pub hash_mem_multiplier: f64,
+    /// temp_file_limit.
+    pub temp_file_limit_bytes: Option<u64>,
     /// default_transaction_isolation.
     pub default_isolation: String,
     /// default_transaction_read_only.
@@ -135,6 +139,8 @@ impl SessionSettings {
                 idle_in_transaction_ms: 0,
                 idle_session_ms: 0,
                 work_mem_bytes: 0,
+                hash_mem_multiplier: 1.0,
+                temp_file_limit_bytes: None,
                 default_isolation: String::new(),
                 default_read_only: false,
                 default_deferrable: false,
@@ -313,6 +319,7 @@ impl SessionSettings {
                 .unwrap_or_else(|| s.default.to_owned());
             let (min, max) = match s.kind {
                 super::Kind::Int { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
+                super::Kind::Real { min, max } => (Some(min.to_string()), Some(max.to_string())),
                 _ => (None, None),
             };
             let values = match s.kind {
@@ -472,6 +479,13 @@ impl SessionSettings {
             idle_in_transaction_ms: self.number("idle_in_transaction_session_timeout") as u64,
             idle_session_ms: self.number("idle_session_timeout") as u64,
             work_mem_bytes: (self.number("work_mem") as usize).saturating_mul(1024),
+            hash_mem_multiplier: self
+                .canonical_value("hash_mem_multiplier")
+                .and_then(|value| value.parse().ok())
+                .unwrap_or(1.0),
+            temp_file_limit_bytes: u64::try_from(self.number("temp_file_limit"))
+                .ok()
+                .map(|kib| kib.saturating_mul(1024)),
             default_isolation: self
                 .canonical_value("default_transaction_isolation")
                 .unwrap_or("")

@@ -295,6 +295,15 @@ pub static TABLE: &[Setting] = &[
         "16384",
         "So many unflushed bytes of a lane are flushed also while sessions are ready to run. Chosen for the home unless set.",
     ),
+    session(
+        "hash_mem_multiplier",
+        Kind::Real {
+            min: 1.0,
+            max: 1000.0,
+        },
+        "2",
+        "Multiple of work_mem to use for hash tables.",
+    ),
     server(
         "home",
         Kind::Text,
@@ -642,6 +651,22 @@ pub static TABLE: &[Setting] = &[
         "on",
         "on: answers wait until what they tell is durable. off: they do not, and a crash may take it back. The other values are as on.",
     ),
+    server(
+        "temp_directory",
+        Kind::Text,
+        "",
+        "Directory for temporary files of large statements; empty: the directory temp of data_directory, or, with a home elsewhere, the system's.",
+    ),
+    superuser(
+        "temp_file_limit",
+        Kind::Int {
+            min: -1,
+            max: i32::MAX as i64,
+            unit: Unit::Kibibytes,
+        },
+        "-1",
+        "Limits the total size of all temporary files used by each session; -1: no limit.",
+    ),
     reported(session(
         "TimeZone",
         Kind::Checked(time_zone),
@@ -679,7 +704,7 @@ pub static TABLE: &[Setting] = &[
             unit: Unit::Kibibytes,
         },
         "65536",
-        "Sets the memory a sort or hash table is planned for; a statement fails with 53200 far beyond it.",
+        "Sets the memory that a sort, a hash table (see hash_mem_multiplier) or a kept result uses before it goes to temporary files.",
     ),
     server(
         "workers",

@@ -626,16 +626,10 @@ async fn in_pieces(world: &World, plan: Plan) {
     }
 }
 
-#[test]
-fn memory_is_bounded() {
+/// What a statement says that may hold 8 kB and has nowhere to put more.
+fn refused(node: Node) -> Option<String> {
     let world = World::new();
-    let series = Node::FunctionScan {
-        function: &SERIES,
-        args: vec![int(1), int(20_000)],
-        ordinality: false,
-        alias: "g".into(),
-    };
-    let sorted = sort(plan(series, &[INT]), vec![key(0, false)]);
+    let sorted = sort(plan(node, &[INT]), vec![key(0, false)]);
     block_on(async {
         let mut txn = world.begin();
         txn.begin_statement();
@@ -655,9 +649,28 @@ fn memory_is_bounded() {
             .await
             .unwrap_err();
         assert_eq!(failed.code().as_str(), "53200");
-        assert_eq!(
-            failed.fields().detail.as_deref(),
-            Some("A sort needs more than 8 kB of memory.")
-        );
-    });
+        failed.fields().detail.clone()
+    })
+}
+
+#[test]
+fn memory_is_bounded() {
+    let scan = |function| Node::FunctionScan {
+        function,
+        args: vec![int(1), int(20_000)],
+        ordinality: false,
+        alias: "g".into(),
+    };
+    let at_once = refused(scan(&SERIES));
+    assert_eq!(
+        at_once.as_deref(),
+        Some("A set needs more than 8 kB of memory.")
+    );
+    // Its rows are made one by one.
+    let mut named = crate::func::functions_named("generate_series");
+    let function = named.find(|f| f.args == [oid::INT4, oid::INT4]).unwrap();
+    assert_eq!(
+        refused(scan(function)).as_deref(),
+        Some("A sort needs more than 8 kB of memory.")
+    );
 }

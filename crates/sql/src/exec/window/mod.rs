@@ -11,7 +11,7 @@ mod aggregate;
 mod frame;
 mod partition;
 
-use super::batch::{Batch, check_memory};
+use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
@@ -108,7 +108,7 @@ impl WindowState {
                     self.lookahead = lookahead(window, &frames);
                     self.frames = Some(frames);
                 }
-                Err(absent) => return Ok(Step::Wait(absent.into())),
+                Err(absent) => return Ok(Step::Wait(absent)),
             }
             self.open(window);
         }
@@ -187,7 +187,7 @@ impl WindowState {
             Call::Own | Call::Ntile(_) => 0,
         });
         let held_bytes = self.rows.size_bytes() + states.sum::<usize>();
-        check_memory("A window", held_bytes, cx.memory_bytes_max)?;
+        cx.check_memory("A window", held_bytes)?;
         self.held.set(held_bytes, cx.memory())
     }
 

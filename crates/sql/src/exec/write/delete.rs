@@ -84,7 +84,7 @@ impl DeleteWriter {
                 match wanted? {
                     Ok(true) => self.judged = Some(current.version),
                     Ok(false) => return cx.skip_row(),
-                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                    Err(absent) => return Ok(Outcome::Wait(absent)),
                 }
             }
             match remove(delete.rules.as_ref(), table, &current, cx)? {

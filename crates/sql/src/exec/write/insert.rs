@@ -65,7 +65,7 @@ impl InsertWriter {
                 Ok(())
             });
             if let Err(absent) = proposed? {
-                return Ok(Outcome::Wait(absent.into()));
+                return Ok(Outcome::Wait(absent));
             }
             check_not_null(relation, &self.row, |_| true, cx.session)?;
             check_constraints(relation, &insert.checks, &self.row, cx)?;
@@ -281,7 +281,7 @@ impl InsertWriter {
                 match wanted? {
                     Ok(true) => self.computed = Some(version),
                     Ok(false) => return cx.skip_row().map(Some),
-                    Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                    Err(absent) => return Ok(Some(Outcome::Wait(absent))),
                 }
             }
             let assigned =

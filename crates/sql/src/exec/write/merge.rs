@@ -126,7 +126,7 @@ impl MergeWriter {
                     self.choosing = choosing;
                     match chosen? {
                         Ok(choice) => choice,
-                        Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                        Err(absent) => return Ok(Some(Outcome::Wait(absent))),
                     }
                 }
             };
@@ -198,7 +198,7 @@ impl MergeWriter {
                     .of(conditions, cx, |cx| first_of(&merge.unmatched, row, cx));
                 match chosen? {
                     Ok(at) => *self.inserting.insert(at),
-                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                    Err(absent) => return Ok(Outcome::Wait(absent)),
                 }
             }
         };

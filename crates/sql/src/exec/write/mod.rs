@@ -100,7 +100,7 @@ impl Returning {
             }
             Err(absent) => {
                 out.abandon_row();
-                Ok(Some(absent.into()))
+                Ok(Some(absent))
             }
         }
     }

@@ -115,7 +115,7 @@ impl UpdateWriter {
                 match wanted? {
                     Ok(true) => self.computed = Some(current.version),
                     Ok(false) => return cx.skip_row(),
-                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                    Err(absent) => return Ok(Outcome::Wait(absent)),
                 }
             }
             match self.store(update, table, &current, cx)? {

@@ -1,6 +1,7 @@
 //! A plan as JSON, with PostgreSQL's names.
 
 use super::{ExplainOptions, ExplainTimes, Shown, Value};
+use crate::exec::NodeDetail;
 use std::fmt::Write as _;
 
 /// The whole document.
@@ -101,6 +102,11 @@ fn node(
             },
         ));
     }
+    if options.stats.is_some()
+        && let Some(stats) = shown.stats
+    {
+        fields.extend(measured(&stats.detail));
+    }
     let space = " ".repeat(indent);
     out.push('{');
     for (at, (key, value)) in fields.iter().enumerate() {
@@ -141,5 +147,36 @@ mod tests {
     #[test]
     fn texts_are_escaped() {
         assert_eq!(quoted("a\"b\\c\n\u{1}é"), "\"a\\\"b\\\\c\\n\\u0001é\"");
+    }
+}
+
+/// How a node did what it did.
+fn measured(detail: &NodeDetail) -> Vec<(&'static str, String)> {
+    match detail {
+        NodeDetail::None => Vec::new(),
+        NodeDetail::Sort { method, disk, kib } => vec![
+            ("Sort Method", quoted(method)),
+            ("Sort Space Used", kib.to_string()),
+            (
+                "Sort Space Type",
+                quoted(if *disk { "Disk" } else { "Memory" }),
+            ),
+        ],
+        NodeDetail::Hash {
+            batches,
+            memory_kib,
+        } => vec![
+            ("Hash Batches", batches.to_string()),
+            ("Peak Memory Usage", memory_kib.to_string()),
+        ],
+        NodeDetail::Groups {
+            batches,
+            memory_kib,
+            disk_kib,
+        } => vec![
+            ("HashAgg Batches", batches.to_string()),
+            ("Peak Memory Usage", memory_kib.to_string()),
+            ("Disk Usage", disk_kib.to_string()),
+        ],
     }
 }

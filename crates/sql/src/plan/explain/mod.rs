@@ -179,7 +179,11 @@ impl Reader<'_> {
                         shown.details.push(removed);
                     }
                 }
+                let detail = shown.stats.map(|below| below.detail);
                 shown.stats = stats.or(shown.stats);
+                if let (Some(stats), Some(detail)) = (&mut shown.stats, detail) {
+                    stats.detail = detail;
+                }
                 (shown.rows, shown.cost) = (plan.rows, plan.cost);
                 self.subplans(&mut shown, subplans, &names, outer);
                 shown
@@ -305,6 +309,11 @@ impl Reader<'_> {
                 let below = self.node(left, outer);
                 shown.inputs.push(("Outer", below));
                 let below = self.node(right, outer);
+                // What is told of the table stands with the table.
+                let table = shown
+                    .stats
+                    .as_mut()
+                    .map(|stats| std::mem::take(&mut stats.detail));
                 let hash = Shown {
                     title: "Hash".to_owned(),
                     kind: vec![("Node Type", "Hash".to_owned())],
@@ -313,7 +322,10 @@ impl Reader<'_> {
                     cost: below.cost,
                     rows: below.rows,
                     width: below.width,
-                    stats: below.stats,
+                    stats: below.stats.map(|stats| NodeStats {
+                        detail: table.unwrap_or_default(),
+                        ..stats
+                    }),
                     output: below.output.clone(),
                     details: Vec::new(),
                     inputs: vec![("Outer", below)],

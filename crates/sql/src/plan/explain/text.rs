@@ -1,6 +1,7 @@
 //! A plan as lines of text.
 
 use super::{ExplainOptions, Shown, Value};
+use crate::exec::NodeDetail;
 use std::fmt::Write as _;
 
 /// The lines of a plan.
@@ -8,6 +9,32 @@ pub(super) fn lines(shown: &Shown, options: &ExplainOptions<'_>) -> Vec<String> 
     let mut lines = Vec::new();
     node(shown, options, 0, &mut lines);
     lines
+}
+
+/// How a node did what it did.
+fn measured(detail: &NodeDetail) -> Option<String> {
+    Some(match detail {
+        NodeDetail::None => return None,
+        NodeDetail::Sort { method, disk, kib } => {
+            let place = if *disk { "Disk" } else { "Memory" };
+            format!("Sort Method: {method}  {place}: {kib}kB")
+        }
+        NodeDetail::Hash {
+            batches,
+            memory_kib,
+        } => format!("Batches: {batches}  Memory Usage: {memory_kib}kB"),
+        NodeDetail::Groups {
+            batches,
+            memory_kib,
+            disk_kib,
+        } => {
+            let mut line = format!("Batches: {batches}  Memory Usage: {memory_kib}kB");
+            if *disk_kib > 0 {
+                let _ = write!(line, "  Disk Usage: {disk_kib}kB");
+            }
+            line
+        }
+    })
 }
 
 /// Prints a node whose title begins at column `at`.
@@ -57,6 +84,12 @@ fn node(shown: &Shown, options: &ExplainOptions<'_>, at: usize, lines: &mut Vec<
             Value::Flag(true) => lines.push(format!("{detail}{label}: true")),
             Value::Flag(false) => {}
         }
+    }
+    if options.stats.is_some()
+        && let Some(stats) = shown.stats
+        && let Some(line) = measured(&stats.detail)
+    {
+        lines.push(format!("{detail}{line}"));
     }
     // What is made before the node stands before its inputs, what is asked for each row behind them.
     let beside = |relation: &str, lines: &mut Vec<String>| {

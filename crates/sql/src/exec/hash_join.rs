@@ -1,0 +1,778 @@
+//! Hash joins, in memory or in parts.
+//!
+//! The right side is put into a table, the left side looks its partners up. If the table is more than `hash_mem_multiplier` times
+//! `work_mem`, both sides are divided by the hash of their keys: one part stays in memory (a *hybrid* join), the others go to
+//! temporary files and are joined one after the other. A part that is too large is divided again, by other bits of the hash. What
+//! cannot be divided, because its rows are alike, is joined in chunks: as many right rows as there is room for, then all left
+//! rows of the part beside them, and again with the next ones.
+//!
+//! Invariants:
+//! - A left row is looked for where its partners are: in the table, or, if they were written, in the part with their hash. Left rows
+//!   without a key have none and are given at once; right rows without a key are kept, for kinds that give them, in any part.
+//! - In chunks a left row's fate is a bit (`decided`): whether it has met a partner in any chunk. What depends on its having
+//!   none is given with the last chunk.
+//! - Keys are evaluated once for each row, and written with it.
+
+use super::batch::{BATCH_ROWS, Batch};
+use super::context::{Cx, Evaluation};
+use super::eval::eval_in;
+use super::fixed::is_fixed;
+use super::held::Held;
+use super::join::{Pair, Shape};
+use super::join_table::{NONE, Table};
+use super::operator::{Running, Step};
+use super::spill::{FANOUT, Got, LEVELS_MAX, Reader, Stream, TempFile, partition_of};
+use super::stats::NodeDetail;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{JoinKind, Node, Plan};
+use crate::value::{Datum, key};
+
+/// Rows moved between two looks at the clock.
+const ROWS_AT_ONCE: usize = 256;
+/// What is written in front of a key, and instead of one that there is not.
+const KEY: u8 = 1;
+const NO_KEY: &[u8] = &[0];
+
+/// Rows of a table on their way to where they belong.
+struct Moving {
+    table: Table,
+    /// The key, and of its rows the next, or `NONE` if it has not been begun.
+    key: usize,
+    row: u32,
+    lonely: usize,
+}
+
+/// What is being divided.
+struct Divided {
+    /// The part that stays in memory, if it does.
+    resident: Option<usize>,
+    right: Vec<Stream>,
+    left: Vec<Stream>,
+    moving: Option<Box<Moving>>,
+    /// Rows without a key go to one part after the other.
+    turn: usize,
+}
+
+/// The part of a right row.
+fn part_of(key: Option<&[u8]>, level: u32, turn: &mut usize) -> usize {
+    match key {
+        Some(key) => partition_of(key, level),
+        None => {
+            *turn += 1;
+            *turn % FANOUT
+        }
+    }
+}
+
+/// A part to be joined, or being joined.
+struct Part {
+    right: Stream,
+    left: Stream,
+    /// At which level it is divided if it has to be.
+    level: u32,
+    right_reader: Reader,
+    left_reader: Reader,
+    /// It is joined in chunks, and left rows that have met a partner have their bit set.
+    chunked: bool,
+    decided: Vec<u64>,
+}
+
+/// A join of more than there is room for.
+struct Parts {
+    file: TempFile,
+    divided: Option<Divided>,
+    waiting: Vec<Part>,
+    /// What is joined now; `None`: the inputs themselves.
+    current: Option<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Right rows are taken.
+    Build,
+    /// Left rows look for their partners.
+    Probe,
+    /// Right rows without partner are given.
+    Unmatched,
+    /// What was joined is done.
+    Next,
+    Done,
+}
+
+/// State of a hash join.
+pub(crate) struct HashJoinState {
+    pub(crate) left: Running,
+    pub(crate) right: Running,
+    phase: Phase,
+    table: Table,
+    parts: Option<Box<Parts>>,
+    held: Held,
+    right_batch: Batch,
+    /// The next row of the right side's batch to be taken into the table.
+    right_at: usize,
+    /// The right side of what is joined now has ended.
+    right_ended: bool,
+    left_batch: Batch,
+    left_at: usize,
+    /// Of a part's left rows in the batch: their keys, where each ends, and the number of the first.
+    left_keys: (Vec<u8>, Vec<usize>),
+    left_first: usize,
+    /// Next partner of the current left row; `None` before its lookup.
+    partner: Option<u32>,
+    matched: bool,
+    unmatched_at: usize,
+    key: Vec<u8>,
+    row: Vec<Datum>,
+    pair: Pair,
+    /// Of the keys of either side.
+    evaluation: Evaluation,
+    /// Whether the table stays right when started over; found out the first time.
+    right_fixed: Option<bool>,
+    batches: u64,
+    most_bytes: usize,
+}
+
+/// The parts of a join's plan.
+#[derive(Clone, Copy)]
+struct Sides<'a> {
+    left: &'a Plan,
+    right: &'a Plan,
+    left_keys: &'a [Expr],
+    right_keys: &'a [Expr],
+    condition: Option<&'a Expr>,
+    shape: Shape,
+}
+
+impl HashJoinState {
+    pub(crate) fn new(left: &Plan, right: &Plan) -> HashJoinState {
+        HashJoinState {
+            left: Running::new(left),
+            right: Running::new(right),
+            phase: Phase::Build,
+            table: Table::default(),
+            parts: None,
+            held: Held::default(),
+            right_batch: Batch::default(),
+            right_at: 0,
+            right_ended: false,
+            left_batch: Batch::default(),
+            left_at: 0,
+            left_keys: Default::default(),
+            left_first: 0,
+            partner: None,
+            matched: false,
+            unmatched_at: 0,
+            key: Vec::new(),
+            row: Vec::new(),
+            pair: Pair::default(),
+            evaluation: Evaluation::default(),
+            right_fixed: None,
+            batches: 1,
+            most_bytes: 0,
+        }
+    }
+
+    /// How it was joined.
+    pub(crate) fn detail(&self) -> NodeDetail {
+        NodeDetail::Hash {
+            batches: self.batches,
+            memory_kib: (self.most_bytes as u64).div_ceil(1024),
+        }
+    }
+
+    pub(crate) fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let Node::HashJoin {
+            left,
+            right,
+            kind,
+            left_keys,
+            right_keys,
+            condition,
+        } = &plan.node
+        else {
+            return Err(SqlError::internal(
+                "a hash join was given another node's plan",
+            ));
+        };
+        let sides = Sides {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            condition: condition.as_ref(),
+            shape: Shape::of(*kind, left, right),
+        };
+        out.start(sides.shape.width());
+        loop {
+            let step = match self.phase {
+                Phase::Build => self.build(sides, cx)?,
+                Phase::Probe => self.probe(sides, cx, out)?,
+                Phase::Unmatched => {
+                    if sides.shape.keeps_right() {
+                        let Table { rows, matched, .. } = &self.table;
+                        sides
+                            .shape
+                            .unmatched(rows, matched, &mut self.unmatched_at, out);
+                    }
+                    out.is_full().then_some(Step::Batch)
+                }
+                // What comes next may have to wait.
+                Phase::Next | Phase::Done if !out.is_empty() => Some(Step::Batch),
+                Phase::Next => {
+                    self.next_part(sides.shape)?;
+                    continue;
+                }
+                Phase::Done => return Ok(Step::Done),
+            };
+            match step {
+                None => {}
+                // What made it stop says so again at the next call.
+                Some(_) if !out.is_empty() => return Ok(Step::Batch),
+                Some(step) => return Ok(step),
+            }
+            self.phase = match self.phase {
+                Phase::Build => {
+                    if sides.shape.keeps_right() {
+                        self.table.matched = vec![false; self.table.rows.len()];
+                    }
+                    Phase::Probe
+                }
+                Phase::Probe => {
+                    self.unmatched_at = 0;
+                    Phase::Unmatched
+                }
+                Phase::Unmatched | Phase::Next | Phase::Done => Phase::Next,
+            };
+        }
+    }
+
+    /// Takes right rows until they end, or until a chunk is full. A step that comes before.
+    fn build<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+        loop {
+            if let Some(step) = self.divide(cx)? {
+                return Ok(Some(step));
+            }
+            let taken = match self.parts.as_ref().is_some_and(|p| p.current.is_some()) {
+                true => self.take_of_part(cx)?,
+                false => self.take_batch(sides, cx)?,
+            };
+            if let Some(step) = taken {
+                return Ok(Some(step));
+            }
+            let held_bytes = self.table.size_bytes();
+            self.most_bytes = self.most_bytes.max(held_bytes);
+            self.held.set(held_bytes, cx.memory())?;
+            if held_bytes > cx.work_mem_bytes.min(NONE as usize)
+                && held_bytes > cx.hash_mem_bytes().min(NONE as usize)
+                && !self.overflow(held_bytes, cx)?
+            {
+                return Ok(None);
+            }
+            if self
+                .parts
+                .as_ref()
+                .is_some_and(|p| p.divided.as_ref().is_some_and(|d| d.moving.is_some()))
+            {
+                continue;
+            }
+            if self.right_ended {
+                return Ok(None);
+            }
+            if self.parts.as_ref().is_some_and(|p| p.current.is_some()) {
+                continue;
+            }
+            self.right_at = 0;
+            self.right_batch.start(0);
+            match self.right.next(sides.right, cx, &mut self.right_batch)? {
+                Step::Batch => {}
+                Step::Done => self.right_ended = true,
+                step => return Ok(Some(step)),
+            }
+        }
+    }
+
+    /// Takes what is left of a batch of the right side.
+    fn take_batch<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+        while self.right_at < self.right_batch.len() {
+            let row = self.right_batch.row(self.right_at);
+            let key = &mut self.key;
+            let all = sides.left_keys.iter().chain(sides.right_keys);
+            let evaluate = |cx: &mut Cx<'a>| hash_key(sides.right_keys, row, key, cx);
+            let has_key = match self.evaluation.of(all, cx, evaluate)? {
+                Ok(has_key) => has_key,
+                Err(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+            };
+            self.right_at += 1;
+            if !has_key && !sides.shape.keeps_right() {
+                continue;
+            }
+            let key = has_key.then(|| self.key.get(1..)).flatten();
+            let key_written = if has_key { &self.key } else { NO_KEY };
+            if let Some(parts) = &mut self.parts
+                && let Some(divided) = &mut parts.divided
+            {
+                let part = part_of(key, 0, &mut divided.turn);
+                if divided.resident != Some(part) {
+                    divided.right[part].push(key_written, row, &mut parts.file)?;
+                    continue;
+                }
+            }
+            self.table.push(key, row);
+        }
+        Ok(None)
+    }
+
+    /// Takes some right rows of a part.
+    fn take_of_part(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+        let Some(parts) = &mut self.parts else {
+            return Ok(None);
+        };
+        let Some(part) = &mut parts.current else {
+            return Ok(None);
+        };
+        if cx.tick()? {
+            return Ok(Some(Step::Yield));
+        }
+        for _ in 0..ROWS_AT_ONCE {
+            match part.right_reader.advance(&part.right, &parts.file)? {
+                Got::Row => {}
+                Got::End => {
+                    self.right_ended = true;
+                    break;
+                }
+                Got::Wait(obstacle) => return Ok(Some(Step::Wait(obstacle))),
+            }
+            cx.worked(1);
+            self.row.clear();
+            part.right_reader.row(&mut self.row)?;
+            let written = part.right_reader.key();
+            let key = written.split_first().filter(|(first, _)| **first == KEY);
+            let key = key.map(|(_, key)| key);
+            if let Some(divided) = &mut parts.divided {
+                let to = part_of(key, part.level, &mut divided.turn);
+                if divided.resident != Some(to) {
+                    divided.right[to].push(written, &self.row, &mut parts.file)?;
+                    continue;
+                }
+            }
+            self.table.push(key, &self.row);
+        }
+        Ok(None)
+    }
+
+    /// The table is too large: divides it, further if need be. False: it is a full chunk.
+    fn overflow(&mut self, held_bytes: usize, cx: &Cx<'_>) -> Result<bool> {
+        let parts = match &mut self.parts {
+            Some(parts) => parts,
+            None => {
+                let Some(spill) = cx.spill() else {
+                    cx.check_memory("A hash join", held_bytes)?;
+                    return Ok(true);
+                };
+                self.parts.insert(Box::new(Parts {
+                    file: TempFile::new(&spill, cx.hash_mem_bytes()),
+                    divided: None,
+                    waiting: Vec::new(),
+                    current: None,
+                }))
+            }
+        };
+        match &mut parts.divided {
+            None => {
+                if let Some(part) = &mut parts.current
+                    && (part.chunked || part.level > LEVELS_MAX || self.table.keys.len() <= 1)
+                {
+                    part.chunked = true;
+                    let words = usize::try_from(part.left.rows() / 64).unwrap_or(usize::MAX);
+                    part.decided.resize(words + 1, 0);
+                    return Ok(false);
+                }
+                let streams = || (0..FANOUT).map(|_| Stream::default()).collect();
+                parts.divided = Some(Divided {
+                    resident: Some(0),
+                    right: streams(),
+                    left: streams(),
+                    moving: None,
+                    turn: 0,
+                });
+            }
+            Some(divided) => divided.resident = None,
+        }
+        if let Some(divided) = &mut parts.divided {
+            divided.moving = Some(Box::new(Moving {
+                table: std::mem::take(&mut self.table),
+                key: 0,
+                row: NONE,
+                lonely: 0,
+            }));
+        }
+        Ok(true)
+    }
+
+    /// Moves rows of a table that is divided to where they belong.
+    fn divide(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+        let Some(parts) = &mut self.parts else {
+            return Ok(None);
+        };
+        let level = parts.current.as_ref().map_or(0, |part| part.level);
+        let Some(divided) = &mut parts.divided else {
+            return Ok(None);
+        };
+        let mut moved = 0;
+        while let Some(moving) = &mut divided.moving {
+            if moved % ROWS_AT_ONCE == 0 {
+                if let Some(obstacle) = parts.file.behind()? {
+                    return Ok(Some(Step::Wait(obstacle)));
+                }
+                if cx.tick()? {
+                    return Ok(Some(Step::Yield));
+                }
+                cx.worked(ROWS_AT_ONCE);
+            }
+            moved += 1;
+            let old = &moving.table;
+            let (key, row) = if let Some((first, _)) = old.chains.get(moving.key) {
+                let row = match moving.row {
+                    NONE => *first,
+                    row => row,
+                };
+                let number = moving.key;
+                moving.row = old.next.get(row as usize).copied().unwrap_or(NONE);
+                moving.key += usize::from(moving.row == NONE);
+                (Some(old.keys.key(number)), row)
+            } else if let Some(row) = old.lonely.get(moving.lonely) {
+                moving.lonely += 1;
+                (None, *row)
+            } else {
+                divided.moving = None;
+                break;
+            };
+            let row = old.rows.row(row as usize);
+            let part = part_of(key, level, &mut divided.turn);
+            if divided.resident == Some(part) {
+                self.table.push(key, row);
+                continue;
+            }
+            self.key.clear();
+            match key {
+                Some(key) => {
+                    self.key.push(KEY);
+                    self.key.extend_from_slice(key);
+                }
+                None => self.key.extend_from_slice(NO_KEY),
+            }
+            divided.right[part].push(&self.key, row, &mut parts.file)?;
+        }
+        Ok(None)
+    }
+
+    /// Brings left rows into the batch. A step that comes before; at the end there are none.
+    fn fill_left<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
+        self.left_first += self.left_batch.len();
+        self.left_at = 0;
+        self.left_batch.start(0);
+        if let Some(parts) = &mut self.parts {
+            if let Some(obstacle) = parts.file.behind()? {
+                return Ok(Some(Step::Wait(obstacle)));
+            }
+            if let Some(part) = &mut parts.current {
+                let (keys, ends) = &mut self.left_keys;
+                keys.clear();
+                ends.clear();
+                self.left_batch.start(sides.shape.left_width);
+                while ends.len() < BATCH_ROWS && !self.left_batch.is_full() {
+                    match part.left_reader.advance(&part.left, &parts.file)? {
+                        Got::Row => {}
+                        Got::End => break,
+                        Got::Wait(obstacle) if self.left_batch.is_empty() => {
+                            return Ok(Some(Step::Wait(obstacle)));
+                        }
+                        Got::Wait(_) => break,
+                    }
+                    let reader = &part.left_reader;
+                    self.left_batch.push_decoded(|row| reader.row(row))?;
+                    keys.extend_from_slice(reader.key());
+                    ends.push(keys.len());
+                }
+                return Ok(None);
+            }
+        }
+        // No partner for anybody: inner, right and semi joins need not look.
+        let nothing = self.table.keys.len() == 0
+            && self.parts.is_none()
+            && matches!(
+                sides.shape.kind,
+                JoinKind::Inner | JoinKind::Semi | JoinKind::Right
+            );
+        if nothing {
+            return Ok(None);
+        }
+        match self.left.next(sides.left, cx, &mut self.left_batch)? {
+            Step::Batch | Step::Done => Ok(None),
+            step => Ok(Some(step)),
+        }
+    }
+
+    /// Has left rows look for their partners, until they end. A step that comes before.
+    fn probe<'a>(
+        &mut self,
+        sides: Sides<'a>,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Option<Step>> {
+        let shape = sides.shape;
+        loop {
+            if self.left_at == self.left_batch.len() {
+                if !out.is_empty() {
+                    return Ok(Some(Step::Batch));
+                }
+                if let Some(step) = self.fill_left(sides, cx)? {
+                    return Ok(Some(step));
+                }
+                if self.left_batch.is_empty() {
+                    return Ok(None);
+                }
+            }
+            // Long chains of partners that a further condition refuses are work too.
+            if cx.tick()? {
+                return Ok(Some(Step::Yield));
+            }
+            let mut partner = match self.partner {
+                Some(partner) => partner,
+                None => match self.look_up(sides, cx)? {
+                    Found::First(partner) => partner,
+                    Found::Elsewhere => {
+                        self.left_at += 1;
+                        continue;
+                    }
+                    Found::Step(step) => return Ok(Some(step)),
+                },
+            };
+            let row = self.left_batch.row(self.left_at);
+            while partner != NONE {
+                if out.is_full() {
+                    self.partner = Some(partner);
+                    return Ok(Some(Step::Batch));
+                }
+                let at = partner as usize;
+                let right = self.table.rows.row(at);
+                let holds = match self.pair.holds(sides.condition, row, right, cx)? {
+                    Ok(holds) => holds,
+                    Err(obstacle) => {
+                        self.partner = Some(partner);
+                        return Ok(Some(Step::Wait(obstacle)));
+                    }
+                };
+                partner = self.table.next[at];
+                cx.worked(1);
+                if !holds {
+                    continue;
+                }
+                self.matched = true;
+                if let Some(matched) = self.table.matched.get_mut(at) {
+                    *matched = true;
+                }
+                if shape.left_only() {
+                    break;
+                }
+                out.push_joined(row, right);
+            }
+            if out.is_full() {
+                self.partner = Some(NONE);
+                return Ok(Some(Step::Batch));
+            }
+            let chunk = self.parts.as_mut().and_then(|p| p.current.as_mut());
+            let mut is_last = true;
+            if let Some(part) = chunk.filter(|part| part.chunked) {
+                is_last = self.right_ended;
+                let number = self.left_first + self.left_at;
+                if self.matched
+                    && let Some(word) = part.decided.get_mut(number / 64)
+                {
+                    *word |= 1 << (number % 64);
+                }
+            }
+            if is_last || shape.kind == JoinKind::Semi {
+                shape.end_left(row, self.matched, out);
+            }
+            self.left_at += 1;
+            self.partner = None;
+        }
+    }
+
+    /// Finds the first partner of the current left row, or sends it where its partners are.
+    fn look_up<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Found> {
+        self.matched = false;
+        let row = self.left_batch.row(self.left_at);
+        let current = self.parts.as_ref().and_then(|p| p.current.as_ref());
+        let has_key = match current {
+            Some(part) => {
+                let number = self.left_first + self.left_at;
+                let word = part.decided.get(number / 64).copied().unwrap_or(0);
+                self.matched = part.chunked && word >> (number % 64) & 1 == 1;
+                if self.matched && sides.shape.left_only() {
+                    return Ok(Found::Elsewhere);
+                }
+                let (keys, ends) = &self.left_keys;
+                let start = match self.left_at {
+                    0 => 0,
+                    at => ends[at - 1],
+                };
+                self.key.clear();
+                self.key.extend_from_slice(&keys[start..ends[self.left_at]]);
+                true
+            }
+            None => {
+                let key = &mut self.key;
+                let all = sides.left_keys.iter().chain(sides.right_keys);
+                let evaluate = |cx: &mut Cx<'a>| hash_key(sides.left_keys, row, key, cx);
+                match self.evaluation.of(all, cx, evaluate)? {
+                    Ok(has_key) => has_key,
+                    Err(obstacle) => return Ok(Found::Step(Step::Wait(obstacle))),
+                }
+            }
+        };
+        if !has_key {
+            return Ok(Found::First(NONE));
+        }
+        let bare = self.key.get(1..).unwrap_or_default();
+        if let Some(parts) = &mut self.parts
+            && let Some(divided) = &mut parts.divided
+        {
+            let level = parts.current.as_ref().map_or(0, |part| part.level);
+            let part = partition_of(bare, level);
+            if divided.resident != Some(part) {
+                if divided.right[part].rows() == 0 {
+                    return Ok(Found::First(NONE));
+                }
+                divided.left[part].push(&self.key, row, &mut parts.file)?;
+                return Ok(Found::Elsewhere);
+            }
+        }
+        Ok(Found::First(self.table.first(bare)))
+    }
+
+    /// What is joined now is done: goes to its next chunk, or to the next part.
+    fn next_part(&mut self, shape: Shape) -> Result<()> {
+        let Some(parts) = &mut self.parts else {
+            // The table may be wanted again.
+            self.phase = Phase::Done;
+            return Ok(());
+        };
+        self.table.clear();
+        self.partner = None;
+        self.left_batch.start(0);
+        (self.left_at, self.left_first) = (0, 0);
+        if let Some(part) = &mut parts.current
+            && part.chunked
+            && !self.right_ended
+        {
+            part.left_reader = Reader::default();
+            self.batches += 1;
+            self.phase = Phase::Build;
+            return Ok(());
+        }
+        let level = match parts.current.take() {
+            Some(part) => {
+                part.right.free(&mut parts.file);
+                part.left.free(&mut parts.file);
+                part.level + 1
+            }
+            None => 1,
+        };
+        if let Some(divided) = parts.divided.take() {
+            for (mut right, mut left) in divided.right.into_iter().zip(divided.left) {
+                let wanted = match shape.kind {
+                    JoinKind::Inner | JoinKind::Semi => left.rows() > 0 && right.rows() > 0,
+                    JoinKind::Left | JoinKind::Anti => left.rows() > 0,
+                    JoinKind::Right => right.rows() > 0,
+                    JoinKind::Full => left.rows() > 0 || right.rows() > 0,
+                };
+                right.finish(&mut parts.file)?;
+                left.finish(&mut parts.file)?;
+                if !wanted {
+                    right.free(&mut parts.file);
+                    left.free(&mut parts.file);
+                    continue;
+                }
+                parts.waiting.push(Part {
+                    right,
+                    left,
+                    level,
+                    right_reader: Reader::default(),
+                    left_reader: Reader::default(),
+                    chunked: false,
+                    decided: Vec::new(),
+                });
+            }
+        }
+        parts.current = parts.waiting.pop();
+        self.right_ended = false;
+        self.phase = match parts.current {
+            Some(_) => {
+                self.batches += 1;
+                Phase::Build
+            }
+            None => Phase::Done,
+        };
+        Ok(())
+    }
+
+    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
+        self.left.rewind(left, cx);
+        self.evaluation.reset();
+        self.pair.evaluation.reset();
+        self.right_batch.start(0);
+        self.right_at = 0;
+        let built = self.parts.is_none() && self.phase != Phase::Build;
+        if !built || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
+            self.right.rewind(right, cx);
+            self.phase = Phase::Build;
+            self.right_ended = false;
+            self.table.clear();
+            self.parts = None;
+        } else {
+            self.table.matched.fill(false);
+            self.phase = Phase::Probe;
+        }
+        self.left_batch.start(0);
+        (self.left_at, self.left_first) = (0, 0);
+        self.partner = None;
+        self.unmatched_at = 0;
+    }
+}
+
+/// What a lookup came to.
+enum Found {
+    /// The first partner, or none.
+    First(u32),
+    /// It needs not be looked for here.
+    Elsewhere,
+    /// It has to wait.
+    Step(Step),
+}
+
+/// Encodes join keys, behind the byte that says that there are any; false if one is NULL, which matches nothing.
+fn hash_key<'a>(
+    keys: &'a [Expr],
+    row: &[Datum],
+    out: &mut Vec<u8>,
+    cx: &mut Cx<'a>,
+) -> Result<bool> {
+    out.clear();
+    out.push(KEY);
+    for expr in keys {
+        let datum = eval_in(expr, row, cx)?;
+        if datum.is_null() {
+            return Ok(false);
+        }
+        key::encode_key(expr.ty().oid, &datum, false, false, out);
+    }
+    Ok(true)
+}
