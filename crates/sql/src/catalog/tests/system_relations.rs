@@ -6,12 +6,15 @@ use crate::parse::CheckOption;
 use crate::value::{info, oid};
 use logstead_types::IndexId;
 
-/// A session without a server.
-pub(crate) struct Fixed(jiff::tz::TimeZone);
+/// A session without a server. It finds relations in the catalog that it was given last; without one every name is that of the same.
+pub(crate) struct Fixed(
+    jiff::tz::TimeZone,
+    pub(crate) std::cell::RefCell<Option<Arc<Catalog>>>,
+);
 
 impl Fixed {
     pub(crate) fn new() -> Fixed {
-        Fixed(jiff::tz::TimeZone::UTC)
+        Fixed(jiff::tz::TimeZone::UTC, std::cell::RefCell::default())
     }
 }
 
@@ -61,8 +64,11 @@ impl Context for Fixed {
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
     }
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
-        Ok(Some(1))
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        match &*self.1.borrow() {
+            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
+            None => Ok(Some(1)),
+        }
     }
     fn relation_name(&self, _: Oid) -> Option<String> {
         None

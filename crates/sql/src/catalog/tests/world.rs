@@ -90,6 +90,8 @@ impl World {
         let mut tag = String::new();
         for parsed in parse::parse(sql)? {
             open.txn.begin_statement();
+            let catalog = open.state.catalog(&self.store, "postgres")?;
+            self.session.1.replace(Some(catalog));
             let mut cx = DdlContext {
                 txn: &mut open.txn,
                 worker: &self.worker,
