@@ -53,11 +53,12 @@ impl Wake for Unpark {
 }
 
 struct World {
+    /// Dropped first: a test that fails must not wait for loads that nobody lets go on.
+    go: Sender<Result<(), FaultError>>,
     faults: Faults,
     loads: Arc<AtomicUsize>,
     slots: Arc<Mutex<Vec<Needs>>>,
     begun: Receiver<u64>,
-    go: Sender<Result<(), FaultError>>,
     rows: Arc<Rows>,
     waker: Waker,
 }
