@@ -267,7 +267,7 @@ fn rounds_in_vain_are_left_out_until_there_is_hope() {
         is_made
     };
     let rounds = [(); 9].map(|()| made(true, (1, 5)));
-    let is_fourth = |at: usize| at % (LEFT_OUT_MAX as usize + 1) == 0;
+    let is_fourth = |at: usize| at.is_multiple_of(LEFT_OUT_MAX as usize + 1);
     assert_eq!(rounds, std::array::from_fn(is_fourth));
     assert!(made(true, (2, 5)), "a checkpoint has ended");
     assert!(!made(true, (2, 5)));
