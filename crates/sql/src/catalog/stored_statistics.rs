@@ -35,7 +35,7 @@ pub(crate) fn encode(database: Oid, table: Oid, oid: Oid, found: &TableStatistic
             write_value(w, value);
             w.u32(share.to_bits());
         });
-        w.list(&column.bounds, |w, value| write_value(w, value));
+        w.list(&column.bounds, write_value);
         w.opt(column.correlation, |w, v| w.u32(v.to_bits()));
     });
     ObjectRow {

@@ -32,6 +32,7 @@ impl Binder<'_> {
         let mut units = Vec::with_capacity(items.len());
         let mut conditions = conditions;
         self.flatten(items, &mut conditions, &mut units)?;
+        super::disjunct::factor(&mut conditions);
         super::equal::constants(&mut conditions);
         // Conditions about one unit alone go down to it, those about none stay on top.
         let mut joining: Vec<Expr> = Vec::new();
@@ -47,6 +48,17 @@ impl Binder<'_> {
                 (None, _) => constant.push(condition),
                 (Some(unit), None) => units[unit].conditions.push(condition),
                 (Some(_), Some(_)) => joining.push(condition),
+            }
+        }
+        for condition in &joining {
+            for unit in &mut units {
+                let own = |part: &Expr| {
+                    let mut ids = Vec::new();
+                    walk::column_ids(part, &mut ids);
+                    !ids.is_empty() && ids.iter().all(|id| unit.owns(*id))
+                };
+                let narrower = super::disjunct::restriction(condition, own);
+                unit.conditions.extend(narrower);
             }
         }
         for unit in &mut units {

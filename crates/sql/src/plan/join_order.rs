@@ -48,6 +48,9 @@ enum Method {
     Loop,
 }
 
+/// A lookup under some edges: rows and cost of one, if an index answers it.
+type Lookup = (Vec<usize>, Option<(f64, f64)>);
+
 /// The items to be joined, and what is known of them.
 struct Search {
     units: Vec<Option<Unit>>,
@@ -58,7 +61,7 @@ struct Search {
     /// The edges of each item.
     edges_of: Vec<Vec<usize>>,
     /// Lookups of an item under some edges: rows and cost of one.
-    lookups: Vec<Vec<(Vec<usize>, Option<(f64, f64)>)>>,
+    lookups: Vec<Vec<Lookup>>,
     steps: usize,
 }
 

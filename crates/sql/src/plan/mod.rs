@@ -4,6 +4,7 @@
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
 pub(crate) mod build;
+mod disjunct;
 mod equal;
 mod estimate;
 mod explain;

@@ -122,6 +122,10 @@ impl Variable<'_> {
 /// The order of two values that can be compared.
 fn order(a: &Datum, b: &Datum) -> Option<Ordering> {
     use Datum as D;
+    // A guess may take all texts for char(n), whose blanks at the end do not count.
+    if let (D::Text(a), D::Text(b)) = (a, b) {
+        return Some(a.trim_end_matches(' ').cmp(b.trim_end_matches(' ')));
+    }
     let integer = |d: &Datum| matches!(d, D::Int2(_) | D::Int4(_) | D::Int8(_));
     let float = |d: &Datum| matches!(d, D::Float4(_) | D::Float8(_));
     let alike = std::mem::discriminant(a) == std::mem::discriminant(b)
@@ -732,6 +736,16 @@ mod tests {
         near(side(Comparison::Lt, -1), 0.0);
         near(side(Comparison::Gt, 50), 0.0);
         assert_eq!(v.side(Comparison::Lt, &Datum::text("x")), None);
+    }
+
+    #[test]
+    fn blanks_at_the_end_do_not_count() {
+        let padded = Datum::text("BUILDING  ");
+        assert_eq!(
+            order(&padded, &Datum::text("BUILDING")),
+            Some(Ordering::Equal)
+        );
+        assert_eq!(order(&padded, &Datum::text("CAR")), Some(Ordering::Less));
     }
 
     #[test]

@@ -242,7 +242,11 @@ impl Reader<'_> {
             rows: plan.rows,
             width: width(plan),
             stats,
-            output: self.names(plan),
+            // Names are made for whoever shows them: a join of many items has many at every level.
+            output: match self.options.verbose {
+                true => self.names(plan),
+                false => Vec::new(),
+            },
             details: Vec::new(),
             inputs: Vec::new(),
             beside: Vec::new(),
@@ -250,8 +254,10 @@ impl Reader<'_> {
         let mut subplans: Vec<Arc<Subquery>> = Vec::new();
         self.details(plan, &mut shown, outer, &mut subplans);
         self.inputs(plan, &mut shown, outer);
-        let own = self.input_names(plan);
-        self.subplans(&mut shown, subplans, &own, outer);
+        if !subplans.is_empty() {
+            let own = self.input_names(plan);
+            self.subplans(&mut shown, subplans, &own, outer);
+        }
         shown
     }
 
@@ -374,7 +380,15 @@ impl Reader<'_> {
         outer: &[Names],
         subplans: &mut Vec<Arc<Subquery>>,
     ) {
-        let input = self.input_names(plan);
+        let input = match &plan.node {
+            Node::NestedLoop {
+                condition: None, ..
+            }
+            | Node::HashJoin {
+                condition: None, ..
+            } => Vec::new(),
+            _ => self.input_names(plan),
+        };
         let print = |expr: &Expr, subplans: &mut Vec<Arc<Subquery>>| {
             collect_subplans(expr, subplans);
             expr_text(expr, &input, outer)

@@ -1,0 +1,98 @@
+//! What follows from conditions that OR joins.
+//!
+//! What all arms say is said beside the OR: `(a.x = b.x AND p) OR (a.x = b.x AND q)` joins by `a.x = b.x`. And if every arm says something of one item alone, so
+//! does the OR: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` narrows a to `a.x = 1 OR a.x = 3`. PostgreSQL does both.
+
+use super::index_path::conjuncts;
+use super::walk;
+use crate::expr::Expr;
+use crate::func;
+
+/// Takes out of every OR among conditions what all its arms say.
+pub(super) fn factor(conditions: &mut Vec<Expr>) {
+    if !conditions.iter().any(|c| matches!(c, Expr::Or(_))) {
+        return;
+    }
+    let mut done = Vec::with_capacity(conditions.len());
+    for condition in conditions.drain(..) {
+        match condition {
+            Expr::Or(arms) => factored(arms, &mut done),
+            other => done.push(other),
+        }
+    }
+    *conditions = done;
+}
+
+fn factored(arms: Vec<Expr>, out: &mut Vec<Expr>) {
+    let mut split: Vec<Vec<Expr>> = Vec::with_capacity(arms.len());
+    for arm in arms {
+        let mut parts = Vec::new();
+        conjuncts(arm, &mut parts);
+        split.push(parts);
+    }
+    let Some((first, others)) = split.split_first() else {
+        return;
+    };
+    let common: Vec<Expr> = first
+        .iter()
+        .filter(|part| {
+            others
+                .iter()
+                .all(|arm| arm.iter().any(|p| walk::same(p, part)))
+        })
+        .cloned()
+        .collect();
+    let mut rest: Vec<Expr> = Vec::with_capacity(split.len());
+    let mut open = true;
+    for arm in split {
+        let left = arm
+            .into_iter()
+            .filter(|part| !common.iter().any(|c| walk::same(c, part)));
+        match crate::bind::and(left.collect()) {
+            Some(left) => rest.push(left),
+            // This arm says nothing more: the others do not matter.
+            None => open = false,
+        }
+    }
+    out.extend(common);
+    if open {
+        out.push(match rest.len() {
+            1 => rest.remove(0),
+            _ => Expr::Or(rest),
+        });
+    }
+}
+
+/// What an OR says of the rows for which `own` tells whether a condition is about them alone.
+pub(super) fn restriction(condition: &Expr, own: impl Fn(&Expr) -> bool) -> Option<Expr> {
+    let Expr::Or(arms) = condition else {
+        return None;
+    };
+    let mut narrowed = Vec::with_capacity(arms.len());
+    for arm in arms {
+        let mut parts = Vec::new();
+        conjuncts(arm.clone(), &mut parts);
+        parts.retain(|part| own(part) && is_harmless(part));
+        narrowed.push(crate::bind::and(parts)?);
+    }
+    Some(Expr::Or(narrowed))
+}
+
+/// Whether judging a condition where the statement does not can do no harm: it is cheap and cannot fail.
+fn is_harmless(expr: &Expr) -> bool {
+    !walk::any(expr, &|e| match e {
+        Expr::Call { function, .. } => {
+            func::operator_class(function.oid).is_none()
+                && !matches!(
+                    function.name,
+                    "textlike" | "textnlike" | "bpcharlike" | "bpcharnlike"
+                )
+        }
+        Expr::CastViaText(..)
+        | Expr::CoerceTypmod { .. }
+        | Expr::Subquery(_)
+        | Expr::Subscript { .. }
+        | Expr::Case { .. } => true,
+        _ => false,
+    })
+}
