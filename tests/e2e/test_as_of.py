@@ -181,6 +181,15 @@ def test_when_the_setting_takes_effect(private_server):
         assert total(connection) == 1
         connection.execute("RESET ALL")
         assert total(connection) == 2
+        # By a function: from the next transaction on.
+        name, seen = connection.execute("SELECT set_config('logstead.as_of', 'then', false), (SELECT sum(n) FROM t)").fetchone()
+        assert (name, seen // ROWS) == ("then", 2)
+        assert total(connection) == 1
+        refused(connection, "SELECT set_config('logstead.as_of', 'never was', false)", "22023")
+        assert total(connection) == 1
+        refused(connection, "SELECT set_config('logstead.as_of', '', true)", "25001")
+        connection.execute("SELECT set_config('logstead.as_of', '', false)")
+        assert total(connection) == 2
         connection.execute("SET logstead.as_of = 'then'; SELECT 1")
         assert total(connection) == 1
         connection.execute("DISCARD ALL")

@@ -346,3 +346,29 @@ def test_terminate_ends_the_session(server):
     with Wire(server) as wire:
         wire.send(TERMINATE)
         assert wire.closed() == []
+
+
+def test_portals_survive_a_rollback_to_a_savepoint(wire):
+    wire.simple("BEGIN")
+    series = parse("SELECT g FROM generate_series(1, 6) g")
+    assert rows(wire.ask(series, bind(portal="old"), execute("old", 2), SYNC)) == [[b"1"], [b"2"]]
+    wire.simple("SAVEPOINT s")
+    wire.ask(series, bind(portal="new"), execute("new", 1), SYNC)
+    wire.simple("ROLLBACK TO s")
+    assert rows(wire.ask(execute("old", 2), SYNC)) == [[b"3"], [b"4"]]
+    assert error(wire.ask(execute("new", 1), SYNC))["C"] == "34000"
+    # That has failed the block, from the savepoint on.
+    assert error(wire.ask(execute("old", 1), SYNC))["C"] == "25P02"
+    wire.simple("ROLLBACK TO s")
+    wire.ask(series, bind(portal="new"), execute("new", 1), SYNC)
+    wire.simple("RELEASE s; SAVEPOINT t")
+    wire.simple("ROLLBACK TO t")
+    assert rows(wire.ask(execute("new", 1), SYNC)) == [[b"2"]]
+    assert rows(wire.ask(execute("old"), SYNC)) == [[b"5"], [b"6"]]
+    wire.simple("ROLLBACK")
+
+
+def test_rows_of_no_columns_are_described(wire):
+    assert kinds(wire.simple("SELECT FROM generate_series(1, 2)")) == "TDDCZ"
+    nothing = parse("SELECT FROM generate_series(1, 2)")
+    assert kinds(wire.ask(nothing, describe("S"), bind(), describe("P"), execute(), SYNC)) == "1tT2TDDCZ"

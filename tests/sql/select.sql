@@ -70,3 +70,9 @@ SELECT 1 AS one FOR UPDATE;
 SELECT 2 FOR SHARE NOWAIT;
 SELECT 3 AS three WHERE true FOR NO KEY UPDATE SKIP LOCKED;
 SELECT (SELECT 4 FOR UPDATE) AS four;
+-- Rows of no columns.
+SELECT FROM generate_series(1, 2);
+PREPARE sel_none AS SELECT FROM generate_series(1, 3);
+EXECUTE sel_none;
+DEALLOCATE sel_none;
+COPY (SELECT FROM generate_series(1, 2)) TO STDOUT;

@@ -119,6 +119,17 @@ SET LOCAL application_name = 'local';
 SHOW application_name;
 COMMIT;
 SHOW application_name;
+-- Statements of one text are one transaction, SET among them.
+SET application_name = 'kept';
+SET application_name = 'lost' \; SELECT 1 / 0;
+SHOW application_name;
+SET LOCAL application_name = 'while it lasts' \; SHOW application_name;
+SHOW application_name;
+SET application_name = 'inside' \; BEGIN \; SELECT 1;
+ROLLBACK;
+SHOW application_name;
+SET application_name = 'both' \; SELECT 2;
+SHOW application_name;
 SET nosuch = 1;
 SHOW nosuch;
 SET statement_timeout = 'abc';

@@ -29,6 +29,19 @@ CREATE VIEW vd_24 AS SELECT id FROM vd_t WHERE (a > 1 AND a < 5 OR a = 9) AND (b
 CREATE VIEW vd_25 AS SELECT DISTINCT ON (a) a, id FROM vd_t ORDER BY a, id DESC;
 CREATE VIEW vd_26 AS SELECT a % 3 AS k, count(*) FILTER (WHERE id > 2) AS n, array_agg(id ORDER BY id DESC) AS ids FROM vd_t GROUP BY a % 3;
 CREATE VIEW vd_27 AS SELECT now() AS n, current_date AS cd, f AT TIME ZONE 'UTC' AS u FROM vd_t WHERE f > now() - interval '1 day';
+CREATE VIEW vd_30 AS SELECT a, sum(id) FROM vd_t GROUP BY GROUPING SETS ((a), (), (a, b));
+CREATE VIEW vd_31 AS SELECT a, b, sum(id), grouping(a, b) FROM vd_t GROUP BY ROLLUP (a, b), CUBE (id, (b, a));
+CREATE VIEW vd_32 AS SELECT a, b FROM vd_t GROUP BY DISTINCT ROLLUP (a, b), (a, b), ROLLUP (a + 1);
+CREATE VIEW vd_33 AS SELECT a, b FROM vd_t GROUP BY (a, b);
+CREATE VIEW vd_34 AS SELECT a, sum(id) OVER w AS s, rank() OVER (w ROWS UNBOUNDED PRECEDING) FROM vd_t WINDOW w AS (PARTITION BY b ORDER BY a DESC), v AS (ORDER BY lower(b), id NULLS FIRST);
+CREATE VIEW vd_35 AS SELECT id FROM vd_t WHERE a BETWEEN SYMMETRIC id AND 5 AND id NOT BETWEEN SYMMETRIC 7 AND a;
+CREATE VIEW vd_36 AS SELECT id FROM vd_t WHERE (a, id) < (1, 2) AND (a, id) = (id, a) AND ROW(a, b) IS DISTINCT FROM ROW(1, 'x') AND (a, b) <> (2, 'y');
+CREATE VIEW vd_37 AS SELECT (a, id) IN ((1, 2), (3, 4)) AS x, (a, id) NOT IN ((1, 2), (3, 4)) AS y FROM vd_t;
+CREATE VIEW vd_38 AS SELECT id FROM vd_t WHERE b LIKE 'x!%' ESCAPE '!' AND b NOT ILIKE 'y' ESCAPE '#';
+CREATE VIEW vd_39 AS SELECT id, a FROM vd_t FOR UPDATE;
+CREATE VIEW vd_40 AS SELECT x.id FROM vd_t x JOIN vd_u u ON u.t = x.id FOR NO KEY UPDATE OF x SKIP LOCKED FOR SHARE OF u NOWAIT;
+CREATE VIEW vd_41 AS SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a DESC), mode() WITHIN GROUP (ORDER BY b), rank(5) WITHIN GROUP (ORDER BY id) FROM vd_t;
+CREATE VIEW vd_42 AS SELECT string_agg(b, ',' ORDER BY a DESC) AS s FROM vd_t;
 ALTER TABLE vd_t RENAME COLUMN a TO "Alpha";
 ALTER TABLE vd_u RENAME TO vd_uu;
 \pset format unaligned

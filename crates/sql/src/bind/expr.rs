@@ -629,7 +629,7 @@ fn field_of(value: Expr, field: &str) -> Result<Expr> {
 }
 
 /// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.
-fn starts_symmetric(low: &Ast) -> bool {
+pub(super) fn starts_symmetric(low: &Ast) -> bool {
     let mut head = low;
     loop {
         head = match head {

@@ -102,6 +102,34 @@ fn string(expr: &Expr) -> Option<&str> {
     }
 }
 
+/// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice in parentheses is what
+/// nothing else is here.
+fn joined(all: Vec<Expr>, op: &B) -> Expr {
+    let mut all = all.into_iter();
+    let first = all.next().unwrap_or(Expr::value(Value::Boolean(true)));
+    let whole = all.fold(first, |left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: op.clone(),
+        right: Box::new(right),
+    });
+    Expr::Nested(Box::new(Expr::Nested(Box::new(whole))))
+}
+
+/// Takes the mark of BETWEEN SYMMETRIC away, which stands in front of the first operand.
+fn unmark_symmetric(low: &mut Expr) {
+    match low {
+        Expr::UnaryOp {
+            op: UnaryOperator::AtDashAt,
+            expr,
+        } => *low = (**expr).clone(),
+        Expr::BinaryOp { left, .. } => unmark_symmetric(left),
+        Expr::Cast { expr, .. } | Expr::Collate { expr, .. } => unmark_symmetric(expr),
+        Expr::AtTimeZone { timestamp, .. } => unmark_symmetric(timestamp),
+        Expr::CompoundFieldAccess { root, .. } => unmark_symmetric(root),
+        _ => {}
+    }
+}
+
 fn number_type(digits: &str) -> SqlType {
     SqlType::of(match (digits.parse::<i32>(), digits.parse::<i64>()) {
         (Ok(_), _) => oid::INT4,
@@ -221,9 +249,24 @@ impl Typer<'_> {
                     boolean,
                 )
             }
-            Expr::BinaryOp { left, op, right } => {
-                self.binary(self.expr(left), op, self.expr(right))
-            }
+            Expr::BinaryOp { left, op, right } => match self.rows(left, op, right) {
+                Some(compared) => (compared, boolean),
+                None => self.binary(self.expr(left), op, self.expr(right)),
+            },
+            Expr::IsDistinctFrom(left, right) => (self.distinct(left, right), boolean),
+            Expr::IsNotDistinctFrom(left, right) => match self.distinct(left, right) {
+                Expr::IsDistinctFrom(left, right) => {
+                    (Expr::IsNotDistinctFrom(left, right), boolean)
+                }
+                // Of rows.
+                several => {
+                    let not = Expr::UnaryOp {
+                        op: UnaryOperator::Not,
+                        expr: Box::new(several),
+                    };
+                    (not, boolean)
+                }
+            },
             Expr::UnaryOp {
                 op: UnaryOperator::Not,
                 expr: e,
@@ -256,21 +299,18 @@ impl Typer<'_> {
                 low,
                 high,
             } => {
-                let (below, above, join) = if *negated {
-                    (B::Lt, B::Gt, B::Or)
-                } else {
-                    (B::GtEq, B::LtEq, B::And)
-                };
-                let low = self.binary(self.expr(e), &below, self.expr(low)).0;
-                let high = self.binary(self.expr(e), &above, self.expr(high)).0;
-                (
-                    Expr::BinaryOp {
-                        left: Box::new(low),
-                        op: join,
-                        right: Box::new(high),
-                    },
-                    boolean,
-                )
+                let symmetric = super::expr::starts_symmetric(low);
+                let mut low = (**low).clone();
+                if symmetric {
+                    unmark_symmetric(&mut low);
+                }
+                let within = self.between(e, &low, high, *negated);
+                if !symmetric {
+                    return (within, boolean);
+                }
+                let op = if *negated { B::And } else { B::Or };
+                let other = self.between(e, high, &low, *negated);
+                (joined(vec![within, other], &op), boolean)
             }
             Expr::InList {
                 expr: e,
@@ -281,7 +321,7 @@ impl Typer<'_> {
                 negated,
                 expr: e,
                 pattern,
-                escape_char: None,
+                escape_char,
                 any: false,
             } => {
                 let op = if *negated {
@@ -289,13 +329,14 @@ impl Typer<'_> {
                 } else {
                     B::PGLikeMatch
                 };
-                self.binary(self.expr(e), &op, self.expr(pattern))
+                let pattern = self.pattern(pattern, escape_char.as_deref());
+                self.binary(self.expr(e), &op, pattern)
             }
             Expr::ILike {
                 negated,
                 expr: e,
                 pattern,
-                escape_char: None,
+                escape_char,
                 any: false,
             } => {
                 let op = if *negated {
@@ -303,7 +344,8 @@ impl Typer<'_> {
                 } else {
                     B::PGILikeMatch
                 };
-                self.binary(self.expr(e), &op, self.expr(pattern))
+                let pattern = self.pattern(pattern, escape_char.as_deref());
+                self.binary(self.expr(e), &op, pattern)
             }
             Expr::AnyOp {
                 left,
@@ -484,9 +526,96 @@ impl Typer<'_> {
         )
     }
 
-    /// `x IN (...)` is stored as `x = ANY (ARRAY[...])`.
+    fn between(&self, e: &Expr, low: &Expr, high: &Expr, negated: bool) -> Expr {
+        let (below, above, join) = if negated {
+            (B::Lt, B::Gt, B::Or)
+        } else {
+            (B::GtEq, B::LtEq, B::And)
+        };
+        let low = self.binary(self.expr(e), &below, self.expr(low)).0;
+        let high = self.binary(self.expr(e), &above, self.expr(high)).0;
+        joined(vec![low, high], &join)
+    }
+
+    /// A pattern with its ESCAPE.
+    fn pattern(&self, pattern: &Expr, escape: Option<&Expr>) -> Typed {
+        let Some(escape) = escape else {
+            return self.expr(pattern);
+        };
+        let args = [self.text_operand(pattern), self.text_operand(escape)];
+        let args = args.map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(*e)));
+        let call = ast::Function {
+            name: ast::ObjectName::from(vec![ast::Ident::new("like_escape")]),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                duplicate_treatment: None,
+                args: args.to_vec(),
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        };
+        (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
+    }
+
+    /// A comparison of two rows; `None` if they are none.
+    fn rows(&self, left: &Expr, op: &B, right: &Expr) -> Option<Expr> {
+        let row = |e| super::operator::row_of(super::operator::strip(e));
+        let (left, right) = (row(left)?, row(right)?);
+        if left.len() != right.len() || left.len() < 2 {
+            return None;
+        }
+        let pair = |(l, r): (&&Expr, &&Expr)| self.binary(self.expr(l), op, self.expr(r)).0;
+        let pairs: Vec<Expr> = left.iter().zip(&right).map(pair).collect();
+        match op {
+            B::Eq => Some(joined(pairs, &B::And)),
+            B::NotEq => Some(joined(pairs, &B::Or)),
+            B::Lt | B::LtEq | B::Gt | B::GtEq => {
+                // As a whole, each pair of one type.
+                let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+                for pair in pairs {
+                    let Expr::BinaryOp { left, right, .. } = pair else {
+                        return None;
+                    };
+                    lefts.push(*left);
+                    rights.push(*right);
+                }
+                Some(Expr::BinaryOp {
+                    left: Box::new(Expr::Tuple(lefts)),
+                    op: op.clone(),
+                    right: Box::new(Expr::Tuple(rights)),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// IS DISTINCT FROM, of rows field by field.
+    fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
+        let row = |e| super::operator::row_of(super::operator::strip(e));
+        let one = |l: &Expr, r: &Expr| match self.binary(self.expr(l), &B::Eq, self.expr(r)).0 {
+            Expr::BinaryOp { left, right, .. } => Expr::IsDistinctFrom(left, right),
+            _ => Expr::IsDistinctFrom(Box::new(l.clone()), Box::new(r.clone())),
+        };
+        match (row(left), row(right)) {
+            (Some(lefts), Some(rights)) if lefts.len() == rights.len() && !lefts.is_empty() => {
+                let pairs = lefts.into_iter().zip(rights).map(|(l, r)| one(l, r));
+                joined(pairs.collect(), &B::Or)
+            }
+            _ => one(left, right),
+        }
+    }
+
+    /// `x IN (...)` is stored as `x = ANY (ARRAY[...])`, of rows as the comparisons that it stands for.
     fn in_list(&self, e: &Expr, list: &[Expr], negated: bool) -> Expr {
         let op = if negated { B::NotEq } else { B::Eq };
+        let rows: Option<Vec<Expr>> = list.iter().map(|item| self.rows(e, &op, item)).collect();
+        if let Some(rows) = rows {
+            return joined(rows, if negated { &B::And } else { &B::Or });
+        }
         if let [one] = list {
             return self.binary(self.expr(e), &op, self.expr(one)).0;
         }
@@ -535,6 +664,32 @@ impl Typer<'_> {
         }
     }
 
+    /// Direct arguments and keys of an aggregate with WITHIN GROUP.
+    fn within_group(&self, name: &str, all: Vec<Typed>, direct: usize) -> Vec<Expr> {
+        let types: Option<Vec<SqlType>> = all.iter().map(|a| a.1).collect();
+        let resolved = types.and_then(|types| func::resolve_aggregate(name, &types).ok());
+        if let Some(resolved) = resolved {
+            let typed = all.into_iter().enumerate();
+            let typed = typed.map(|(at, arg)| match resolved.args.get(at) {
+                Some(target) => self.to(arg, *target),
+                None => arg.0,
+            });
+            return typed.collect();
+        }
+        // Of a row that is not there: each value is of the type of its key.
+        let mut values = all;
+        let keys = values.split_off(direct.min(values.len()));
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for (value, key) in values.into_iter().zip(keys) {
+            let (both, _) = self.unify(vec![value, key]);
+            let mut both = both.into_iter();
+            left.extend(both.next());
+            right.extend(both.next());
+        }
+        left.extend(right);
+        left
+    }
+
     fn call(&self, written: &ast::Function) -> Typed {
         let mut function = written.clone();
         let ast::FunctionArguments::List(list) = &mut function.args else {
@@ -562,17 +717,35 @@ impl Typer<'_> {
             list.args = exprs.into_iter().map(plain).collect();
             return (Expr::Function(function), ty);
         }
+        if !function.within_group.is_empty() {
+            let result = self.names.type_of(&Expr::Function(written.clone()));
+            let direct = args.len();
+            let keys = function.within_group.iter().map(|key| self.expr(&key.expr));
+            args.extend(keys);
+            let mut typed = self.within_group(&name, args, direct).into_iter();
+            let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+            list.args = typed.by_ref().take(direct).map(plain).collect();
+            for (key, e) in function.within_group.iter_mut().zip(typed) {
+                key.expr = e;
+            }
+            return (Expr::Function(function), result);
+        }
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
-        let resolved = types.and_then(|types| func::resolve_function(None, &name, &types).ok());
-        let result = resolved
-            .as_ref()
-            .map(|r| r.result)
-            .or_else(|| self.names.type_of(&Expr::Function(written.clone())));
+        let resolved = types.as_ref().and_then(|types| {
+            let function = func::resolve_function(None, &name, types).ok();
+            let function = function.map(|r| (r.args, Some(r.result)));
+            function.or_else(|| {
+                let aggregate = func::resolve_aggregate(&name, types).ok()?;
+                Some((aggregate.args, Some(aggregate.result)))
+            })
+        });
+        let (targets, result) = resolved.unwrap_or_default();
+        let result = result.or_else(|| self.names.type_of(&Expr::Function(written.clone())));
         list.args = args
             .into_iter()
             .enumerate()
             .map(|(at, arg)| {
-                let target = resolved.as_ref().and_then(|r| r.args.get(at)).copied();
+                let target = targets.get(at).copied();
                 let e = match target {
                     Some(target) => self.to(arg, target),
                     None => arg.0,

@@ -275,11 +275,13 @@ impl Definer<'_, '_> {
             self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
             shown.with = Some(parts);
             shown.order_by = rest.order_by;
+            shown.locks = rest.locks;
             return Ok(());
         }
         let mut rest = shown.clone();
         *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
         shown.order_by = rest.order_by;
+        shown.locks = rest.locks;
         Ok(())
     }
 
@@ -474,14 +476,16 @@ impl Definer<'_, '_> {
         }
         if let ast::GroupByExpr::Expressions(items, _) = &mut shown.group_by {
             for item in items {
-                if super::grouping::marked(item).is_some() {
-                    return Err(SqlError::unsupported(
-                        "the definition of a view with grouping sets",
-                    ));
-                }
-                *item = self.key(item, &list, true)?;
+                self.group_item(item, &list)?;
             }
         }
+        for ast::NamedWindowDefinition(name, window) in &mut shown.named_window {
+            *name = ident(&fold_ident(name));
+            if let ast::NamedWindowExpr::WindowSpec(spec) = window {
+                self.window(spec)?;
+            }
+        }
+        shown_query.locks = self.locks(&query.locks);
         if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
             for item in items {
                 *item = self.key(item, &list, false)?;
@@ -496,6 +500,93 @@ impl Definer<'_, '_> {
             }
         }
         Ok(shown)
+    }
+
+    /// An element of GROUP BY, grouping sets within it.
+    fn group_item(&mut self, item: &mut Ast, list: &[(Ast, Ast, String)]) -> Result<()> {
+        if super::grouping::marked(item).is_none() {
+            match item {
+                Ast::Tuple(items) => {
+                    for item in items {
+                        *item = self.key(strip(item), list, true)?;
+                    }
+                }
+                other => *other = self.key(strip(other), list, true)?,
+            }
+            return Ok(());
+        }
+        if let Ast::Function(function) = item
+            && let ast::FunctionArguments::List(arguments) = &mut function.args
+        {
+            for arg in &mut arguments.args {
+                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
+                    self.group_item(e, list)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The definition of a named window.
+    fn window(&mut self, spec: &mut ast::WindowSpec) -> Result<()> {
+        for e in &mut spec.partition_by {
+            *e = self.expr(e)?;
+        }
+        for item in &mut spec.order_by {
+            item.expr = self.expr(&item.expr)?;
+        }
+        if let Some(frame) = &mut spec.window_frame {
+            for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
+                if let Some(
+                    ast::WindowFrameBound::Preceding(Some(e))
+                    | ast::WindowFrameBound::Following(Some(e)),
+                ) = bound
+                {
+                    **e = self.expr(e)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Locking clauses, one for each item of FROM whose rows are locked.
+    fn locks(&self, locks: &[ast::LockClause]) -> Vec<ast::LockClause> {
+        let mut shown: Vec<ast::LockClause> = Vec::new();
+        let Some(level) = self.levels.last() else {
+            return shown;
+        };
+        let ns = &self.binder.frames[level.frame].ns;
+        for lock in locks {
+            let clause = crate::parse::locking_clause(lock);
+            let names: Vec<String> = clause
+                .of
+                .iter()
+                .filter_map(|p| p.as_ident())
+                .map(fold_ident)
+                .collect();
+            // The part that says how strong it is.
+            let strength = lock.of.as_ref().and_then(|of| {
+                let first = of.0.first()?.as_ident()?;
+                first.value.starts_with('\0').then(|| first.clone())
+            });
+            for (item, own) in ns.iter().zip(&level.items) {
+                let listed = names.iter().any(|name| **name == *item.alias);
+                let locked = match names.is_empty() {
+                    true => self.relation_of(item).is_some(),
+                    false => listed,
+                };
+                if !locked || own.name.is_empty() {
+                    continue;
+                }
+                let parts = strength.clone().into_iter().chain([ident(&own.name)]);
+                shown.push(ast::LockClause {
+                    lock_type: lock.lock_type,
+                    of: Some(ast::ObjectName::from(parts.collect::<Vec<_>>())),
+                    nonblock: lock.nonblock,
+                });
+            }
+        }
+        shown
     }
 
     /// Something to sort or group by: a column of the list by its number or name is its expression.

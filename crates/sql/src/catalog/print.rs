@@ -129,6 +129,17 @@ impl Printer {
                 };
                 self.wrap(parts.join(if and { " AND " } else { " OR " }), bare)
             }
+            // Rows are compared in parentheses of their own, in the pretty form too.
+            Expr::BinaryOp { left, op, right }
+                if matches!((&**left, &**right), (Expr::Tuple(_), Expr::Tuple(_))) =>
+            {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                let text = format!("({} {op} {})", part(left), part(right));
+                match self.pretty && !free {
+                    true => format!("({text})"),
+                    false => text,
+                }
+            }
             Expr::BinaryOp { left, op, right } => {
                 let strength = arithmetic(op);
                 let side =
@@ -360,6 +371,10 @@ impl Printer {
 
     fn chain(&self, expr: &Expr, op: &B, own: Parent, parts: &mut Vec<String>) {
         match expr {
+            // What stays together.
+            Expr::Nested(inner) if matches!(&**inner, Expr::Nested(_)) => {
+                parts.push(self.print(inner, own));
+            }
             Expr::Nested(inner) => self.chain(inner, op, own, parts),
             Expr::BinaryOp {
                 left,
@@ -434,6 +449,11 @@ impl Printer {
             Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
             _ => "",
         };
+        let shown = if name == "grouping" {
+            "GROUPING".to_owned()
+        } else {
+            shown
+        };
         let mut text = format!("{shown}({distinct}{}", args.join(", "));
         for clause in &list.clauses {
             if let ast::FunctionArgumentClause::OrderBy(keys) = clause {
@@ -441,6 +461,10 @@ impl Printer {
             }
         }
         text.push(')');
+        if !function.within_group.is_empty() {
+            let keys = self.sorted(&function.within_group);
+            text.push_str(&format!(" WITHIN GROUP (ORDER BY {keys})"));
+        }
         if let Some(filter) = &function.filter {
             let condition = self.print(filter, Parent::Free);
             text.push_str(&format!(" FILTER (WHERE {condition})"));
@@ -461,6 +485,10 @@ impl Printer {
     fn sorted(&self, keys: &[ast::OrderByExpr]) -> String {
         let keys = keys.iter().map(|key| {
             let mut text = self.print(&key.expr, Parent::Free);
+            // A call is in parentheses, and so is what casts by one.
+            if is_call(&key.expr) {
+                text = format!("({text})");
+            }
             let desc = matches!(key.options.sort, Some(ast::OrderBySort::Desc));
             if desc {
                 text.push_str(" DESC");
@@ -475,7 +503,7 @@ impl Printer {
         keys.collect::<Vec<_>>().join(", ")
     }
 
-    fn window(&self, spec: &ast::WindowSpec) -> String {
+    pub(super) fn window(&self, spec: &ast::WindowSpec) -> String {
         let mut parts = Vec::new();
         let named = spec.window_name.as_ref();
         let excluded = match named.map(|name| (name, carried(name))) {
@@ -522,6 +550,19 @@ impl Printer {
             parts.push(format!("EXCLUDE {words}"));
         }
         parts.join(" ")
+    }
+}
+
+/// Is it a call of a function, written as one or as a cast?
+fn is_call(expr: &Expr) -> bool {
+    match stripped(expr) {
+        Expr::Cast { expr, .. } => !matches!(stripped(expr), Expr::Value(_)),
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_lowercase();
+            let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
+            !keyword && !keyword_of(&name)
+        }
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::print::{Parent, Printer};
 use super::text::{fold, quote_ident};
+use crate::parse::GroupingWord;
 use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor};
 
 /// Indentation of what belongs to a clause.
@@ -109,6 +110,7 @@ impl Layout<'_> {
             let text = self.expr(limit);
             self.out.push_str(&text);
         }
+        self.locks(&query.locks);
     }
 
     fn sort_item(&self, item: &ast::OrderByExpr) -> String {
@@ -137,6 +139,50 @@ impl Layout<'_> {
             text
         } else {
             format!("({text})")
+        }
+    }
+
+    /// An element of GROUP BY; a column alone is in no parentheses where they say nothing.
+    fn group(&self, expr: &Expr, alone: bool) -> String {
+        let each = |args: &[ast::FunctionArg], alone: bool| {
+            let args = args.iter().filter_map(|arg| match arg {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                    Some(self.group(e, alone))
+                }
+                _ => None,
+            });
+            args.collect::<Vec<_>>().join(", ")
+        };
+        match grouping_of(expr) {
+            Some((GroupingWord::Sets, args)) => format!("GROUPING SETS ({})", each(args, false)),
+            Some((GroupingWord::Rollup, args)) => format!("ROLLUP({})", each(args, true)),
+            Some((GroupingWord::Cube, args)) => format!("CUBE({})", each(args, true)),
+            Some((GroupingWord::Empty | GroupingWord::Distinct, _)) => "()".to_owned(),
+            None => match expr {
+                Expr::Tuple(items) => {
+                    let items: Vec<String> = items.iter().map(|e| self.key(e)).collect();
+                    format!("({})", items.join(", "))
+                }
+                expr if alone => self.key(expr),
+                expr => format!("({})", self.key(expr)),
+            },
+        }
+    }
+
+    /// FOR UPDATE and its kin, one for each item of FROM.
+    fn locks(&mut self, locks: &[ast::LockClause]) {
+        for lock in locks {
+            let clause = crate::parse::locking_clause(lock);
+            self.keyword(&format!(" {}", clause.name()), -STANDARD, STANDARD, 0);
+            for name in clause.of.iter().filter_map(|part| part.as_ident()) {
+                self.out
+                    .push_str(&format!(" OF {}", quote_ident(&fold(name))));
+            }
+            match lock.nonblock {
+                Some(ast::NonBlock::Nowait) => self.out.push_str(" NOWAIT"),
+                Some(ast::NonBlock::SkipLocked) => self.out.push_str(" SKIP LOCKED"),
+                None => {}
+            }
         }
     }
 
@@ -345,13 +391,43 @@ impl Layout<'_> {
             && !items.is_empty()
         {
             self.keyword(" GROUP BY ", -STANDARD, STANDARD, 1);
-            let items: Vec<String> = items.iter().map(|e| self.key(e)).collect();
+            let is_distinct =
+                |e: &&Expr| matches!(grouping_of(e), Some((GroupingWord::Distinct, _)));
+            if items.iter().any(|e| is_distinct(&e)) {
+                self.out.push_str("DISTINCT ");
+            }
+            let items = items.iter().filter(|e| !is_distinct(e));
+            let items: Vec<String> = items
+                .map(|e| match e {
+                    // A list of columns says nothing here; within grouping sets it is one of them.
+                    Expr::Tuple(all) => {
+                        let all: Vec<String> = all.iter().map(|e| self.key(e)).collect();
+                        all.join(", ")
+                    }
+                    e => self.group(e, true),
+                })
+                .collect();
             self.out.push_str(&items.join(", "));
         }
         if let Some(having) = &select.having {
             self.keyword(" HAVING ", -STANDARD, STANDARD, 0);
             let text = self.expr(having);
             self.out.push_str(&text);
+        }
+        for (i, ast::NamedWindowDefinition(name, window)) in select.named_window.iter().enumerate()
+        {
+            match i {
+                0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
+                _ => self.out.push_str(", "),
+            }
+            let text = match window {
+                ast::NamedWindowExpr::NamedWindow(base) => quote_ident(&fold(base)),
+                ast::NamedWindowExpr::WindowSpec(spec) => {
+                    Printer::of_query(self.pretty, self.indent).window(spec)
+                }
+            };
+            let name = quote_ident(&fold(name));
+            self.out.push_str(&format!("{name} AS ({text})"));
         }
     }
 
@@ -539,6 +615,18 @@ impl Layout<'_> {
                 self.out.push_str(&format!("({})", names.join(", ")));
             }
         }
+    }
+}
+
+/// What the parser has put in place of grouping sets.
+fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let word = function.name.0.first().and_then(|part| part.as_ident())?;
+    match &function.args {
+        ast::FunctionArguments::List(list) => Some((GroupingWord::of(&word.value)?, &list.args)),
+        _ => None,
     }
 }
 

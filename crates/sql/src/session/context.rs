@@ -63,6 +63,10 @@ pub struct SessionContext {
     pub(super) live: Arc<Live>,
     /// Rows that the running statement has given or written.
     pub(super) rows: Cell<u64>,
+    /// What the running statement asks transactions to read from now on.
+    pub(super) as_of_asked: RefCell<Option<String>>,
+    /// In a block, or between statements of one text.
+    pub(super) in_block: Cell<bool>,
     /// How long the running statement has asked to sleep.
     pub(super) sleep_us: Cell<u64>,
     /// What functions warn of.
@@ -110,6 +114,8 @@ impl SessionContext {
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
+            as_of_asked: RefCell::default(),
+            in_block: Cell::new(false),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
             signals,
@@ -273,8 +279,13 @@ impl Context for SessionContext {
             return self.setting(name).ok_or_else(|| settings::unknown(name));
         }
         if is_as_of(name) {
-            // The statement that calls it has begun to read.
-            return Err(too_late());
+            // A transaction goes on reading what it reads: the next one follows, of which there must be one.
+            if local || self.in_block.get() {
+                return Err(too_late());
+            }
+            self.settings.borrow_mut().set(name, value, false)?;
+            *self.as_of_asked.borrow_mut() = Some(value.to_owned());
+            return Ok(value.to_owned());
         }
         self.settings.borrow_mut().set(name, value, local)?;
         self.refresh_style();

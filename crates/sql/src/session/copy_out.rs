@@ -115,7 +115,7 @@ impl Session {
             }
         };
         let plan = self.prepare_run(&once).await?;
-        if plan.columns.is_empty() {
+        if !plan.gives_rows() {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "COPY query must have a RETURNING clause",

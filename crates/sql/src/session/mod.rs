@@ -421,6 +421,7 @@ impl Session {
             let now = self.context.statement_time.get();
             self.context.transaction_time.set(now);
         }
+        self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
         self.context.level.set(self.savepoints.len());
     }
@@ -467,6 +468,9 @@ impl Session {
                 self.follow_as_of().await?;
             }
             let in_implicit_block = count > 1;
+            self.context
+                .in_block
+                .set(in_implicit_block || self.block != Block::None);
             let reply = self
                 .run_simple(&statement, in_implicit_block, client)
                 .await?;
@@ -514,7 +518,7 @@ impl Session {
         params: &[Datum],
         client: &mut dyn Client,
     ) -> Result<u64> {
-        if !plan.columns.is_empty() {
+        if plan.gives_rows() {
             client.row_description(&plan.columns, &[]);
         }
         client.start_rows(&plan.columns, &[]);
@@ -654,6 +658,7 @@ impl Session {
             Promise {
                 param_types: plan.param_types.clone(),
                 columns: plan.columns.clone(),
+                gives_rows: plan.gives_rows(),
             }
         } else {
             self.utility_promise(statement)?
@@ -675,9 +680,11 @@ impl Session {
             let plan = self.plan(&cursor::query_of(statement, parsed))?;
             param_types.clone_from(&plan.param_types);
         }
+        let columns = self.utility_columns(statement)?;
         Ok(Promise {
             param_types,
-            columns: self.utility_columns(statement)?,
+            gives_rows: !columns.is_empty(),
+            columns,
         })
     }
 
@@ -699,7 +706,7 @@ impl Session {
         let promise = self.promise(&statement)?;
         let types: Vec<u32> = promise.param_types.iter().map(|ty| ty.oid).collect();
         client.parameter_description(&types);
-        if promise.columns.is_empty() {
+        if !promise.gives_rows {
             client.no_data();
         } else {
             client.row_description(&promise.columns, &[]);

@@ -118,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    async fn open_past(&mut self, value: &str) -> Result<Rc<Reading>> {
+    pub(super) async fn open_past(&mut self, value: &str) -> Result<Rc<Reading>> {
         let which = self.point(value)?;
         let engine = self.worker.instance.engine.clone();
         let past = engine.past(&which);

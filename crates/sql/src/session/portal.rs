@@ -36,6 +36,8 @@ pub(super) struct Portal {
     pub(super) params: SmallVec<[Datum; 4]>,
     pub(super) formats: SmallVec<[i16; 4]>,
     pub(super) state: PortalState,
+    /// How many savepoints stood when it was made.
+    pub(super) level: usize,
 }
 
 pub(super) enum PortalState {
@@ -181,6 +183,7 @@ impl Session {
                 params,
                 formats: SmallVec::from_slice(request.result_formats),
                 state: PortalState::Ready,
+                level: self.savepoints.len(),
             },
         );
         Ok(())
@@ -221,7 +224,7 @@ impl Session {
         let statement = Rc::clone(&portal.statement);
         self.refuse_in_failed_block(&statement)?;
         let promise = self.promise(&statement)?;
-        if promise.columns.is_empty() {
+        if !promise.gives_rows {
             client.no_data();
         } else if let Some(portal) = self.portals.get(name) {
             client.row_description(&promise.columns, &portal.formats);
@@ -251,14 +254,17 @@ impl Session {
     ) -> Result<()> {
         self.begin_statement();
         self.in_simple_query = false;
+        let found = self.portals.get(name);
+        let statement = Rc::clone(&found.ok_or_else(|| unknown_portal(name))?.statement);
+        self.shows(&statement.text.text);
+        self.counts(&statement);
+        // In a failed block nothing runs, and the portal may be one that outlives it.
+        self.refuse_in_failed_block(&statement)?;
         // Taken out while it runs, so that an error drops it.
         let (key, mut portal) = self
             .portals
             .remove_entry(name)
             .ok_or_else(|| unknown_portal(name))?;
-        self.shows(&portal.statement.text.text);
-        self.counts(&portal.statement);
-        self.refuse_in_failed_block(&portal.statement)?;
         if portal.statement.parsed().is_none() {
             client.empty_query();
             self.portals.insert(key, portal);
@@ -311,7 +317,7 @@ impl Session {
             PortalState::Done if portal.statement.is_query() => {
                 // Running a finished portal again gives no rows, as in PostgreSQL.
                 let plan = self.plan(&portal.statement)?;
-                if plan.columns.is_empty() {
+                if !plan.gives_rows() {
                     return Err(SqlError::new(
                         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                         format!("portal \"{name}\" cannot be run"),
@@ -408,6 +414,21 @@ impl Session {
             self.portals.insert(name, portal);
         }
         Ok(())
+    }
+
+    /// What came since a savepoint is rolled back: portals made since go, those that are older stay, all they have still to give in memory.
+    pub(super) fn keep_portals(&mut self, level: usize) {
+        self.portals.retain(|_, portal| {
+            portal.level <= level && !matches!(portal.state, PortalState::Running { .. })
+        });
+        self.suspended = 0;
+    }
+
+    /// A savepoint is released: portals made since belong to what is around it.
+    pub(super) fn raise_portals(&mut self, level: usize) {
+        for portal in self.portals.values_mut() {
+            portal.level = portal.level.min(level);
+        }
     }
 
     /// CLOSE name / CLOSE ALL.

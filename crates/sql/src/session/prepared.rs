@@ -132,7 +132,7 @@ impl Session {
         }
         let params = self.arguments(arguments, &promise.param_types)?;
         let plan = self.prepare_run(statement).await?;
-        if !plan.columns.is_empty() && self.in_simple_query {
+        if plan.gives_rows() && self.in_simple_query {
             client.row_description(&plan.columns, formats);
         }
         client.start_rows(&plan.columns, formats);

@@ -182,6 +182,7 @@ impl Session {
     pub(super) async fn begin_run(&mut self) -> Result<()> {
         self.context.restore_points.borrow_mut().clear();
         self.context.sleep_us.set(0);
+        self.context.as_of_asked.borrow_mut().take();
         self.settle_suspended().await?;
         self.show_cursors();
         self.context.advisory.borrow_mut().begin_statement();
@@ -273,6 +274,11 @@ impl Session {
                 for text in self.wait_for_advisory_locks().await? {
                     self.warn(client, SqlState::new(b"01000"), &text);
                 }
+            }
+            let asked = context.as_of_asked.borrow_mut().take();
+            if let Some(value) = asked.filter(|value| !value.is_empty()) {
+                // The statement fails if there is no such point.
+                self.open_past(&value).await?;
             }
             if context.sleep_us.get() > 0 {
                 self.sleep_as_asked().await?;

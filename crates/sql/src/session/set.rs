@@ -68,19 +68,11 @@ impl Session {
                     }
                 }
                 self.context.refresh_style();
-                self.keep_settings();
                 Ok(Reply::tag("RESET"))
             }
             ast::Statement::ShowVariable { variable } => self.show(variable),
             ast::Statement::Discard { object_type } => self.discard(object_type),
             other => Err(SqlError::unsupported(other)),
-        }
-    }
-
-    /// Outside a block and an open transaction a setting holds at once.
-    fn keep_settings(&mut self) {
-        if self.status() == b'I' && self.open.is_none() {
-            self.context.settings.borrow_mut().commit();
         }
     }
 
@@ -186,7 +178,6 @@ impl Session {
             }
         }
         self.context.refresh_style();
-        self.keep_settings();
         Ok(Reply::tag("SET"))
     }
 
@@ -226,7 +217,7 @@ impl Session {
         local: bool,
         client: &mut dyn Client,
     ) -> Result<()> {
-        if local && self.status() == b'I' && self.open.is_none() {
+        if local && !self.context.in_block.get() && self.open.is_none() {
             self.warn(
                 client,
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -264,7 +255,6 @@ impl Session {
                 self.context.settings.borrow_mut().reset_all();
                 self.context.sequences.borrow_mut().discard();
                 self.context.refresh_style();
-                self.keep_settings();
                 Ok(Reply::tag("DISCARD ALL"))
             }
             // Plans are remade when they no longer fit.

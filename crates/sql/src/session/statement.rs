@@ -35,6 +35,8 @@ pub(super) struct Statement {
 pub(super) struct Promise {
     pub(super) param_types: Vec<SqlType>,
     pub(super) columns: Vec<OutputColumn>,
+    /// It gives rows, be it of no columns.
+    pub(super) gives_rows: bool,
 }
 
 /// A plan ready to run, good for one catalog snapshot.
@@ -56,6 +58,13 @@ pub(super) struct CachedPlan {
     pub(super) needs: Needs,
     /// The role that was last found to have them, by the roles of the plan's catalog; 0 is none.
     pub(super) permitted: Cell<Oid>,
+}
+
+impl CachedPlan {
+    /// Does it give rows, be it of no columns?
+    pub(super) fn gives_rows(&self) -> bool {
+        !self.columns.is_empty() || self.command == Command::Select
+    }
 }
 
 impl Statement {

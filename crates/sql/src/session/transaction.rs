@@ -351,8 +351,13 @@ impl Session {
         match self.block {
             Block::None => self.rollback(),
             Block::Open | Block::Failed => {
-                self.portals.clear();
-                self.suspended = 0;
+                match self.savepoints.len().checked_sub(1) {
+                    Some(last) => self.keep_portals(last),
+                    None => {
+                        self.portals.clear();
+                        self.suspended = 0;
+                    }
+                }
                 if self.savepoints.is_empty() {
                     self.transaction_over(false);
                     self.abort_open();
@@ -462,6 +467,10 @@ impl Session {
                     return Err(only_in_block("ROLLBACK TO SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
+                if self.block == Block::Open && self.suspended > 0 {
+                    // What older portals have still to give is of before.
+                    self.settle_suspended().await?;
+                }
                 self.part_rolled_back(index);
                 self.undo_to(index);
                 self.savepoints.truncate(index + 1);
@@ -472,8 +481,7 @@ impl Session {
                 }
                 self.context.settings.borrow_mut().rollback_to(index);
                 self.context.refresh_style();
-                self.portals.clear();
-                self.suspended = 0;
+                self.keep_portals(index);
                 self.block = Block::Open;
                 Ok("ROLLBACK")
             }
@@ -508,6 +516,7 @@ impl Session {
                 self.context.asked.borrow_mut().released(index);
                 self.context.settings.borrow_mut().release(index);
                 self.savepoints.truncate(index);
+                self.raise_portals(index);
                 Ok("RELEASE")
             }
             ast::Statement::Set(ast::Set::SetTransaction {

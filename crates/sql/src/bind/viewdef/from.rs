@@ -65,7 +65,7 @@ impl Definer<'_, '_> {
     }
 
     /// The relation that an item is.
-    fn relation_of(&self, item: &NsItem) -> Option<&Arc<Relation>> {
+    pub(super) fn relation_of(&self, item: &NsItem) -> Option<&Arc<Relation>> {
         let first = item.columns.iter().find_map(|c| match c.what {
             NsWhat::Column(id) => Some(id),
             _ => None,
