@@ -1,6 +1,7 @@
 """Runs the golden SQL scripts of tests/sql and compares what psql prints with what PostgreSQL 15 made it print.
 
-`python golden.py` (or tests/sql/regenerate) writes the expectations anew from a PostgreSQL 15.
+`python golden.py [NAME...]` (or tests/sql/regenerate) writes the expectations anew from a PostgreSQL 15: all, or those of the
+scripts named, without folder and ending.
 """
 
 from __future__ import annotations
@@ -42,8 +43,16 @@ def run(server: Server, script: Path) -> str:
     return printed if script.stem == "errors" else POSITION.sub("", printed)
 
 
-def regenerate() -> None:
-    """Writes every expectation anew."""
+def chosen(among: list[Path], names: list[str]) -> list[Path]:
+    """The scripts of those names; without names all of them."""
+    return [script for script in among if not names or script.stem in names]
+
+
+def regenerate(names: list[str]) -> None:
+    """Writes the expectations of the scripts named anew, or every one."""
+    unknown = set(names) - {script.stem for script in scripts() + isolation.scripts()}
+    if unknown:
+        raise SystemExit(f"no such scripts: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="logstead-golden-") as root:
         server = PostgresServer(Path(root))
         server.start()
@@ -51,16 +60,16 @@ def regenerate() -> None:
             version = server.execute("SHOW server_version")[0][0]
             if not version.startswith("15."):
                 raise SystemExit(f"the specification is PostgreSQL 15, this is {version}")
-            for script in scripts():
+            for script in chosen(scripts(), names):
                 expected(script).write_text(run(server, script))
                 left = server.execute("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
                 if left:
                     raise SystemExit(f"{script.name} leaves {[name for (name,) in left]} behind")
-            for script in isolation.scripts():
+            for script in chosen(isolation.scripts(), names):
                 isolation.expected(script).write_text(isolation.run(server, script))
         finally:
             server.stop()
 
 
 if __name__ == "__main__":
-    sys.exit(regenerate())
+    sys.exit(regenerate(sys.argv[1:]))
