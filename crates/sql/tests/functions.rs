@@ -251,6 +251,13 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
         Body::Pure(f) => show(&f(&actual)?),
         Body::Context(f) => show(&f(cx, &actual)?),
         Body::Typed(f) => show(&f(cx, &r.args, &actual)?),
+        Body::Series(f) => {
+            let (mut series, mut rows) = (f(cx, &actual)?, Vec::new());
+            while let Some(row) = series.next(cx)? {
+                rows.push(show(&row));
+            }
+            rows.join(" | ")
+        }
         Body::Set(_) | Body::TypedSet(_) => String::new(),
     })
 }

@@ -140,16 +140,6 @@ fn node(
     let _ = write!(out, "\n{space}}}");
 }
 
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn texts_are_escaped() {
-        assert_eq!(quoted("a\"b\\c\n\u{1}é"), "\"a\\\"b\\\\c\\n\\u0001é\"");
-    }
-}
-
 /// How a node did what it did.
 fn measured(detail: &NodeDetail) -> Vec<(&'static str, String)> {
     match detail {
@@ -178,5 +168,15 @@ fn measured(detail: &NodeDetail) -> Vec<(&'static str, String)> {
             ("Peak Memory Usage", memory_kib.to_string()),
             ("Disk Usage", disk_kib.to_string()),
         ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn texts_are_escaped() {
+        assert_eq!(quoted("a\"b\\c\n\u{1}é"), "\"a\\\"b\\\\c\\n\\u0001é\"");
     }
 }
