@@ -639,10 +639,12 @@ fn integers_in_plain_text_mean_what_they_mean_there() {
             said,
             ["ERROR 42883: operator does not exist: text = integer"]
         );
+        // By itself: what stands before BEGIN in a text is part of the transaction, and goes with ROLLBACK.
+        ask(&mut s, &mut c, "RESET search_path").await;
         ask(
             &mut s,
             &mut c,
-            "RESET search_path; CREATE UNIQUE INDEX ON t (e); BEGIN READ ONLY",
+            "CREATE UNIQUE INDEX ON t (e); BEGIN READ ONLY",
         )
         .await;
         for _ in 0..3 {
