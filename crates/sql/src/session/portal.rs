@@ -418,9 +418,8 @@ impl Session {
 
     /// What came since a savepoint is rolled back: portals made since go, those that are older stay, all they have still to give in memory.
     pub(super) fn keep_portals(&mut self, level: usize) {
-        self.portals.retain(|_, portal| {
-            portal.level <= level && !matches!(portal.state, PortalState::Running { .. })
-        });
+        self.portals
+            .retain(|_, portal| portal.level <= level && !portal.state.is_suspended());
         self.suspended = 0;
     }
 
