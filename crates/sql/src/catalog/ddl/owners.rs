@@ -111,6 +111,16 @@ async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
             found.name, table.name
         )));
     }
+    // Who alters or drops it waits for its new owner. A sequence has no table to lock.
+    if !matches!(found.kind, RelationKind::Sequence(_))
+        && cx.lock_table(oid, TableLock::Exclusive).await?.is_none()
+    {
+        return Err(gone(&found.name));
+    }
+    let catalog = cx.catalog()?;
+    let found = catalog.relations.get(&oid).cloned();
+    let found = found.ok_or_else(|| gone("?"))?;
+    cx.must_own(&found)?;
     must_be_member(owner, cx)?;
     let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
     let create = cx.judged(|judge, _| judge.may_create_in(owner, found.schema))?;
@@ -121,6 +131,13 @@ async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
         )));
     }
     with_sequences(&found, owner, cx).await
+}
+
+fn gone(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
 }
 
 /// A table's own sequences go with it.
