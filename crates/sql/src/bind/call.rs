@@ -67,17 +67,29 @@ impl Binder<'_> {
         {
             return Ok(Expr::Const(Datum::Oid(domain), resolved.result));
         }
-        // A NULL tells nothing about its column, the column's declaration does.
+        // A NULL tells nothing about its column, the column's declaration does. One without a type has none.
+        let untyped =
+            matches!(coerced.as_slice(), [Expr::Const(Datum::Null, ty)] if ty.oid == oid::TEXT);
         if resolved.function.name == "pg_typeof"
-            && let [Expr::Column(_, ty) | Expr::Outer { ty, .. } | Expr::Param(_, ty)] =
-                coerced.as_slice()
+            && !untyped
+            && let [
+                Expr::Column(_, ty)
+                | Expr::Outer { ty, .. }
+                | Expr::Param(_, ty)
+                | Expr::Const(_, ty)
+                | Expr::Coalesce(_, ty)
+                | Expr::Case { ty, .. },
+            ] = coerced.as_slice()
         {
             return Ok(Expr::Const(Datum::Oid(ty.oid), resolved.result));
         }
-        // Nor does a text tell that it is json.
+        // Nor does a text tell that it is json, or of which kind of strings it is.
         if resolved.function.name == "pg_typeof"
             && let [arg] = coerced.as_slice()
-            && matches!(arg.ty().oid, oid::JSON | oid::JSON_ARRAY | oid::RECORD)
+            && matches!(
+                arg.ty().oid,
+                oid::JSON | oid::JSON_ARRAY | oid::RECORD | oid::VARCHAR | oid::BPCHAR | oid::NAME
+            )
         {
             return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));
         }

@@ -246,18 +246,20 @@ impl Binder<'_> {
             U::AtDashAt => return self.expr(operand),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
-        // The smallest integers: their digits alone would be of the next wider type.
+        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number without them.
         if name == "-"
-            && let Ast::Value(value) = operand
+            && let Some((negative, number)) = signed_number(whole)
+            && let Ast::Value(value) = number
             && let ast::Value::Number(digits, _) = &value.value
         {
             match digits.as_str() {
-                "2147483648" => {
+                "2147483648" if negative => {
                     return Ok(Expr::Const(Datum::Int4(i32::MIN), SqlType::of(oid::INT4)));
                 }
-                "9223372036854775808" => {
+                "9223372036854775808" if negative => {
                     return Ok(Expr::Const(Datum::Int8(i64::MIN), SqlType::of(oid::INT8)));
                 }
+                _ if !negative => return self.expr(number),
                 _ => {}
             }
         }
@@ -401,7 +403,11 @@ impl Binder<'_> {
             let bound = self.expr(otherwise)?;
             results.insert(0, (bound, self.at(otherwise.span())));
         }
-        let (mut results, ty) = self.unify(results, "CASE")?;
+        let (mut results, mut ty) = self.unify(results, "CASE")?;
+        if !has_else {
+            // The NULL that stands for it has no modifier.
+            ty = SqlType::of(ty.oid);
+        }
         let otherwise = has_else.then(|| Box::new(results.remove(0)));
         let arms: Vec<(Expr, Expr)> = conditions.into_iter().zip(results).collect();
         Ok(Expr::Case {
@@ -505,8 +511,16 @@ impl Binder<'_> {
                 AccessExpr::Dot(field) => {
                     return Err(SqlError::unsupported(format!("field access .{field}")));
                 }
+                AccessExpr::Subscript(ast::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) if chain.len() == 1 => {
+                    let bounds = [lower_bound.as_ref(), upper_bound.as_ref()];
+                    value = self.slice(value, bounds, self.at(root.span()))?;
+                }
                 AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
-                    return Err(SqlError::unsupported("an array slice"));
+                    return Err(SqlError::unsupported("a slice of a multidimensional array"));
                 }
                 AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let ty = value.ty();
@@ -552,22 +566,7 @@ impl Binder<'_> {
                         )
                         .at(at));
                     };
-                    let place = self.at(index.span());
-                    let index = self.expr(index)?;
-                    let from = index.ty();
-                    let int4 = SqlType::of(oid::INT4);
-                    let index = self
-                        .try_coerce(index, int4, CastContext::Assignment, place)?
-                        .ok_or_else(|| {
-                            SqlError::new(
-                                SqlState::DATATYPE_MISMATCH,
-                                format!(
-                                    "array subscript must have type integer, not {}",
-                                    info::format_type(from)
-                                ),
-                            )
-                            .at(place)
-                        })?;
+                    let index = self.subscript(index)?;
                     value = Expr::Subscript {
                         array: Box::new(value),
                         index: Box::new(index),
@@ -580,6 +579,59 @@ impl Binder<'_> {
             }
         }
         Ok(value)
+    }
+
+    /// The number between the brackets.
+    fn subscript(&mut self, index: &Ast) -> Result<Expr> {
+        let place = self.at(index.span());
+        let index = self.expr(index)?;
+        let from = index.ty();
+        let int4 = SqlType::of(oid::INT4);
+        self.try_coerce(index, int4, CastContext::Assignment, place)?
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "array subscript must have type integer, not {}",
+                        info::format_type(from)
+                    ),
+                )
+                .at(place)
+            })
+    }
+
+    /// array[low:high]; a bound that is left out is the array's.
+    fn slice(&mut self, array: Expr, bounds: [Option<&Ast>; 2], at: Option<usize>) -> Result<Expr> {
+        let ty = match array.ty() {
+            ty if ty.oid == oid::INT2VECTOR => SqlType::of(oid::INT2_ARRAY),
+            ty if ty.oid == oid::OIDVECTOR => SqlType::of(oid::OID_ARRAY),
+            ty if ty.oid == oid::JSONB => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "jsonb subscript does not support slices",
+                )
+                .at(at));
+            }
+            ty => ty,
+        };
+        if info::element_of(ty.oid).is_none() {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    info::format_type(ty)
+                ),
+            )
+            .at(at));
+        }
+        let mut args = vec![array];
+        for (bound, end) in bounds.into_iter().zip([i32::MIN, i32::MAX]) {
+            args.push(match bound {
+                Some(bound) => self.subscript(bound)?,
+                None => Expr::Const(Datum::Int4(end), SqlType::of(oid::INT4)),
+            });
+        }
+        self.call(&crate::func::ARRAY_SLICE, args, ty)
     }
 }
 
@@ -647,5 +699,24 @@ pub(super) fn starts_symmetric(low: &Ast) -> bool {
             Ast::CompoundFieldAccess { root, .. } => root,
             _ => return false,
         };
+    }
+}
+
+/// A number behind any count of minuses and parentheses, and whether they make it negative.
+fn signed_number(expr: &Ast) -> Option<(bool, &Ast)> {
+    let (mut negative, mut expr) = (false, expr);
+    loop {
+        match expr {
+            Ast::UnaryOp {
+                op: U::Minus,
+                expr: inner,
+            } => {
+                negative = !negative;
+                expr = inner;
+            }
+            Ast::Nested(inner) => expr = inner,
+            Ast::Value(_) => return Some((negative, expr)),
+            _ => return None,
+        }
     }
 }

@@ -99,8 +99,9 @@ impl Binder<'_> {
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<Expr>> {
+        let ordered = super::named::in_order(name, args).map_err(|e| e.at(at))?;
         let mut out = Vec::with_capacity(args.len());
-        for arg in args {
+        for arg in ordered.as_deref().unwrap_or(args) {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => out.push(self.expr(expr)?),
                 FunctionArg::Unnamed(

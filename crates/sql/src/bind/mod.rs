@@ -24,6 +24,7 @@ mod grouping;
 mod judged;
 mod literal;
 mod merge;
+mod named;
 mod names;
 mod operator;
 mod ordered;

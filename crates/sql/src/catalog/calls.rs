@@ -442,7 +442,18 @@ pub(crate) fn constraint_definition(
     let mut out = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({})", default_shown(catalog, text, path)),
         ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
-        ConstraintKind::Unique(index) => format!("UNIQUE ({})", keys(*index)),
+        ConstraintKind::Unique(index) => {
+            let not_distinct = table
+                .indexes
+                .iter()
+                .any(|i| i.oid == *index && i.nulls_not_distinct);
+            let words = if not_distinct {
+                " NULLS NOT DISTINCT"
+            } else {
+                ""
+            };
+            format!("UNIQUE{words} ({})", keys(*index))
+        }
         ConstraintKind::Foreign(key) => foreign_definition(catalog, path, table, key),
     };
     match constraint.timing {

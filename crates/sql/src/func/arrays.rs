@@ -374,3 +374,30 @@ pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
         })
         .collect())
 }
+
+/// array[low:high], which has no name in SQL.
+pub static ARRAY_SLICE: super::Function = super::function(
+    0,
+    "array_slice",
+    &[oid::ANYARRAY, oid::INT4, oid::INT4],
+    None,
+    oid::ANYARRAY,
+    true,
+    super::Volatility::Immutable,
+    super::Body::Pure(slice),
+);
+
+/// What of the array lies between two places; it begins at 1 again.
+fn slice(a: &[Datum]) -> Result<Datum> {
+    let [Datum::Array(array), Datum::Int4(low), Datum::Int4(high)] = a else {
+        return Err(bad_args(a));
+    };
+    let first = i64::from(*low).max(i64::from(array.lower)) - i64::from(array.lower);
+    let end = i64::from(*high) - i64::from(array.lower) + 1;
+    let end = end.min(array.items.len() as i64);
+    let items = match (usize::try_from(first), usize::try_from(end)) {
+        (Ok(first), Ok(end)) => array.items.get(first..end).unwrap_or_default().to_vec(),
+        _ => Vec::new(),
+    };
+    Ok(Datum::array(array.element, items))
+}

@@ -18,6 +18,7 @@ mod numbers;
 mod ordered;
 mod patterns;
 mod quoting;
+mod regexp_search;
 mod registry;
 mod regression;
 mod resolve;
@@ -32,6 +33,7 @@ mod typmod;
 mod window;
 
 pub use aggregate::AGGREGATES;
+pub use arrays::ARRAY_SLICE;
 pub use cast::{apply_cast, find_cast};
 pub use enums::takes_labels;
 pub use patterns::{like_match, like_prefix};

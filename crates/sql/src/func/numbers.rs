@@ -102,6 +102,13 @@ pub(super) use bits;
 
 /// Shifts: the count wraps at the width, as the processor's do.
 macro_rules! shift {
+    // As C does it, and PostgreSQL: an int is shifted, by the lowest five bits, and what fits into a smallint is left.
+    (Int2, $f:ident) => {
+        |a| match a {
+            [Datum::Int2(x), Datum::Int4(n)] => Ok(Datum::Int2(i32::from(*x).$f(*n as u32) as i16)),
+            _ => Err(crate::func::numbers::bad_args(a)),
+        }
+    };
     ($v:ident, $f:ident) => {
         |a| match a {
             [Datum::$v(x), Datum::Int4(n)] => Ok(Datum::$v(x.$f(*n as u32))),

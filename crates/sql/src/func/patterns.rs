@@ -4,6 +4,7 @@
 //! Compiled expressions are kept per thread, a few dozen of them.
 
 use super::numbers::bad_args;
+use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
@@ -232,7 +233,7 @@ fn bad_regex(text: &str) -> SqlError {
 
 /// Flags of the regexp functions.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-struct Flags {
+pub(super) struct Flags {
     ignore_case: bool,
     global: bool,
     /// `.` and brackets stop at newlines
@@ -431,7 +432,7 @@ thread_local! {
     static COMPILED: RefCell<HashMap<(String, Flags), Arc<Regex>>> = RefCell::new(HashMap::new());
 }
 
-fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     let key = (pattern.to_owned(), flags);
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
@@ -505,20 +506,20 @@ pub(super) fn regex_ine(a: &[Datum]) -> Result<Datum> {
     matches(a, true, false)
 }
 
-fn text_at(a: &[Datum], i: usize) -> Result<&str> {
+pub(super) fn text_at(a: &[Datum], i: usize) -> Result<&str> {
     a.get(i).ok_or_else(|| bad_args(a))?.as_str()
 }
 
-fn int_at(a: &[Datum], i: usize, default: i32) -> Result<i32> {
+pub(super) fn int_at(a: &[Datum], i: usize, default: i32) -> Result<i32> {
     a.get(i).map_or(Ok(default), Datum::as_i32)
 }
 
-fn flags_at(a: &[Datum], i: usize) -> Result<Flags> {
+pub(super) fn flags_at(a: &[Datum], i: usize) -> Result<Flags> {
     a.get(i)
         .map_or(Ok(Flags::default()), |d| parse_flags(d.as_str()?))
 }
 
-fn no_global(f: Flags, function: &str) -> Result<Flags> {
+pub(super) fn no_global(f: Flags, function: &str) -> Result<Flags> {
     if f.global {
         return Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
@@ -528,21 +529,19 @@ fn no_global(f: Flags, function: &str) -> Result<Flags> {
     Ok(f)
 }
 
-fn positive(v: i32, name: &str) -> Result<i32> {
-    if v < 1 {
-        return Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("invalid value for parameter \"{name}\": {v}"),
-        ));
-    }
-    Ok(v)
+/// 22023 for a number that a parameter does not take.
+pub(super) fn bad_parameter(name: &str, v: i32) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{name}\": {v}"),
+    )
 }
 
-/// Byte position of the character with number `start` (from 1); the end if there is none.
-fn offset(text: &str, start: i32) -> usize {
-    text.char_indices()
-        .nth(start as usize - 1)
-        .map_or(text.len(), |(i, _)| i)
+pub(super) fn positive(v: i32, name: &str) -> Result<i32> {
+    if v < 1 {
+        return Err(bad_parameter(name, v));
+    }
+    Ok(v)
 }
 
 /// `substring(text from pattern)`: the first group, or the whole match.
@@ -613,14 +612,9 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     // An explicit n decides alone; 0 means all.
     let wanted = nth.unwrap_or(i32::from(!flags.global));
     let r = compile(pattern, flags)?;
-    let from = offset(text, start);
     let mut out = String::with_capacity(text.len() + with.len());
     let mut last = 0;
-    for (seen, c) in r
-        .captures_iter(text)
-        .filter(|c| c.get(0).is_some_and(|m| m.start() >= from))
-        .enumerate()
-    {
+    for (seen, c) in Matches::new(&r, text, start).enumerate() {
         let Some(m) = c.get(0) else { continue };
         if wanted != 0 && seen as i32 + 1 != wanted {
             continue;
@@ -664,7 +658,7 @@ pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Ok(r.captures_iter(text_at(a, 0)?)
+    Ok(Matches::new(&r, text_at(a, 0)?, 1)
         .take(limit)
         .map(|c| vec![groups(&r, &c)])
         .collect())
@@ -682,12 +676,8 @@ pub(super) fn regexp_like(a: &[Datum]) -> Result<Datum> {
 pub(super) fn regexp_count(a: &[Datum]) -> Result<Datum> {
     let start = positive(int_at(a, 2, 1)?, "start")?;
     let flags = no_global(flags_at(a, 3)?, "regexp_count")?;
-    let text = text_at(a, 0)?;
-    let from = offset(text, start);
-    let n = compile(text_at(a, 1)?, flags)?
-        .find_iter(text)
-        .filter(|m| m.start() >= from)
-        .count();
+    let r = compile(text_at(a, 1)?, flags)?;
+    let n = Matches::new(&r, text_at(a, 0)?, start).count();
     Ok(Datum::Int4(n as i32))
 }
 
@@ -701,12 +691,8 @@ pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
         positive(group, "subexpr")?;
     }
     let text = text_at(a, 0)?;
-    let from = offset(text, start);
     let r = compile(text_at(a, 1)?, flags)?;
-    let found = r
-        .captures_iter(text)
-        .filter(|c| c.get(0).is_some_and(|m| m.start() >= from))
-        .nth(nth as usize - 1);
+    let found = Matches::new(&r, text, start).nth(nth as usize - 1);
     Ok(found
         .and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str())))
         .unwrap_or(Datum::Null))

@@ -1,4 +1,5 @@
-//! ALTER COLUMN ... DROP EXPRESSION, which the grammar library lacks: it travels as a SET DEFAULT of a name that nobody can write.
+//! ALTER COLUMN ... DROP EXPRESSION, DROP IDENTITY and SET GENERATED, which the grammar library lacks: they travel as a SET DEFAULT of a
+//! name that nobody can write.
 
 use super::rewrite::{EXPRESSION_MARK, words};
 use super::span_position;
@@ -8,7 +9,52 @@ use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-/// Replaces DROP EXPRESSION [IF EXISTS] in ALTER TABLE, and refuses what no generated column is.
+/// What was said of how a column is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GeneratedChange {
+    /// DROP EXPRESSION; IF EXISTS.
+    DropExpression(bool),
+    /// DROP IDENTITY; IF EXISTS.
+    DropIdentity(bool),
+    /// SET GENERATED ALWAYS; or BY DEFAULT.
+    SetIdentity(bool),
+}
+
+/// The forms, each with its words and mark.
+const FORMS: [(&[&str], &str, GeneratedChange); 6] = [
+    (
+        &["drop", "expression", "if", "exists"],
+        "skip",
+        GeneratedChange::DropExpression(true),
+    ),
+    (
+        &["drop", "expression"],
+        "",
+        GeneratedChange::DropExpression(false),
+    ),
+    (
+        &["drop", "identity", "if", "exists"],
+        "identity?",
+        GeneratedChange::DropIdentity(true),
+    ),
+    (
+        &["drop", "identity"],
+        "identity",
+        GeneratedChange::DropIdentity(false),
+    ),
+    (
+        &["set", "generated", "always"],
+        "always",
+        GeneratedChange::SetIdentity(true),
+    ),
+    (
+        &["set", "generated", "by", "default"],
+        "default",
+        GeneratedChange::SetIdentity(false),
+    ),
+];
+
+/// Replaces these forms in ALTER TABLE, and refuses what no generated column is.
 pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let alters = words(tokens, 0, &["alter", "table"]);
     if alters || words(tokens, 0, &["create"]) {
@@ -19,11 +65,12 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
     }
     let mut at = 2;
     while at < tokens.len() {
-        if !words(tokens, at, &["drop", "expression"]) || !ends_after(tokens, at + 2) {
+        let found = FORMS.iter().find(|(said, ..)| words(tokens, at, said));
+        let Some((said, mark, _)) = found.filter(|(said, ..)| ends_at(tokens, at, said.len()))
+        else {
             at += 1;
             continue;
-        }
-        let skip = words(tokens, at + 2, &["if", "exists"]);
+        };
         let span = tokens[at].span;
         let word = |value: &str, quote_style, keyword| TokenWithSpan {
             token: Token::Word(Word {
@@ -33,13 +80,13 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
             }),
             span,
         };
-        let mark = format!("{EXPRESSION_MARK}{}", if skip { "skip" } else { "" });
+        let mark = format!("{EXPRESSION_MARK}{mark}");
         let new = [
             word("SET", None, Keyword::SET),
             word("DEFAULT", None, Keyword::DEFAULT),
             word(&mark, Some('"'), Keyword::NoKeyword),
         ];
-        tokens.splice(at..at + if skip { 4 } else { 2 }, new);
+        tokens.splice(at..at + said.len(), new);
         at += 3;
     }
     Ok(())
@@ -61,25 +108,22 @@ fn by_default(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     }
 }
 
-/// A column of the name may be dropped too: `DROP expression CASCADE`. Behind ALTER COLUMN the operation ends here.
-fn ends_after(tokens: &[TokenWithSpan], at: usize) -> bool {
-    let named = at >= 4 && {
+/// A column of the name may be dropped too: `DROP expression CASCADE`. Behind ALTER COLUMN the operation ends with its words.
+fn ends_at(tokens: &[TokenWithSpan], at: usize, length: usize) -> bool {
+    let named = at >= 2 && {
         let word = |at: usize| matches!(tokens.get(at).map(|t| &t.token), Some(Token::Word(_)));
-        word(at - 3) && (words(tokens, at - 4, &["alter"]) || words(tokens, at - 4, &["column"]))
+        word(at - 1) && (words(tokens, at - 2, &["alter"]) || words(tokens, at - 2, &["column"]))
     };
-    let at = if words(tokens, at, &["if", "exists"]) {
-        at + 2
-    } else {
-        at
-    };
-    named && matches!(tokens.get(at).map(|t| &t.token), None | Some(Token::Comma))
+    let next = tokens.get(at + length).map(|t| &t.token);
+    named && matches!(next, None | Some(Token::Comma))
 }
 
-/// Whether the value of a SET DEFAULT says DROP EXPRESSION, and then whether IF EXISTS stood there.
-pub(crate) fn drops_expression(value: &ast::Expr) -> Option<bool> {
+/// Whether the value of a SET DEFAULT says one of these things instead.
+pub(crate) fn generated_change(value: &ast::Expr) -> Option<GeneratedChange> {
     let ast::Expr::Identifier(name) = value else {
         return None;
     };
     let rest = name.value.strip_prefix(EXPRESSION_MARK)?;
-    Some(!rest.is_empty())
+    let form = FORMS.iter().find(|(_, mark, _)| *mark == rest);
+    form.map(|(.., change)| *change)
 }

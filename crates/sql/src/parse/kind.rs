@@ -165,6 +165,8 @@ pub struct AlterSequence {
     pub name: ast::ObjectName,
     /// RESTART, with its value if one is given.
     pub restart: Option<Option<i64>>,
+    /// AS.
+    pub data_type: Option<ast::DataType>,
     /// The options it shares with CREATE SEQUENCE.
     pub options: Vec<ast::SequenceOptions>,
     /// OWNED BY table.column (or NONE).

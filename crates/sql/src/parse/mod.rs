@@ -21,7 +21,9 @@ mod like;
 mod locking;
 mod maintenance;
 pub(crate) mod merge;
+mod parentheses;
 mod position;
+mod powers;
 mod rewrite;
 mod roles;
 mod sequence_options;
@@ -33,7 +35,7 @@ mod windows;
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
-pub(crate) use generated::drops_expression;
+pub(crate) use generated::{GeneratedChange, generated_change};
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub(crate) use grouping::GroupingWord;
 pub use kind::{
@@ -46,6 +48,7 @@ pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::EXPRESSION_MARK;
 pub use roles::{RoleCommand, RoleName, RoleOptions};
+pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub use types::TypeCommand;
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
@@ -182,6 +185,7 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     if cursor::is_positioned(&tokens) {
         return Err(SqlError::unsupported("WHERE CURRENT OF"));
     }
+    let has_powers = tokens.iter().any(|token| token.token == Token::Caret);
     let names_time = names_time(&tokens);
     let unless_time = |error| if names_time { as_of_clause() } else { error };
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
@@ -195,6 +199,9 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(unless_time(position::error_at_token(text, &rest)));
+    }
+    if has_powers {
+        powers::signs_first(&mut statement);
     }
     rewrite::apply_notes(&mut statement, &notes);
     let is_into = create_as::of_select_into(&mut statement);

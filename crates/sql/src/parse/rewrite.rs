@@ -118,6 +118,8 @@ pub(super) fn rewrite(
     text: &str,
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
+    super::parentheses::rewrite(&mut tokens);
+    super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
     super::set_schema::rewrite(&mut tokens);
@@ -548,14 +550,12 @@ fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence>
     else {
         return Err(end_error(0));
     };
-    if data_type.is_some() {
-        return Err(SqlError::unsupported("ALTER SEQUENCE AS"));
-    }
     let options = std::mem::take(&mut sequence_options);
     Ok(AlterSequence {
         if_exists,
         name,
         restart,
+        data_type,
         options,
         owned_by,
         rename,

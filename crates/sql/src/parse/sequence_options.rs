@@ -1,7 +1,10 @@
-//! The options of a sequence come in any order; the grammar library wants them in one.
+//! The options of a sequence come in any order; the grammar library wants them in one. The name of an identity column's sequence, which
+//! it does not know, travels with CACHE, as a placeholder that nobody can write.
 
-use super::rewrite::is_word;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Place of the option that begins at `at` in the library's order.
 fn rank(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
@@ -77,4 +80,86 @@ pub(super) fn sort_all(tokens: &mut [TokenWithSpan]) {
             }
         }
     }
+}
+
+/// Puts SEQUENCE NAME among the options of identity columns, and CACHE beside it, into one option.
+pub(super) fn take_names(tokens: &mut Vec<TokenWithSpan>) {
+    if !is_word(tokens.first(), "create") && !is_word(tokens.first(), "alter") {
+        return;
+    }
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        let opens = matches!(tokens[at + 1].token, Token::LParen);
+        at += 1;
+        if !opens || !is_word(tokens.get(at - 1), "identity") {
+            continue;
+        }
+        let first = at + 1;
+        let closes = |t: &TokenWithSpan| matches!(t.token, Token::RParen);
+        let Some(length) = tokens[first..].iter().position(closes) else {
+            return;
+        };
+        if let Some(options) = with_name(&tokens[first..first + length]) {
+            tokens.splice(first..first + length, options);
+        }
+    }
+}
+
+/// The options with their SEQUENCE NAME and CACHE in one; none if there is no name.
+fn with_name(options: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
+    let start = (0..options.len()).find(|at| words(options, *at, &["sequence", "name"]))?;
+    let mut end = start + 2;
+    let mut carried = String::new();
+    loop {
+        let Token::Word(part) = &options.get(end)?.token else {
+            return None;
+        };
+        let part = match part.quote_style {
+            Some(_) => part.value.clone(),
+            None => part.value.to_lowercase(),
+        };
+        carried.push(EXPRESSION_MARK);
+        carried.push_str(&part);
+        end += 1;
+        if !matches!(options.get(end).map(|t| &t.token), Some(Token::Period)) {
+            break;
+        }
+        end += 1;
+    }
+    let mut rest = [&options[..start], &options[end..]].concat();
+    let mut cache = String::new();
+    if let Some(at) = (0..rest.len()).find(|at| is_word(rest.get(*at), "cache")) {
+        let Token::Number(number, _) = &rest.get(at + 1)?.token else {
+            return None;
+        };
+        cache.clone_from(number);
+        rest.drain(at..at + 2);
+    }
+    let span = options.get(start)?.span;
+    let word = Word {
+        value: "CACHE".to_owned(),
+        quote_style: None,
+        keyword: Keyword::CACHE,
+    };
+    for token in [
+        Token::Word(word),
+        Token::Placeholder(format!("{EXPRESSION_MARK}{cache}{carried}")),
+    ] {
+        rest.push(TokenWithSpan { token, span });
+    }
+    Some(rest)
+}
+
+/// What `take_names` put into a CACHE: the number, if there was one, and the parts of the name.
+pub(crate) fn sequence_name(cache: &ast::Expr) -> Option<(Option<ast::Expr>, Vec<String>)> {
+    let ast::Expr::Value(value) = cache else {
+        return None;
+    };
+    let ast::Value::Placeholder(text) = &value.value else {
+        return None;
+    };
+    let mut parts = text.strip_prefix(EXPRESSION_MARK)?.split(EXPRESSION_MARK);
+    let number = parts.next().filter(|number| !number.is_empty());
+    let number = number.map(|n| ast::Expr::value(ast::Value::Number(n.to_owned(), false)));
+    Some((number, parts.map(str::to_owned).collect()))
 }

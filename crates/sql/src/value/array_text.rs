@@ -18,6 +18,7 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
     };
     let mut t = trim(text);
     let mut lower = 1i32;
+    let mut length = None;
     if t.starts_with('[') {
         let (bounds, rest) = t
             .split_once('=')
@@ -30,11 +31,18 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
         let (lo, hi) = inner
             .split_once(':')
             .ok_or_else(|| malformed("Missing array dimension value."))?;
-        let (lo, _hi): (i32, i32) = match (lo.trim().parse(), hi.trim().parse()) {
+        let (lo, hi): (i32, i32) = match (lo.trim().parse(), hi.trim().parse()) {
             (Ok(l), Ok(h)) => (l, h),
             _ => return Err(malformed("Missing array dimension value.")),
         };
+        if hi < lo {
+            return Err(SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "upper bound cannot be less than lower bound",
+            ));
+        }
         lower = lo;
+        length = Some(i64::from(hi) - i64::from(lo) + 1);
         t = rest.trim();
     }
     let Some(body) = t.strip_prefix('{') else {
@@ -135,6 +143,11 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
     }
     if skip(i) != b.len() {
         return Err(malformed("Junk after closing right brace."));
+    }
+    if length.is_some_and(|length| length != items.len() as i64) {
+        return Err(malformed(
+            "Specified array dimensions do not match array contents.",
+        ));
     }
     Ok(Datum::Array(Arc::new(Array {
         element: element.oid,

@@ -503,13 +503,51 @@ fn special_float(v: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Whether a decimal lies exactly between two neighbouring floats with so many bits. Reading it back gives the even one, but PostgreSQL does
+/// not rely on that and writes more digits.
+fn is_midway(text: &str, bits: u32) -> bool {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let fraction = mantissa
+        .split_once('.')
+        .map_or("", |(_, fraction)| fraction);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let (Ok(digits), Ok(exponent)) = (digits.parse::<u128>(), exponent.parse::<i32>()) else {
+        return false;
+    };
+    let tens = exponent - fraction.len() as i32;
+    let Some(fives) = 5_u128.checked_pow(tens.unsigned_abs()) else {
+        // Not a number with few bits.
+        return false;
+    };
+    let odd = match tens >= 0 {
+        true => digits.checked_mul(fives),
+        false => (digits % fives == 0).then(|| digits / fives),
+    };
+    odd.is_some_and(|n| n != 0 && (n >> n.trailing_zeros()).ilog2() == bits)
+}
+
+/// The first of some texts of growing length that reads back and lies between no two floats.
+fn exact(
+    texts: impl Iterator<Item = String>,
+    reads_back: impl Fn(&str) -> bool,
+    bits: u32,
+) -> Option<String> {
+    let mut texts = texts;
+    texts.find(|text| reads_back(text) && !is_midway(text, bits))
+}
+
 /// Appends a double.
 pub fn write_f64(v: f64, extra: i32, out: &mut Vec<u8>) {
     if special_float(v, out) {
         return;
     }
     if extra > 0 {
-        write_scientific(&format!("{v:e}"), 15, out);
+        let mut text = format!("{v:e}");
+        if is_midway(&text, f64::MANTISSA_DIGITS) {
+            let longer = (1..17).map(|digits| format!("{v:.digits$e}"));
+            text = exact(longer, |t| t.parse() == Ok(v), f64::MANTISSA_DIGITS).unwrap_or(text);
+        }
+        write_scientific(&text, 15, out);
     } else {
         let digits = (15 + extra).max(1);
         write_scientific(&format!("{:.*e}", digits as usize - 1, v), digits, out);
@@ -522,7 +560,12 @@ pub fn write_f32(v: f32, extra: i32, out: &mut Vec<u8>) {
         return;
     }
     if extra > 0 {
-        write_scientific(&format!("{v:e}"), 6, out);
+        let mut text = format!("{v:e}");
+        if is_midway(&text, f32::MANTISSA_DIGITS) {
+            let longer = (1..9).map(|digits| format!("{v:.digits$e}"));
+            text = exact(longer, |t| t.parse() == Ok(v), f32::MANTISSA_DIGITS).unwrap_or(text);
+        }
+        write_scientific(&text, 6, out);
     } else {
         let digits = (6 + extra).max(1);
         write_scientific(&format!("{:.*e}", digits as usize - 1, v), digits, out);

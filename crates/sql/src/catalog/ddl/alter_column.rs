@@ -9,7 +9,7 @@ use crate::catalog::text::quote_ident;
 use crate::catalog::{ConstraintKind, IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::{self, CastContext};
-use crate::parse;
+use crate::parse::{self, GeneratedChange};
 use crate::value::{SqlType, format_type, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AlterColumnOperation as Op};
@@ -71,11 +71,23 @@ pub(super) async fn execute(
             }
             column.not_null = false;
         }
-        Op::SetDefault { value } if parse::drops_expression(value).is_some() => {
-            let skip = parse::drops_expression(value).unwrap_or_default();
-            return generated::drop_expression(position, skip, table, cx).await;
-        }
         Op::SetDefault { value } => {
+            match parse::generated_change(value) {
+                Some(GeneratedChange::DropExpression(skip)) => {
+                    return generated::drop_expression(position, skip, table, cx).await;
+                }
+                Some(GeneratedChange::DropIdentity(skip)) => {
+                    return drop_identity(position, skip, table, cx).await;
+                }
+                Some(GeneratedChange::SetIdentity(always)) => {
+                    if column.identity.is_none() {
+                        return Err(is_no_identity(name, table));
+                    }
+                    column.identity = Some(always);
+                    return cx.update_relation(changed).await.map(drop);
+                }
+                None => {}
+            }
             if column.generated {
                 return Err(is_generated(name, table));
             }
@@ -145,6 +157,45 @@ pub(super) async fn execute(
         }
     }
     cx.update_relation(changed).await.map(drop)
+}
+
+fn is_no_identity(name: &str, table: &Relation) -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "column \"{name}\" of relation \"{}\" is not an identity column",
+            table.name
+        ),
+    )
+}
+
+/// DROP IDENTITY: the sequence goes, the numbers stay.
+async fn drop_identity(
+    position: usize,
+    skip: bool,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    let Some(column) = changed.columns.get_mut(position) else {
+        return Err(SqlError::internal("a column vanished"));
+    };
+    if column.identity.is_none() {
+        let error = is_no_identity(&column.name, table);
+        if !skip {
+            return Err(error);
+        }
+        let message = format!("{}, skipping", error.fields().message);
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        return Ok(());
+    }
+    column.identity = None;
+    let sequence = column.sequence.take();
+    cx.update_relation(changed).await?;
+    match sequence {
+        Some(sequence) => sequence::drop_owned(sequence, None, false, cx).await,
+        None => Ok(()),
+    }
 }
 
 /// Whether every stored value of the old type is one of the new type as it stands: rows and index entries stay.

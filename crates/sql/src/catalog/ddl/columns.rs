@@ -21,6 +21,8 @@ pub(super) struct NewConstraint {
     pub(super) timing: Timing,
     /// NOT VALID: rows stored already are not looked at.
     pub(super) not_valid: bool,
+    /// UNIQUE NULLS NOT DISTINCT.
+    pub(super) nulls_not_distinct: bool,
 }
 
 impl NewConstraint {
@@ -30,7 +32,22 @@ impl NewConstraint {
             kind,
             timing: Timing::Immediate,
             not_valid: false,
+            nulls_not_distinct: false,
         }
+    }
+
+    /// UNIQUE as it was written.
+    fn unique(
+        name: Option<String>,
+        columns: Vec<String>,
+        key: &ast::UniqueConstraint,
+    ) -> Result<Self> {
+        let distinct = &key.nulls_distinct;
+        Ok(NewConstraint {
+            timing: timing(key.characteristics.as_ref())?,
+            nulls_not_distinct: matches!(distinct, ast::NullsDistinctOption::NotDistinct),
+            ..NewConstraint::new(name, NewKind::Unique(columns))
+        })
     }
 
     fn timed(self, timing: Timing) -> NewConstraint {
@@ -226,11 +243,9 @@ pub(super) fn new_column(
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
             ast::ColumnOption::Unique(key) => {
-                nulls_distinct(key)?;
-                let kind = NewKind::Unique(vec![name.clone()]);
-                let timing = timing(key.characteristics.as_ref())?;
+                let columns = vec![name.clone()];
                 new.constraints
-                    .push(NewConstraint::new(constraint_name, kind).timed(timing));
+                    .push(NewConstraint::unique(constraint_name, columns, key)?);
             }
             ast::ColumnOption::Check(check) => {
                 let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
@@ -299,13 +314,6 @@ pub(super) fn new_column(
     Ok(new)
 }
 
-fn nulls_distinct(key: &ast::UniqueConstraint) -> Result<()> {
-    if matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct) {
-        return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
-    }
-    Ok(())
-}
-
 fn key_names(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
     columns
         .iter()
@@ -331,13 +339,10 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
             Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
         }
         ast::TableConstraint::Unique(key) => {
-            let timing = timing(key.characteristics.as_ref())?;
-            nulls_distinct(key)?;
             if !key.include.is_empty() {
                 return Err(SqlError::unsupported("INCLUDE"));
             }
-            let kind = NewKind::Unique(key_names(&key.columns)?);
-            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
+            NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns)?, key)
         }
         ast::TableConstraint::Check(check) => Ok(NewConstraint::new(
             check.name.as_ref().map(fold),

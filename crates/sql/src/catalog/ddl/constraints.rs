@@ -269,7 +269,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
     }
     let index_oid = cx.new_oid()?;
     let deferrable = new.timing.is_deferrable();
-    let index = key_index(
+    let mut index = key_index(
         index_oid,
         name.clone(),
         table.oid,
@@ -277,6 +277,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         deferrable,
         &positions,
     );
+    index.nulls_not_distinct = new.nulls_not_distinct;
     cx.create_index(&table, index).await?;
     let kind = if primary {
         ConstraintKind::PrimaryKey(index_oid)

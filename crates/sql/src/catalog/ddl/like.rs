@@ -164,11 +164,16 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
             }
             _ => continue,
         };
+        let index = source.indexes.iter().find(|i| match &constraint.kind {
+            ConstraintKind::Unique(index) => i.oid == *index,
+            _ => false,
+        });
         all.push(NewConstraint {
             name,
             kind,
             timing: constraint.timing,
             not_valid: false,
+            nulls_not_distinct: index.is_some_and(|i| i.nulls_not_distinct),
         });
     }
     Ok(all)

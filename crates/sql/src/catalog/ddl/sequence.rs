@@ -10,7 +10,7 @@ use crate::bind;
 use crate::catalog::sequence::{type_label, type_range};
 use crate::catalog::{Relation, RelationKind, SequenceDef, calls};
 use crate::error::{Result, SqlError};
-use crate::parse::AlterSequence;
+use crate::parse::{AlterSequence, sequence_name};
 use crate::value::{Oid, SqlType, oid};
 use logstead_engine::TableLock;
 use logstead_types::{SqlState, TableId};
@@ -49,6 +49,8 @@ struct Options {
     start: Option<i64>,
     cache: Option<i64>,
     cycle: Option<bool>,
+    /// SEQUENCE NAME of an identity column: schema, if it was said, and name.
+    name: Vec<String>,
 }
 
 fn read_options(options: &[SequenceOptions]) -> Result<Options> {
@@ -63,7 +65,16 @@ fn read_options(options: &[SequenceOptions]) -> Result<Options> {
             SequenceOptions::MinValue(e) => set(&mut o.min, e.as_ref().map(number).transpose()?),
             SequenceOptions::MaxValue(e) => set(&mut o.max, e.as_ref().map(number).transpose()?),
             SequenceOptions::StartWith(e, _) => set(&mut o.start, number(e)?),
-            SequenceOptions::Cache(e) => set(&mut o.cache, number(e)?),
+            SequenceOptions::Cache(e) => match sequence_name(e) {
+                None => set(&mut o.cache, number(e)?),
+                Some((cache, name)) => {
+                    o.name = name;
+                    match cache {
+                        Some(cache) => set(&mut o.cache, number(&cache)?),
+                        None => true,
+                    }
+                }
+            },
             // The library's flag is that of NO CYCLE.
             SequenceOptions::Cycle(no) => set(&mut o.cycle, !*no),
         };
@@ -88,8 +99,15 @@ fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Re
         Some(None) => default,
         None => kept.unwrap_or(default),
     };
-    let max = limit(o.max, old.map(|d| d.max), if up { high } else { -1 });
-    let min = limit(o.min, old.map(|d| d.min), if up { 1 } else { low });
+    // Who changes the type of a sequence that went to the end of its old one has it go to the end of the new one.
+    let ends = old.map(|d| type_range(d.ty));
+    let kept = |value: i64, end: Option<i64>| {
+        (old.is_some_and(|d| d.ty == ty) || end != Some(value)).then_some(value)
+    };
+    let old_max = old.and_then(|d| kept(d.max, ends.map(|e| e.1)));
+    let old_min = old.and_then(|d| kept(d.min, ends.map(|e| e.0)));
+    let max = limit(o.max, old_max, if up { high } else { -1 });
+    let min = limit(o.min, old_min, if up { 1 } else { low });
     for (name, value) in [("MAXVALUE", max), ("MINVALUE", min)] {
         if !(low..=high).contains(&value) {
             let label = type_label(ty);
@@ -133,6 +151,16 @@ fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Re
         cache,
         cycle,
     })
+}
+
+/// AS smallint, integer or bigint.
+fn sequence_type(data_type: &ast::DataType) -> Result<Oid> {
+    match bind::sql_type(data_type)?.oid {
+        ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
+        _ => Err(invalid(
+            "sequence type must be smallint, integer, or bigint",
+        )),
+    }
 }
 
 /// Stores a sequence and its first state.
@@ -186,15 +214,7 @@ pub(super) async fn create(create: &Create<'_>, cx: &mut DdlContext<'_>) -> Resu
     if exists(cx, &schema, &name, create.if_not_exists)? {
         return Ok(());
     }
-    let ty = create
-        .data_type
-        .map_or(Ok(SqlType::of(oid::INT8)), bind::sql_type)?
-        .oid;
-    if !matches!(ty, oid::INT2 | oid::INT4 | oid::INT8) {
-        return Err(invalid(
-            "sequence type must be smallint, integer, or bigint",
-        ));
-    }
+    let ty = create.data_type.map_or(Ok(oid::INT8), sequence_type)?;
     let def = define(ty, create.options, None)?;
     let made = store(cx, (schema.oid, &schema.name), name, def).await?;
     if let Some(owner) = create.owned_by {
@@ -211,13 +231,31 @@ pub(super) async fn create_owned(
     owned: &NewSequence,
 ) -> Result<Oid> {
     let catalog = cx.catalog()?;
-    let name = free_name(&table.name, Some(column), "seq", |n| {
-        is_taken(&catalog, table.schema, None, n)
-    });
     let def = define(owned.ty, &owned.options, None)?;
-    Ok(store(cx, (table.schema, &table.schema_name), name, def)
-        .await?
-        .oid)
+    let given = read_options(&owned.options)?.name;
+    let (schema, name) = match given.as_slice() {
+        [] => {
+            let name = free_name(&table.name, Some(column), "seq", |n| {
+                is_taken(&catalog, table.schema, None, n)
+            });
+            (None, name)
+        }
+        [name] => (None, cx.name(name)),
+        parts => {
+            let quoted = parts.iter().map(|part| ast::Ident::with_quote('"', part));
+            let whole = ast::ObjectName::from(quoted.collect::<Vec<_>>());
+            let (schema, name) = cx.new_name_of(&whole, table.is_temporary())?;
+            (Some(schema), name)
+        }
+    };
+    let (schema, schema_name) = match &schema {
+        Some(schema) => (schema.oid, schema.name.as_str()),
+        None => (table.schema, table.schema_name.as_str()),
+    };
+    if is_taken(&catalog, schema, None, &name) {
+        return Err(name_taken(&name));
+    }
+    Ok(store(cx, (schema, schema_name), name, def).await?.oid)
 }
 
 /// ALTER COLUMN TYPE of a column that owns a sequence: the sequence stays; the new type must still hold numbers.
@@ -355,10 +393,11 @@ pub(super) async fn alter(alter: &AlterSequence, cx: &mut DdlContext<'_>) -> Res
     if let Some(owner) = &alter.owned_by {
         own(oid, owner, cx).await?;
     }
-    if alter.options.is_empty() && alter.restart.is_none() {
+    if alter.options.is_empty() && alter.restart.is_none() && alter.data_type.is_none() {
         return Ok(());
     }
-    let changed = define(def.ty, &alter.options, Some(&def))?;
+    let ty = alter.data_type.as_ref().map_or(Ok(def.ty), sequence_type)?;
+    let changed = define(ty, &alter.options, Some(&def))?;
     let (last, called) = cx
         .store
         .sequences()

@@ -1,0 +1,143 @@
+//! Arguments by name, `make_interval(days => 3)`: brought into order, what is left out filled with its default.
+
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
+
+/// Names of parameters, and defaults of those that may be left out, of functions that are called so.
+const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "make_interval",
+        &[
+            ("years", "0"),
+            ("months", "0"),
+            ("weeks", "0"),
+            ("days", "0"),
+            ("hours", "0"),
+            ("mins", "0"),
+            ("secs", "0.0"),
+        ],
+    ),
+    ("make_date", &[("year", ""), ("month", ""), ("day", "")]),
+    ("make_time", &[("hour", ""), ("min", ""), ("sec", "")]),
+    (
+        "make_timestamp",
+        &[
+            ("year", ""),
+            ("month", ""),
+            ("mday", ""),
+            ("hour", ""),
+            ("min", ""),
+            ("sec", ""),
+        ],
+    ),
+    (
+        "make_timestamptz",
+        &[
+            ("year", ""),
+            ("month", ""),
+            ("mday", ""),
+            ("hour", ""),
+            ("min", ""),
+            ("sec", ""),
+            ("timezone", ""),
+        ],
+    ),
+    (
+        "jsonb_set",
+        &[
+            ("jsonb_in", ""),
+            ("path", ""),
+            ("replacement", ""),
+            ("create_if_missing", "true"),
+        ],
+    ),
+    (
+        "jsonb_insert",
+        &[
+            ("jsonb_in", ""),
+            ("path", ""),
+            ("replacement", ""),
+            ("insert_after", "false"),
+        ],
+    ),
+];
+
+fn default(text: &str) -> ast::Expr {
+    ast::Expr::value(match text {
+        "true" | "false" => ast::Value::Boolean(text == "true"),
+        number => ast::Value::Number(number.to_owned(), false),
+    })
+}
+
+/// The arguments in order, if any has a name; none if none has.
+pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<FunctionArg>>> {
+    let positional = args
+        .iter()
+        .take_while(|arg| matches!(arg, FunctionArg::Unnamed(_)));
+    let positional = positional.count();
+    if positional == args.len() {
+        return Ok(None);
+    }
+    let Some((_, parameters)) = PARAMETERS.iter().find(|(function, _)| *function == name) else {
+        return Err(SqlError::unsupported("a named argument"));
+    };
+    let mut places: Vec<Option<FunctionArgExpr>> = vec![None; parameters.len()];
+    let no_function = || {
+        SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {name} with these arguments does not exist"),
+        )
+        .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+    };
+    for (at, arg) in args.iter().enumerate() {
+        let (place, value) = match arg {
+            FunctionArg::Unnamed(value) if at < positional => (at, value),
+            FunctionArg::Unnamed(_) => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "positional argument cannot follow named argument",
+                ));
+            }
+            FunctionArg::Named {
+                name: said, arg, ..
+            }
+            | FunctionArg::ExprNamed {
+                name: ast::Expr::Identifier(said),
+                arg,
+                ..
+            } => {
+                let said = super::fold_ident(said);
+                let place = parameters.iter().position(|(known, _)| *known == said);
+                (place.ok_or_else(no_function)?, arg)
+            }
+            FunctionArg::ExprNamed { .. } => {
+                return Err(SqlError::unsupported("a named argument"));
+            }
+        };
+        let slot = places.get_mut(place).ok_or_else(no_function)?;
+        if slot.replace(value.clone()).is_some() {
+            let said = parameters.get(place).map_or("", |(known, _)| known);
+            return Err(match at < positional {
+                true => no_function(),
+                false => SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("argument name \"{said}\" used more than once"),
+                ),
+            });
+        }
+    }
+    // What is left out behind the last has its default anyway, and make_timestamptz comes without a time zone, too.
+    while places.last().is_some_and(Option::is_none) {
+        places.pop();
+    }
+    let filled = places
+        .into_iter()
+        .zip(*parameters)
+        .map(|(slot, (_, or))| match slot {
+            Some(value) => Ok(FunctionArg::Unnamed(value)),
+            None if or.is_empty() => Err(no_function()),
+            None => Ok(FunctionArg::Unnamed(FunctionArgExpr::Expr(default(or)))),
+        });
+    filled.collect::<Result<Vec<_>>>().map(Some)
+}
