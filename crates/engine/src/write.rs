@@ -74,24 +74,38 @@ const RECORD_BYTES: usize = 64;
 /// An entry's rid, and its share of a page.
 const ENTRY_BYTES: usize = 24;
 
-/// The columns that keys of these indexes are made of, of each index of which one has changed: a start makes the new key of what the record says of them
-/// ([`crate::checkpoint`]). An index of one column needs nothing: if it has changed it is in the record. One of which the columns are not known gets nothing: its
+/// The columns that keys of these indexes are made of, of each index of which one is in the record: a start makes the new key of what the record says of them
+/// ([`crate::checkpoint`]). A column is in the record if it has changed, or is named for another index: one that has some of an index's columns and not the others says
+/// nothing of its keys. An index of one column needs nothing: if it has changed it is in the record. One of which the columns are not known gets nothing: its
 /// rows are looked at. Nor is anything lost if an index is attached later.
 fn columns_of_keys(
     indexes: &[Arc<Index>],
     old: RowRef<'_>,
     new: RowRef<'_>,
 ) -> SmallVec<[usize; 8]> {
-    let mut named = SmallVec::new();
-    for index in indexes {
-        let has_changed = |column: &usize| old.column(*column) != new.column(*column);
-        match index.key_columns() {
-            Some([_] | []) => {}
-            Some(columns) if columns.iter().any(has_changed) => named.extend_from_slice(columns),
-            Some(_) | None => {}
+    let mut named: SmallVec<[usize; 8]> = SmallVec::new();
+    loop {
+        let before = named.len();
+        for index in indexes {
+            let Some(columns @ [_, _, ..]) = index.key_columns() else {
+                continue;
+            };
+            let is_told = |column: &usize| {
+                named.contains(column) || old.column(*column) != new.column(*column)
+            };
+            if columns.iter().any(is_told) {
+                for column in columns {
+                    if !named.contains(column) {
+                        named.push(*column);
+                    }
+                }
+            }
+        }
+        // What was named last may be of an index that was looked at before.
+        if named.len() == before {
+            return named;
         }
     }
-    named
 }
 
 /// One write, to undo it or to clean up after it.
