@@ -669,6 +669,8 @@ impl PageReader {
                         if let SlotState::Row { csn, bytes } = state
                             && !known.contains(slot)
                         {
+                            // Of what is not wanted it is known that it has changed, no more.
+                            let bytes = if wanted(slot) { bytes } else { &[] };
                             changes.push(Change {
                                 slot,
                                 csn,
