@@ -79,9 +79,17 @@ impl Run {
         })
     }
 
-    /// The chunks that no thread has begun with.
+    /// The chunks that no thread has begun with, but for those that were passed already: all of them, if it was let go of. For the thread that is at it, between chunks, or while no thread is.
     pub(crate) fn rest(&self) -> &[(u64, SlotSet)] {
-        let next = self.state.lock().next;
+        let next = {
+            let mut state = self.state.lock();
+            let State { next, passed, .. } = &mut *state;
+            let is_passed = |(number, _): &(u64, SlotSet)| number < passed;
+            while self.chunks.get(*next).is_some_and(is_passed) {
+                *next += 1;
+            }
+            *next
+        };
         self.chunks.get(next..).unwrap_or_default()
     }
 
@@ -116,7 +124,7 @@ impl Run {
         }
     }
 
-    /// There is no room for the rest.
+    /// There is no room for the rest, in memory or among the runs.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.state.lock().next = self.chunks.len();

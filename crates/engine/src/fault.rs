@@ -42,6 +42,9 @@ use crate::rows::Rows;
 use crate::txn::Txn;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
+/// So many runs wait for a thread, at most.
+const RUNS_MAX: usize = 256;
+
 /// Slots of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
@@ -443,13 +446,24 @@ impl Faults {
 
     /// Asks for chunks that somebody is about to come to.
     pub(crate) fn ask_ahead(&self, run: &Arc<Run>) {
+        let mut dead = VecDeque::new();
         let mut state = self.shared.state.lock();
         if !self.has_thread(&mut state) {
             return;
         }
+        if state.ahead.len() >= RUNS_MAX {
+            // Those of walks that ended while nobody had time for them. What they hold is not dropped under the lock.
+            let is_dead = |run: &Arc<Run>| run.rest().is_empty();
+            (dead, state.ahead) = state.ahead.drain(..).partition(is_dead);
+            if state.ahead.len() >= RUNS_MAX {
+                run.stop();
+                return;
+            }
+        }
         state.ahead.push_back(Arc::clone(run));
         self.shared.more.notify_one();
         drop(state);
+        drop(dead);
         let mut runs = self.shared.runs.lock();
         if runs.len() == runs.capacity() {
             runs.retain(|run| run.strong_count() > 0);

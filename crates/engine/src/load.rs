@@ -257,14 +257,19 @@ impl ChunkLoader {
         reader: &mut PageReader,
     ) {
         let rows = &*run.rows;
-        if let [_, _, ..] = run.rest() {
-            self.read_ahead(rows, run.rest(), reader);
-        }
-        for (number, slots) in run.rest() {
+        let rest = run.rest();
+        let mut is_read = false;
+        for (at, (number, slots)) in rest.iter().enumerate() {
             match next(*number, slots) {
                 Next::Bring => {}
                 Next::Pass => continue,
                 Next::Leave => break,
+            }
+            // Not before one is to be brought: nothing may be wanted any more, and who leaves the run at once would have it read again.
+            if !std::mem::replace(&mut is_read, true)
+                && let Some(chunks @ [_, _, ..]) = rest.get(at..)
+            {
+                self.read_ahead(rows, chunks, reader);
             }
             let needs = Needs {
                 needed: SlotSet::NONE,

@@ -226,6 +226,26 @@ fn what_is_read_ahead_is_little_and_goes_if_it_must() {
     assert!((0..64).all(|chunk| !place.is_there(chunk)));
 }
 
+/// Neither what was let go of nor what was passed is read.
+#[test]
+fn what_nobody_wants_any_more_is_not_read() {
+    let place = place(8, 40, u64::MAX);
+    let inner = place.engine.inner();
+    let before = place.home.object_reads().0;
+    let run = |chunks: &[u64]| Run::of(&place.table.rows, chunks, &inner.room);
+    let left = run(&[0, 1, 2, 3]);
+    left.let_go();
+    inner.faults.ask_ahead(&left);
+    place.settle();
+    assert_eq!(place.home.object_reads().0, before);
+    let passed = run(&[0, 1, 2, 3]);
+    assert!(!passed.pass(3));
+    assert_eq!(passed.rest().len(), 1);
+    inner.faults.ask_ahead(&passed);
+    place.settle();
+    assert!(place.is_there(3) && (0..3).all(|chunk| !place.is_there(chunk)));
+}
+
 /// A walk over an index asks for the rows of its entries, those alone, while it waits for the first.
 #[test]
 fn a_walk_over_an_index_reads_its_rows_ahead() {

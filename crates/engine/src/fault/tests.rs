@@ -128,6 +128,35 @@ impl World {
     }
 }
 
+/// Runs that nobody wants any more, and those that are too many, do not gather while the threads have no time for them.
+#[test]
+fn few_runs_wait_for_a_thread() {
+    let world = World::new(2);
+    let first = world.run(&[1]);
+    assert_eq!(
+        world.begun.recv(),
+        Ok(1),
+        "the one thread for runs is at it"
+    );
+    let waiting = || world.faults.shared.state.lock().ahead.len();
+    for _ in 0..2 * RUNS_MAX {
+        world.run(&[2, 3]).let_go();
+    }
+    assert!(waiting() <= RUNS_MAX, "{}", waiting());
+    let wanted: Vec<_> = (0..2 * RUNS_MAX).map(|_| world.run(&[4, 5])).collect();
+    assert_eq!(waiting(), RUNS_MAX);
+    let queued = wanted.iter().filter(|run| run.rest().len() == 2).count();
+    assert_eq!(queued, RUNS_MAX, "those of the dead made room for them");
+    wanted.iter().for_each(|run| run.let_go());
+    world.go.send(Ok(())).expect("is listened to");
+    while !world.faults.is_through_with_runs() {
+        // None of the others is begun.
+        assert!(world.begun.try_recv().is_err());
+        std::thread::yield_now();
+    }
+    drop(first);
+}
+
 #[test]
 fn all_who_wait_for_one_thing_share_a_load_and_its_outcome() {
     let world = World::new(2);
