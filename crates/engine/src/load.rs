@@ -42,7 +42,7 @@ use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
 use crate::row::RowRef;
 use crate::rows::{Contents, Rows};
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Guard, SlotSet, UnsharedSlots};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet, UnsharedSlots};
 use places::Places;
 
 /// Rows take so many times the bytes of their pages, as a guess.
@@ -425,22 +425,31 @@ impl ChunkLoader {
                 Ok((filled, allowed)) => {
                     let (slots, over) = (filled.slots, tail.as_ref());
                     let taken = slots.bytes();
-                    let contents = Contents {
+                    let mut contents = Contents {
                         saved: filled.saved,
                         empty: doubtful.minus(&filled.saved),
                     };
                     let settling = chunk.settle_if(!contents.empty.is_empty());
-                    let Some(settling) = settling else {
-                        drop(allowed);
-                        looks += 1;
-                        if looks > WRITTEN_LOOKS_MAX {
-                            return Err(FaultError::Unreachable(format!(
-                                "chunk {number} of table {} is whole again, but a checkpoint is writing it",
-                                rows.table
-                            )));
+                    let settling = match settling {
+                        Some(settling) => settling,
+                        None => {
+                            // Its other rows need not wait for that checkpoint: these slots stay in doubt.
+                            let empty = std::mem::take(&mut contents.empty);
+                            let others = wanted.minus(&empty);
+                            if others.is_empty() || tail.is_some() {
+                                drop((slots, allowed));
+                                if tail.is_none() && needs.needed.both(&wanted).is_empty() {
+                                    return Ok(bytes);
+                                }
+                                looks = self.wait_until_written(rows, number, chunk, looks)?;
+                                continue;
+                            }
+                            let counted = chunk.saved_before().unwrap_or(SlotSet::ALL);
+                            contents.saved = contents.saved.union(&empty.both(&counted));
+                            doubtful = doubtful.minus(&empty);
+                            wanted = others;
+                            None
                         }
-                        logstead_env::sleep(WRITTEN_AGAIN);
-                        continue;
                     };
                     let brought = rows.bring(number, &absence, slots, &wanted, &contents, over);
                     drop((settling, allowed));
@@ -466,6 +475,30 @@ impl ChunkLoader {
                 // Its objects may have been removed meanwhile.
                 Err(_) if self.newest.is_after(rows, &stored) => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Slots of a chunk are needed that turn out to be free, and a checkpoint that is writing it counts them as rows: blocks until it is through, and reads nothing meanwhile. `looks`: how
+    /// often was looked before, and afterwards.
+    fn wait_until_written(
+        &self,
+        rows: &Rows,
+        number: u64,
+        chunk: &Chunk,
+        mut looks: u32,
+    ) -> Result<u32, FaultError> {
+        loop {
+            looks += 1;
+            if looks > WRITTEN_LOOKS_MAX {
+                return Err(FaultError::Unreachable(format!(
+                    "chunk {number} of table {} is whole again, but a checkpoint is writing it",
+                    rows.table
+                )));
+            }
+            logstead_env::sleep(WRITTEN_AGAIN);
+            if !chunk.is_being_written() {
+                return Ok(looks);
             }
         }
     }

@@ -551,6 +551,11 @@ impl Chunk {
         self.state.fetch_and(!WRITING, Ordering::SeqCst);
     }
 
+    /// Is a checkpoint writing it?
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & WRITING != 0
+    }
+
     /// Does the newest checkpoint, and no other that is under way, have all of it, as far as marks tell?
     #[cfg(test)]
     pub(crate) fn is_clean(&self) -> bool {

@@ -245,6 +245,55 @@ fn a_chunk_is_whole_again_when_it_can_be_read() {
     }
 }
 
+/// A page can be read again while a checkpoint is writing its chunk, in which slots turn out to be free: its rows come at once, and who wants one of these slots waits, and reads it
+/// a few times.
+#[test]
+fn a_chunk_that_is_whole_again_does_not_wait_for_a_checkpoint() {
+    let world = World::new();
+    let place = world.open();
+    fill(&place, CHUNK);
+    for rid in [5, 6, 7] {
+        delete(&place, rid);
+    }
+    place.checkpoint();
+    let object = world.largest();
+    let place = world.restart(place);
+    update(&place, 10, 1_010);
+    place.checkpoint();
+    let place = world.restart(place);
+    world.unreadable(object);
+    assert_eq!(look(&place, 10), Ok(Some(1_010)));
+    update(&place, 10, 1_011);
+    let held = world.memory.hold_objects();
+    std::thread::scope(|scope| {
+        let engine = place.engine.clone();
+        let checkpoint = scope.spawn(move || engine.checkpoint().expect("taken"));
+        while world.memory.objects_under_way() == 0 {
+            std::thread::yield_now();
+        }
+        world.memory.set_unreadable(None);
+        assert_eq!(look(&place, 3), Ok(Some(3)));
+        assert!(!checkpoint.is_finished());
+        let before = world.memory.object_reads().0;
+        let memory = &world.memory;
+        scope.spawn(move || {
+            // The chunk has been read, and a free slot found.
+            while memory.object_reads().0 == before {
+                std::thread::yield_now();
+            }
+            drop(held);
+        });
+        assert_eq!(look(&place, 5), Ok(None));
+        let reads = memory.object_reads().0 - before;
+        assert!(reads < 20, "{reads}");
+    });
+    let mut again = [insert(&place), insert(&place), insert(&place)];
+    again.sort_unstable();
+    assert_eq!(again, [5, 6, 7]);
+    let rows = scan(&place).expect("read");
+    assert_eq!((rows.len() as u64, rows[&10]), (CHUNK, 1_011));
+}
+
 /// A page under what the log has changed cannot be read, or a change of one of its rows is longer than any page: the checkpoint has all the same what the log says, names what it could not
 /// read, and the log may go. When the page can be read, it is all there.
 #[test]
