@@ -8,7 +8,7 @@
 //! - A1 *What was read ahead stays until the walk has passed it.* It is held like what somebody waits for (`Chunk::wait_for`). So what is read ahead never makes what was read ahead
 //!   before it go, wherever the evictor's hand is: a walk that is far larger than memory reads each chunk once.
 //! - A2 *It is little.* All of it together takes no more than one part in [`AHEAD_PART`] of what may be used, less than what lies between the evictor's marks, and each walk keeps to one part in
-//!   [`WALK_PART`]. It is counted like all rows. If somebody waits for memory in vain, all of it is let go of ([`crate::evict`]).
+//!   [`WALK_PART`]. What is being read counts from the moment in which it is granted ([`AheadShare`]), and a guess that was too low is raised, or nothing comes of it. It is counted like all rows. If somebody waits for memory in vain, all of it is let go of ([`crate::evict`]).
 //! - A3 *It is a guess.* Nobody waits for room for it, nothing of the reserve is taken, and no failure is told: who comes to a row that has not come asks for it as
 //!   if nobody had. A loader thread leaves a run as soon as somebody waits whom no other thread serves.
 //! - A4 *Nothing is read twice.* What is being read ahead is a fault like any other, which who comes to it waits for ([`crate::fault`]).
@@ -23,7 +23,7 @@ use logstead_types::Rid;
 use parking_lot::Mutex;
 
 use crate::engine::EngineInner;
-use crate::evict::Room;
+use crate::evict::{AheadShare, Room};
 use crate::rows::Rows;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
@@ -113,14 +113,14 @@ impl Run {
         self.state.lock().next += 1;
     }
 
-    /// So many bytes were brought of a chunk.
-    pub(crate) fn has_brought(&self, number: u64, bytes: u64) {
+    /// So many bytes were brought of a chunk, by a load with this share.
+    pub(crate) fn has_brought(&self, number: u64, bytes: u64, share: &AheadShare<'_>) {
         self.brought.chunks.fetch_add(1, Ordering::Relaxed);
         self.brought.bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut state = self.state.lock();
         if let Some(held) = state.held.iter_mut().find(|(held, _)| *held == number) {
             held.1 = bytes;
-            self.room.add_ahead(bytes);
+            share.keep(bytes);
         }
     }
 

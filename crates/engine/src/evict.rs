@@ -58,8 +58,8 @@ use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, Kept, SlotSet};
 
+pub(crate) use room::{AheadShare, InLoad, Room, Want};
 use room::{Hopes, Whose};
-pub(crate) use room::{InLoad, Room, Want};
 
 /// The thread begins above this part of the budget without its reserve.
 const HIGH_PERCENT: u64 = 85;

@@ -36,7 +36,7 @@ use crate::ahead::Run;
 use crate::checkpoint::{Newest, Pages, Stored};
 use crate::delta;
 use crate::engine::Engine;
-use crate::evict::{InLoad, Room};
+use crate::evict::{AheadShare, InLoad, Room};
 use crate::fault::{Loader, Needs, Next, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
@@ -138,25 +138,25 @@ pub(crate) fn read_chunk(
 }
 
 /// What is to be read of a chunk.
-struct Asked<'l> {
+struct Asked<'a, 'l> {
     /// These rows; all, if there is a tail.
-    wanted: &'l SlotSet,
+    wanted: &'a SlotSet,
     /// What comes over its pages.
-    tail: Option<&'l Tail>,
+    tail: Option<&'a Tail>,
     /// What they took when they were evicted.
     known: Option<u64>,
-    patience: Patience,
+    patience: Patience<'l>,
 }
 
 /// What who asks does where there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+#[derive(Clone, Copy)]
+enum Patience<'l> {
     /// He waits for some.
     Waits,
     /// He goes on with what is left, the reserve included.
     Hurries,
     /// He gives up: nobody waits for what he would bring ([`crate::ahead`]).
-    GivesUp,
+    GivesUp(&'l AheadShare<'l>),
 }
 
 /// What a load may take.
@@ -166,6 +166,8 @@ struct Allowed<'l> {
     granted: u64,
     /// It was refused and goes on, alone.
     alone: Option<MutexGuard<'l, ()>>,
+    /// Nobody waits for it.
+    ahead: Option<&'l AheadShare<'l>>,
     _in_load: InLoad,
 }
 
@@ -176,6 +178,9 @@ impl Allowed<'_> {
         // Never more than what was charged before.
         self.charge
             .force(usize::try_from(left).unwrap_or(usize::MAX));
+        if let Some(share) = self.ahead {
+            return share.raise(bytes);
+        }
         left > 0 || self.charge.memory().left_bytes(self.alone.is_some()) > 0
     }
 }
@@ -275,8 +280,9 @@ impl ChunkLoader {
                 needed: SlotSet::NONE,
                 beside: *slots,
             };
-            match self.load(rows, *number, &needs, Patience::GivesUp, reader) {
-                Ok(bytes) => run.has_brought(*number, bytes),
+            let share = AheadShare::new(&self.room);
+            match self.load(rows, *number, &needs, Patience::GivesUp(&share), reader) {
+                Ok(bytes) => run.has_brought(*number, bytes, &share),
                 Err(FaultError::OutOfMemory(_) | FaultError::Closing) => run.stop(),
                 // Who comes to it is told.
                 Err(_) => {}
@@ -309,7 +315,7 @@ impl ChunkLoader {
         rows: &Rows,
         number: u64,
         needs: &Needs,
-        patience: Patience,
+        patience: Patience<'_>,
         reader: &mut PageReader,
     ) -> Result<u64, FaultError> {
         let loaded = self.load_rows(rows, number, needs, patience, reader);
@@ -325,7 +331,7 @@ impl ChunkLoader {
         rows: &Rows,
         number: u64,
         needs: &Needs,
-        patience: Patience,
+        patience: Patience<'_>,
         reader: &mut PageReader,
     ) -> Result<u64, FaultError> {
         let Some(chunk) = rows.chunk(number) else {
@@ -504,14 +510,14 @@ impl ChunkLoader {
     }
 
     /// Reads rows of a chunk, of which is known how much they take, or not.
-    fn read(
-        &self,
+    fn read<'l>(
+        &'l self,
         stored: &Stored,
         rows: &Rows,
         number: u64,
-        asked: &Asked<'_>,
+        asked: &Asked<'_, 'l>,
         reader: &mut PageReader,
-    ) -> Result<(Filled, Allowed<'_>), FaultError> {
+    ) -> Result<(Filled, Allowed<'l>), FaultError> {
         let Asked {
             wanted,
             tail,
@@ -571,7 +577,7 @@ impl ChunkLoader {
             if fits {
                 return Ok((filled, allowed));
             }
-            if allowed.alone.is_some() {
+            if allowed.alone.is_some() || allowed.ahead.is_some() {
                 return Err(self.memory.exhausted().into());
             }
             bytes = bytes.max(taken).saturating_mul(2);
@@ -579,14 +585,19 @@ impl ChunkLoader {
     }
 
     /// Blocks until there is room for a load of `bytes`, at least `least`, if it waits for that.
-    fn allow(&self, bytes: u64, least: u64, patience: Patience) -> Result<Allowed<'_>, FaultError> {
-        let room = match patience {
-            Patience::GivesUp => self.room.take_ahead(bytes),
-            Patience::Waits | Patience::Hurries => self.room.take(bytes, false),
+    fn allow<'l>(
+        &'l self,
+        bytes: u64,
+        least: u64,
+        patience: Patience<'l>,
+    ) -> Result<Allowed<'l>, FaultError> {
+        let (room, ahead) = match patience {
+            Patience::GivesUp(share) => (share.take(bytes), Some(share)),
+            Patience::Waits | Patience::Hurries => (self.room.take(bytes, false), None),
         };
         let granted = match (room, patience) {
             (Some(charge), _) => Ok(charge),
-            (None, Patience::GivesUp) => return Err(self.memory.exhausted().into()),
+            (None, Patience::GivesUp(_)) => return Err(self.memory.exhausted().into()),
             (None, Patience::Waits) if !self.room.is_hopeless() => self
                 .room
                 .want_here(bytes.min(self.room.limit(false)), false),
@@ -609,6 +620,7 @@ impl ChunkLoader {
             granted: charge.bytes() as u64,
             charge,
             alone,
+            ahead,
             _in_load: self.room.load_begins(),
         })
     }

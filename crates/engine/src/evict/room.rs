@@ -6,6 +6,7 @@
 //! - Of one line the oldest is granted first, and nobody is admitted who did not wait while somebody waits: `waiting` tells, for those
 //!   who do not want to lock.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -114,6 +115,65 @@ pub(super) struct Hands {
     pub(super) leaf: (Whose, IndexId),
 }
 
+/// What the load of one chunk that nobody waits for may bring: counted as read ahead from the moment in which it is granted, or many loads at once would each find that there is little.
+/// Dropped, it is given back.
+pub(crate) struct AheadShare<'r> {
+    room: &'r Room,
+    bytes: Cell<u64>,
+}
+
+impl<'r> AheadShare<'r> {
+    pub(crate) fn new(room: &'r Room) -> AheadShare<'r> {
+        AheadShare {
+            room,
+            bytes: Cell::new(0),
+        }
+    }
+
+    /// Room for so much, instead of what was granted before: at once, and only as long as little is read ahead.
+    pub(crate) fn take(&self, bytes: u64) -> Option<Charge> {
+        let room = self.room;
+        room.remove_ahead(self.bytes.take());
+        let state = room.state.lock();
+        if !room.is_little(bytes) || !state.wants[line(false)].is_empty() {
+            return None;
+        }
+        let charge = room.grant(bytes, false)?;
+        // Others add to it under the lock too.
+        room.ahead.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.set(bytes);
+        Some(charge)
+    }
+
+    /// May it be so much in all, which is in memory already? What was granted was too low a guess.
+    pub(crate) fn raise(&self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes.get());
+        let room = self.room;
+        let state = room.state.lock();
+        let is_free = state.wants[line(false)].is_empty() && room.memory.left_bytes(false) > 0;
+        let may = more == 0 || (is_free && room.is_little(more));
+        if may {
+            room.ahead.fetch_add(more, Ordering::Relaxed);
+            self.bytes.set(self.bytes.get() + more);
+        }
+        may
+    }
+
+    /// So much was brought, and is held: whoever lets go of it calls [`Room::remove_ahead`].
+    pub(crate) fn keep(&self, bytes: u64) {
+        // In one step: no other load is to find both.
+        let granted = self.bytes.take();
+        let more = bytes.wrapping_sub(granted);
+        self.room.ahead.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AheadShare<'_> {
+    fn drop(&mut self) {
+        self.room.remove_ahead(self.bytes.get());
+    }
+}
+
 /// Who wants memory, and what the evictor is told.
 pub(crate) struct Room {
     pub(super) memory: &'static Memory,
@@ -124,7 +184,7 @@ pub(crate) struct Room {
     wait_max_micros: AtomicU64,
     /// Loads that have been given room and are not through.
     loading: AtomicUsize,
-    /// What was read ahead and not come to yet.
+    /// What was read ahead and not come to yet, and what loads of that kind were granted. Grows under the lock alone.
     ahead: AtomicU64,
     /// Bytes that were evicted and may still be in use.
     pub(super) pending: Arc<AtomicU64>,
@@ -229,18 +289,10 @@ impl Room {
         }
     }
 
-    /// The same for what nobody waits for: only as long as there is little of it.
-    pub(crate) fn take_ahead(&self, bytes: u64) -> Option<Charge> {
-        let ahead = self.ahead.load(Ordering::Relaxed).saturating_add(bytes);
-        if ahead > self.limit(false) / AHEAD_PART {
-            return None;
-        }
-        self.take(bytes, false)
-    }
-
-    /// So much more was read ahead.
-    pub(crate) fn add_ahead(&self, bytes: u64) {
-        self.ahead.fetch_add(bytes, Ordering::Relaxed);
+    /// So much may be read ahead beside what is.
+    fn is_little(&self, more: u64) -> bool {
+        let ahead = self.ahead.load(Ordering::Relaxed).saturating_add(more);
+        ahead <= self.limit(false) / AHEAD_PART
     }
 
     /// So much of it was come to, or is not held any more.
@@ -248,7 +300,7 @@ impl Room {
         self.ahead.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// What is held of what was read ahead.
+    /// What is held of what was read ahead, and what loads that are under way may bring of it.
     #[cfg(test)]
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.ahead.load(Ordering::Relaxed)

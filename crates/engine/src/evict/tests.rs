@@ -1,7 +1,7 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use super::room::{Room, Want};
+use super::room::{AheadShare, Room, Want};
 use super::*;
 use crate::memory::{Account, Charge, Memory, OutOfMemory};
 
@@ -286,4 +286,31 @@ fn rounds_in_vain_are_left_out_until_there_is_hope() {
     };
     sweeps.note((2, 6), some);
     assert!(sweeps.instead(true, (2, 6)).is_none(), "more may go");
+}
+
+/// Many loads that nobody waits for begin at once: what each is granted counts for the others before it has come. A sixteenth of what may be used is 437 bytes.
+#[test]
+fn what_is_being_read_ahead_is_little_before_it_is_there() {
+    let place = Place::new(0);
+    let room = &place.room;
+    let (first, second) = (AheadShare::new(room), AheadShare::new(room));
+    assert!(first.take(300).is_some());
+    assert!(second.take(300).is_none());
+    assert!(first.take(400).is_some(), "instead of what it had");
+    assert_eq!(room.ahead_bytes(), 400);
+    assert!(first.raise(350) && first.raise(430), "a guess was too low");
+    assert!(!first.raise(500), "though there is memory");
+    assert_eq!(room.ahead_bytes(), 430);
+    first.keep(200);
+    drop(first);
+    assert_eq!(room.ahead_bytes(), 200);
+    assert!(second.take(200).is_some());
+    drop(second);
+    assert_eq!(
+        room.ahead_bytes(),
+        200,
+        "what was not brought is given back"
+    );
+    room.remove_ahead(200);
+    assert_eq!(room.ahead_bytes(), 0);
 }
