@@ -48,10 +48,19 @@ impl Relation {
     }
 }
 
+/// A use of a user's type by a temporary object.
+struct TypeUse {
+    ty: Oid,
+    /// As messages name what uses it.
+    label: String,
+    /// Values of the type, or arrays of them, are stored.
+    stored: bool,
+}
+
 /// The users' types that committed temporary objects use, by the sessions' schemas: no session sees another's objects, and a type must not go
 /// while one is of it.
 #[derive(Default)]
-pub(crate) struct TypesInUse(Mutex<HashMap<String, Vec<(Oid, String)>>>);
+pub(crate) struct TypesInUse(Mutex<HashMap<String, Vec<TypeUse>>>);
 
 impl TypesInUse {
     /// What else than the session with the schema `own` uses the type, as messages name it.
@@ -61,13 +70,22 @@ impl TypesInUse {
             .iter()
             .filter(|(schema, _)| Some(schema.as_str()) != own);
         let users = others.flat_map(|(_, users)| users);
-        let users = users.filter(|(used, _)| *used == ty);
-        let mut labels: Vec<String> = users.map(|(_, label)| label.clone()).collect();
+        let users = users.filter(|user| user.ty == ty);
+        let mut labels: Vec<String> = users.map(|user| user.label.clone()).collect();
         labels.sort();
         labels
     }
 
-    fn set(&self, schema: &str, users: Vec<(Oid, String)>) {
+    /// Does a table of another session than the one with the schema `own` store values of the type?
+    pub(crate) fn stored(&self, ty: Oid, own: Option<&str>) -> bool {
+        let all = self.0.lock();
+        all.iter()
+            .filter(|(schema, _)| Some(schema.as_str()) != own)
+            .flat_map(|(_, users)| users)
+            .any(|user| user.stored && user.ty == ty)
+    }
+
+    fn set(&self, schema: &str, users: Vec<TypeUse>) {
         let mut all = self.0.lock();
         match users.is_empty() {
             true => all.remove(schema),
@@ -77,16 +95,22 @@ impl TypesInUse {
 }
 
 /// The users' types in a temporary relation, each with what uses it.
-fn types_used(relation: &Relation) -> Vec<(Oid, String)> {
+fn types_used(relation: &Relation) -> Vec<TypeUse> {
     let table = format!("{}.{}", relation.schema_name, relation.name);
-    let mut used = Vec::new();
+    let mut used: Vec<TypeUse> = Vec::new();
     for column in relation.columns.iter().filter(|c| !c.dropped) {
-        let ty = match user::class(column.ty.oid) {
-            Some(user::Class::Array) => column.ty.oid - 1,
-            Some(_) => column.ty.oid,
+        // A domain, not what it is over.
+        let declared = column.declared().oid;
+        let ty = match user::class(declared) {
+            Some(user::Class::Array) => declared - 1,
+            Some(_) => declared,
             None => continue,
         };
-        used.push((ty, format!("column {} of table {table}", column.name)));
+        used.push(TypeUse {
+            ty,
+            label: format!("column {} of table {table}", column.name),
+            stored: relation.has_rows(),
+        });
     }
     let live = relation.columns.iter().filter(|c| !c.dropped);
     let texts = live.filter_map(|c| c.default.as_deref());
@@ -94,8 +118,12 @@ fn types_used(relation: &Relation) -> Vec<(Oid, String)> {
     let texts = texts.chain(relation.indexes.iter().flat_map(|i| i.texts()));
     let texts = texts.chain(relation.view().map(|view| &*view.query));
     for ty in texts.flat_map(user::types_named) {
-        if !used.iter().any(|(known, _)| *known == ty) {
-            used.push((ty, format!("an expression of {table}")));
+        if !used.iter().any(|known| known.ty == ty) {
+            used.push(TypeUse {
+                ty,
+                label: format!("an expression of {table}"),
+                stored: false,
+            });
         }
     }
     used

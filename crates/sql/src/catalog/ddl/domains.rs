@@ -333,6 +333,15 @@ async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Rel
     loop {
         let catalog = cx.catalog()?;
         let family = family(&catalog, domain);
+        // One that is not committed yet has been waited for: both hold the type.
+        let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
+        let others = &cx.store.temporary_types;
+        if family.iter().any(|ty| others.stored(*ty, own.as_deref())) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot access temporary tables of other sessions",
+            ));
+        }
         let mut found = Vec::new();
         let mut relations: Vec<_> = catalog
             .relations
