@@ -35,6 +35,30 @@ DROP VIEW vc_w;
 CREATE VIEW vc_now AS SELECT 'now'::timestamptz AS t;
 SELECT t < now() FROM vc_now;
 DROP VIEW vc_now;
+-- Arrays of what is of the moment.
+CREATE VIEW vc_arrays AS SELECT '{today}'::date[] AS d, '{now,now}'::timestamp[] AS t, '{allballs}'::time[] AS o, '{vc_u,NULL}'::regclass[] AS r,
+  '{int4}'::regtype[] AS ty, '{2020-01-01 00:00}'::timestamptz[] AS z;
+SELECT pg_get_viewdef('vc_arrays') LIKE '%today%' OR pg_get_viewdef('vc_arrays') LIKE '%now%' AS moment;
+SELECT d = ARRAY[current_date] AS d, t[1] < clock_timestamp()::timestamp AS t, o, r, ty, z FROM vc_arrays;
+ALTER TABLE vc_u RENAME TO vc_w;
+SET search_path = vc_other;
+SET timezone = 'Asia/Tokyo';
+SELECT o, r, ty, z FROM public.vc_arrays;
+RESET search_path;
+RESET timezone;
+ALTER TABLE vc_w RENAME TO vc_u;
+SELECT r FROM vc_arrays;
+DROP VIEW vc_arrays;
+SELECT '{now}'::timestamp[] AS v \gset
+\set first :v
+SELECT count(pg_sleep(0.01));
+SELECT '{now}'::timestamp[] AS v \gset
+SELECT :'first' = :'v' AS same;
+CREATE VIEW vc_moment AS SELECT '{now}'::timestamp[] AS t;
+CREATE TABLE vc_then AS SELECT t FROM vc_moment;
+SELECT v.t = h.t AS same FROM vc_moment v, vc_then h;
+DROP TABLE vc_then;
+DROP VIEW vc_moment;
 -- Defaults and checks.
 CREATE TABLE vc_c (r regclass, d text DEFAULT 'vc_other.vc_s'::regclass::text, n bigint DEFAULT nextval('vc_other.vc_s'), l int DEFAULT lastval());
 ALTER SEQUENCE vc_other.vc_s RENAME TO renamed;

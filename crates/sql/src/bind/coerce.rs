@@ -293,10 +293,10 @@ pub(super) fn two_types(index: usize, known: SqlType, wanted: u32) -> SqlError {
     ))
 }
 
-/// Types whose literals mean what the session says.
+/// Types whose literals mean what the session says, and arrays of them.
 fn depends_on_session(ty: u32) -> bool {
     matches!(
-        ty,
+        info::element_of(ty).unwrap_or(ty),
         oid::DATE
             | oid::TIME
             | oid::TIMESTAMP
@@ -306,7 +306,6 @@ fn depends_on_session(ty: u32) -> bool {
             | oid::REGPROC
             | oid::REGNAMESPACE
             | oid::REGROLE
-            | oid::TIMESTAMPTZ_ARRAY
     )
 }
 
