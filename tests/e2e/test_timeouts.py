@@ -94,6 +94,36 @@ def test_sleeping_takes_its_time_and_nobody_elses(server):
         began = time.monotonic()
         assert sleeper.execute("SELECT pg_sleep(-1), pg_sleep('NaN'), pg_sleep(NULL)").fetchone() == ("", "", None)
         assert time.monotonic() - began < TIMEOUT_S / 2
+        # In whatever statement it is asked for.
+        sleeper.execute("CREATE TEMP TABLE slept (a int, b bool DEFAULT pg_sleep(0.2) IS NULL)")
+        sleeper.execute("PREPARE slow (bool) AS SELECT $1")
+        for text in (
+            "COPY (SELECT pg_sleep(0.2)) TO STDOUT",
+            "COPY slept (a) FROM STDIN",
+            "EXPLAIN ANALYZE SELECT pg_sleep(0.2)",
+            "CREATE TEMP TABLE slept_as AS SELECT pg_sleep(0.2) IS NULL AS a",
+            "SELECT pg_sleep(0.2) IS NULL AS a INTO TEMP slept_into",
+            "EXECUTE slow (pg_sleep(0.2) IS NULL)",
+            "EXPLAIN EXECUTE slow (pg_sleep(0.2) IS NULL)",
+        ):
+            began = time.monotonic()
+            if text.startswith("COPY"):
+                with sleeper.cursor().copy(text) as copy:
+                    if "FROM" in text:
+                        copy.write("1\n")
+                    else:
+                        list(copy)
+            else:
+                sleeper.execute(text)
+            assert time.monotonic() - began >= 0.2, text
+        # What a failed statement has asked for nobody sleeps.
+        sleeper.execute("BEGIN; DECLARE later CURSOR FOR SELECT 1; SAVEPOINT s")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            sleeper.execute("EXPLAIN ANALYZE SELECT pg_sleep(3600), 1 / (i - 1) FROM generate_series(1, 1) i")
+        sleeper.execute("ROLLBACK TO s")
+        began = time.monotonic()
+        sleeper.execute("FETCH later; COMMIT")
+        assert time.monotonic() - began < TIMEOUT_S / 2
         # More sleepers than workers, and everybody else goes on.
         sleepers = [server.connect(autocommit=True) for _ in range(20)]
         for one in sleepers:

@@ -474,6 +474,9 @@ impl Session {
                     Err(error) => return Err(error),
                 }
             }
+            if context.sleep_us.get() > 0 {
+                self.sleep_as_asked().await?;
+            }
         }
         let open = self.transaction()?;
         let mut cx = ExecContext {

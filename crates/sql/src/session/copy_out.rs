@@ -183,7 +183,11 @@ impl Session {
                 line: &mut line,
                 field: &mut field,
             };
-            match guarded(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await? {
+            let progress = guarded(&signals, limits, execution.run(&mut cx, 0, &mut sink)).await?;
+            if context.sleep_us.get() > 0 {
+                self.sleep_as_asked().await?;
+            }
+            match progress {
                 Progress::Done { rows } => {
                     if format.binary {
                         copy_binary::write_trailer(&mut line);

@@ -628,6 +628,8 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
         self.set_deadline(limits);
+        // A statement that failed may have left some.
+        context.sleep_us.set(0);
         let mut collected = Collected::within(engine.memory());
         let open = self.transaction()?;
         let mut cx = ExecContext {

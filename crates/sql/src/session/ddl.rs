@@ -96,7 +96,10 @@ impl Session {
                 client.notice(notice.severity, &notice_fields(&notice));
             }
         }
-        Ok(Reply::Tag(result?))
+        let tag = result?;
+        // The rows of CREATE TABLE AS, defaults and checks may have asked for it.
+        self.sleep_as_asked().await?;
+        Ok(Reply::Tag(tag))
     }
 }
 

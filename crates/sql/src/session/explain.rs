@@ -54,7 +54,7 @@ impl Session {
             } => {
                 let prepared = self.find_statement(&super::prepared::statement_name(name))?;
                 let promise = self.promise(&prepared)?;
-                let params = self.arguments(parameters, &promise.param_types)?;
+                let params = self.arguments(parameters, &promise.param_types).await?;
                 let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
                 let parsed = prepared
                     .parsed()
@@ -94,9 +94,9 @@ impl Session {
         context.catalog.replace(Arc::clone(&plan.catalog));
         let mut execution = Execution::measured(Arc::clone(&plan.prepared));
         let begun = clock.monotonic();
-        let open = self.transaction()?;
-        open.txn.begin_statement();
+        self.transaction()?.txn.begin_statement();
         loop {
+            let open = self.transaction()?;
             let mut cx = exec::ExecContext {
                 txn: &mut open.txn,
                 params: &params,
@@ -110,6 +110,9 @@ impl Session {
             let progress =
                 super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut Discarded))
                     .await?;
+            if context.sleep_us.get() > 0 {
+                self.sleep_as_asked().await?;
+            }
             if matches!(progress, Progress::Done { .. } | Progress::Suspended) {
                 break;
             }

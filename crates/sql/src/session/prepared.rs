@@ -130,7 +130,7 @@ impl Session {
                 "EXECUTE of a statement that is no query",
             ));
         }
-        let params = self.arguments(arguments, &promise.param_types)?;
+        let params = self.arguments(arguments, &promise.param_types).await?;
         let plan = self.prepare_run(statement).await?;
         if plan.gives_rows() && self.in_simple_query {
             client.row_description(&plan.columns, formats);
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
-    pub(super) fn arguments(
+    pub(super) async fn arguments(
         &mut self,
         arguments: &[ast::Expr],
         types: &[SqlType],
@@ -158,6 +158,7 @@ impl Session {
         for (argument, ty) in arguments.iter().zip(types) {
             values.push(self.argument(argument, *ty)?);
         }
+        self.sleep_as_asked().await?;
         Ok(values)
     }
 

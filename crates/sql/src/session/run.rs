@@ -181,7 +181,6 @@ impl Session {
     /// A statement's own view of the data begins.
     pub(super) async fn begin_run(&mut self) -> Result<()> {
         self.context.restore_points.borrow_mut().clear();
-        self.context.sleep_us.set(0);
         self.context.as_of_asked.borrow_mut().take();
         self.settle_suspended().await?;
         self.show_cursors();
@@ -240,6 +239,8 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
         user::enter(&plan.catalog.types);
+        // A statement that failed may have left some.
+        context.sleep_us.set(0);
         if first {
             self.begin_run().await?;
         }

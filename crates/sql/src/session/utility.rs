@@ -38,6 +38,8 @@ impl Session {
             .ok_or_else(|| SqlError::internal("an empty statement was run"))?
             .clone();
         self.may_do(&parsed)?;
+        // A statement that failed may have left some.
+        self.context.sleep_us.set(0);
         match &parsed.kind {
             StatementKind::Transaction(deferrable) => {
                 let tag = self.control(&parsed.statement, *deferrable, client).await?;
