@@ -128,7 +128,29 @@ RESET ROLE;
 REVOKE SELECT ON mrg_t FROM mrg_role;
 SET ROLE mrg_role;
 MERGE INTO mrg_t t USING mrg_s s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 1;
+-- Nothing is done: it takes the right to read some column, and no other does.
+MERGE INTO mrg_t t USING mrg_s s ON true WHEN MATCHED THEN DO NOTHING;
 RESET ROLE;
+GRANT INSERT, DELETE ON mrg_t TO mrg_role;
+SET ROLE mrg_role;
+MERGE INTO mrg_t t USING mrg_s s ON true WHEN NOT MATCHED THEN DO NOTHING;
+RESET ROLE;
+GRANT SELECT (n) ON mrg_t TO mrg_role;
+SET ROLE mrg_role;
+MERGE INTO mrg_t t USING mrg_s s ON true WHEN MATCHED THEN DO NOTHING;
+MERGE INTO mrg_t t USING mrg_s s ON t.n = s.id WHEN MATCHED THEN DO NOTHING;
+MERGE INTO mrg_t t USING mrg_s s ON t.id = s.id WHEN MATCHED THEN DO NOTHING;
+RESET ROLE;
+-- Other statements with those words.
+SELECT 1 AS merge INTO mrg_into WHERE true;
+DROP TABLE mrg_into;
+WITH merge AS (SELECT 1), b (c) AS MATERIALIZED (SELECT 2) SELECT (1) merge INTO mrg_into WHERE true;
+DROP TABLE mrg_into;
+-- MERGE behind others.
+WITH a AS NOT MATERIALIZED (SELECT 70), b (c) AS (SELECT 71) MERGE INTO mrg_t USING b ON id = c WHEN NOT MATCHED THEN INSERT DEFAULT VALUES;
+PREPARE mrg_q AS WITH b (c) AS (SELECT 71) MERGE INTO mrg_t USING b ON id = c WHERE true;
+EXPLAIN (COSTS OFF) MERGE INTO mrg_t USING mrg_s s ON true WHERE true;
+EXPLAIN ANALYZE VERBOSE MERGE INTO mrg_t USING mrg_s s ON true WHERE true;
 DROP MATERIALIZED VIEW mrg_m;
 DROP VIEW mrg_v;
 DROP TABLE mrg_t, mrg_s, mrg_d, mrg_child, mrg_c, mrg_i;

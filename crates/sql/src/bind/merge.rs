@@ -114,6 +114,9 @@ impl Binder<'_> {
             .any(|clause| !matches!(clause.action, Action::Nothing))
         {
             self.writes(&relation);
+        } else {
+            // Nothing is done to it: then it is read, if no more than that it has rows.
+            self.target_reads(&[]);
         }
         let on = super::and(conditions.clone());
         if inserts {

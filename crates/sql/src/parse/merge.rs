@@ -53,15 +53,52 @@ fn next(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     }
 }
 
-/// Rewrites a MERGE; other statements stay as they are.
-pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+/// Where the statement that is explained or prepared begins, behind its WITH list; `None` if the text breaks off before.
+fn begin(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let word = |at: usize, word: &str| is_word(tokens.get(at), word);
     let mut at = 0;
-    while !words(tokens, at, &["merge", "into"]) {
-        match next(tokens, at) {
-            Some(after) if after < tokens.len() => at = after,
-            _ => return Ok(()),
+    if word(at, "explain") {
+        at = match is_open(tokens, 1) {
+            true => next(tokens, 1)?,
+            false => 1,
+        };
+        while word(at, "analyze") || word(at, "verbose") {
+            at += 1;
+        }
+    } else if word(at, "prepare") {
+        at = 2;
+        if is_open(tokens, at) {
+            at = next(tokens, at)?;
+        }
+        at += 1;
+    }
+    if !word(at, "with") {
+        return Some(at);
+    }
+    at += 1 + usize::from(word(at + 1, "recursive"));
+    loop {
+        at += 1;
+        if is_open(tokens, at) {
+            at = next(tokens, at)?;
+        }
+        // AS [[NOT] MATERIALIZED] (...)
+        while !is_open(tokens, at) {
+            tokens.get(at)?;
+            at += 1;
+        }
+        at = next(tokens, at)?;
+        match tokens.get(at)?.token {
+            Token::Comma => at += 1,
+            _ => return Some(at),
         }
     }
+}
+
+/// Rewrites a MERGE; other statements stay as they are.
+pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    let Some(mut at) = begin(tokens).filter(|at| words(tokens, *at, &["merge", "into"])) else {
+        return Ok(());
+    };
     while at < tokens.len() {
         let refused = ["where", "returning"]
             .iter()
