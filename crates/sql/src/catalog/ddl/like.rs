@@ -4,10 +4,10 @@
 
 use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence};
 use super::objects::no_relation;
-use super::{DdlContext, index, permit};
+use super::{DdlContext, index};
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_CONSTRAINT};
-use crate::catalog::rights::Access;
+use crate::catalog::rights::denied_relation;
 use crate::catalog::{
     Catalog, Column, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, SequenceDef, calls,
 };
@@ -57,16 +57,11 @@ pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Resul
             None => return Err(no_relation(name)),
         },
     };
-    if !matches!(source.kind, RelationKind::Virtual(_)) {
-        let access = Access {
-            relation: Arc::clone(&source),
-            as_role: None,
-            wanted: privilege::SELECT,
-            selected: (0..source.columns.len()).collect(),
-            inserted: Vec::new(),
-            updated: Vec::new(),
-        };
-        permit::must_allow(&[access], cx)?;
+    // The whole of it: rights on columns do not do.
+    let allowed =
+        cx.judged(|judge, role| judge.on_relation(role, &source, privilege::SELECT, 0).0 != 0)?;
+    if !allowed {
+        return Err(denied_relation(&source));
     }
     Ok(Some(Like {
         source,
