@@ -27,6 +27,17 @@ SELECT abs(x) WITHIN GROUP (ORDER BY x) FROM os_t;
 SELECT percentile_cont(DISTINCT 0.5) WITHIN GROUP (ORDER BY x) FROM os_t;
 SELECT percentile_cont(max(x)) WITHIN GROUP (ORDER BY x) FROM os_t;
 SELECT g FROM os_t WHERE mode() WITHIN GROUP (ORDER BY x) = 1;
+-- The fraction is judged even if there is nothing to pick from; of several, it is not.
+SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY x) FROM os_t WHERE false;
+SELECT percentile_disc(-1) WITHIN GROUP (ORDER BY g) FILTER (WHERE false) FROM os_t;
+SELECT percentile_disc(1.5) WITHIN GROUP (ORDER BY g) FROM os_t WHERE false GROUP BY g;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM os_t WHERE false;
+SELECT percentile_cont(ARRAY[1.5]) WITHIN GROUP (ORDER BY x) FROM os_t WHERE false;
+SELECT percentile_cont(ARRAY[1.5]) WITHIN GROUP (ORDER BY x) FROM (VALUES (NULL::float8)) v(x);
+PREPARE os_p (float8) AS SELECT percentile_cont($1) WITHIN GROUP (ORDER BY x) FROM os_t WHERE false;
+EXECUTE os_p (1.5);
+EXECUTE os_p (1);
+DEALLOCATE os_p;
 -- Hypothetical sets.
 SELECT rank(20) WITHIN GROUP (ORDER BY y), dense_rank(20) WITHIN GROUP (ORDER BY y), percent_rank(20) WITHIN GROUP (ORDER BY y), cume_dist(20) WITHIN GROUP (ORDER BY y) FROM os_t;
 SELECT g, rank(15) WITHIN GROUP (ORDER BY y), dense_rank(50) WITHIN GROUP (ORDER BY y), percent_rank(15) WITHIN GROUP (ORDER BY y), cume_dist(15) WITHIN GROUP (ORDER BY y) FROM os_t GROUP BY g ORDER BY g;

@@ -7,8 +7,8 @@
 //! (`spill::merge`). The states of aggregates stay in memory.
 
 use super::batch::{Batch, Rows};
-use super::context::{Cx, Evaluation};
-use super::eval::{eval_in, holds};
+use super::context::{Cx, EvalContext, Evaluation};
+use super::eval::{eval, eval_in, holds};
 use super::held::Held;
 use super::keytable::KeyTable;
 use super::operator::{Running, Step};
@@ -21,7 +21,7 @@ use super::wait::Obstacle;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::AggregateState as State;
-use crate::plan::{AggregateCall, GroupingSets, Plan};
+use crate::plan::{AggregateCall, GroupingSets, Plan, walk};
 use crate::value::{Datum, SqlType, key, oid};
 use smallvec::SmallVec;
 
@@ -333,7 +333,7 @@ impl AggregateState {
         while self.at < self.groups.len() && !out.is_full() {
             let cells = self.cells.iter_mut().skip(self.at * calls.len());
             for (cell, call) in cells.zip(calls).skip(self.given.len()) {
-                match cell.finish(call.distinct, cx)? {
+                match cell.finish(call, cx)? {
                     Ok(value) => self.given.push(value),
                     Err(step) => return Ok(Some(step)),
                 }
@@ -699,7 +699,7 @@ impl Cell {
     }
 
     /// The value of the group; or a step that comes before.
-    fn finish(&mut self, distinct: bool, cx: &mut Cx<'_>) -> Result<Result<Datum, Step>> {
+    fn finish(&mut self, call: &AggregateCall, cx: &mut Cx<'_>) -> Result<Result<Datum, Step>> {
         let Some(kept) = &mut self.kept else {
             return self.state.finish().map(Ok);
         };
@@ -733,7 +733,7 @@ impl Cell {
                         Got::End => break,
                         Got::Wait(obstacle) => return Ok(Err(Step::Wait(obstacle))),
                     }
-                    if distinct {
+                    if call.distinct {
                         if kept.last.as_deref() == Some(merge.key()) {
                             continue;
                         }
@@ -749,6 +749,19 @@ impl Cell {
             None => {}
         }
         kept.ordered = None;
+        if self.state.wants_direct()
+            && let Some(direct) = call.args.first()
+            && !walk::any(direct, &|e| {
+                matches!(e, Expr::Column(..) | Expr::Outer { .. })
+            })
+            && !walk::has_subquery(direct)
+        {
+            let bare = EvalContext {
+                params: cx.params,
+                session: cx.session,
+            };
+            self.state.direct(eval(direct, &[], &bare)?);
+        }
         self.state.finish().map(Ok)
     }
 }

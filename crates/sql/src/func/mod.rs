@@ -399,6 +399,12 @@ pub trait AggregateState {
     fn remove(&mut self, _args: &[Datum]) -> Result<bool> {
         Ok(false)
     }
+    /// An ordered set that has had no row does not know its direct argument yet, and is told it.
+    fn wants_direct(&self) -> bool {
+        false
+    }
+    /// The direct argument.
+    fn direct(&mut self, _asked: Datum) {}
     /// The result so far.
     fn value(&self) -> Result<Datum>;
     /// The result; the state is done.

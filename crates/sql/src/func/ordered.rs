@@ -117,6 +117,14 @@ impl AggregateState for Percentile {
         Ok(())
     }
 
+    fn wants_direct(&self) -> bool {
+        self.asked.is_null()
+    }
+
+    fn direct(&mut self, asked: Datum) {
+        self.asked = asked;
+    }
+
     fn value(&self) -> Result<Datum> {
         if !self.many {
             let wanted = fraction(&self.asked)?;
@@ -128,11 +136,12 @@ impl AggregateState for Percentile {
         let Datum::Array(asked) = &self.asked else {
             return Ok(Datum::Null);
         };
-        let wanted = asked.items.iter().map(fraction);
-        let wanted = wanted.collect::<Result<Vec<_>>>()?;
+        // As in PostgreSQL: of no values several fractions may be asked for that are none.
         if self.items.is_empty() {
             return Ok(Datum::Null);
         }
+        let wanted = asked.items.iter().map(fraction);
+        let wanted = wanted.collect::<Result<Vec<_>>>()?;
         let each = wanted.into_iter().map(|wanted| match wanted {
             Some(wanted) => self.at(wanted),
             None => Ok(Datum::Null),
